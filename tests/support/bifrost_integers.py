@@ -218,11 +218,6 @@ def number_rows() -> Iterator[Row]:
             lambda a, b, c, d, s=sign: words(np.clip(a.astype(np.int64) + s * b.astype(np.int64), 0, 2**32 - 1)),
         )
     for high in (0, 1):
-        yield on_add(
-            "IADD.h",
-            0xBEC00 | high << 9 | FMA2,
-            lambda a, b, c, d, h=high: a + words(half(b, h).astype(np.uint16).view(np.int16)),
-        )
         for on, word in ((on_fma, 0x700CC0), (on_add, 0x3CCC0)):
             yield on(
                 "S16_TO_S32",
@@ -236,11 +231,6 @@ def number_rows() -> Iterator[Row]:
             yield on_fma("MKVEC.v2", 0x70F000 | high << 6 | other << 7 | FMA2, result)
             yield on_add("MKVEC.v2", 0x75300 | high << 6 | other << 7 | FMA2, result)
     for number in range(4):
-        yield on_add(
-            "IADD.b",
-            0xBE000 | number << 9 | FMA2,
-            lambda a, b, c, d, n=number: a + words(byte(b, n).astype(np.uint8).view(np.int8)),
-        )
         for on, word in ((on_fma, 0x700B40), (on_add, 0x3CB40)):
             yield on(
                 "S8_TO_S32",
@@ -262,6 +252,13 @@ def number_rows() -> Iterator[Row]:
         )
     for k in range(3):
         yield on_fma("IMAD", 0x73C000 | k << 9 | FMA3, lambda a, b, c, d, k=k: combined(a * b, c, k))
+    for k, merge in (
+        (2, np.add), (10, np.minimum), (11, np.maximum), (12, np.bitwise_and), (13, np.bitwise_or),
+        (14, np.bitwise_xor),
+    ):  # fmt: skip
+        yield on_fma("ATOM_POST", 0x6EE400 | k << 6 | FMA2, lambda a, b, c, d, f=merge: f(a, b))
+    for k, merge in ((8, np.minimum), (9, np.maximum)):
+        yield on_fma("ATOM_POST", 0x6EE400 | k << 6 | FMA2, lambda a, b, c, d, f=merge: words(f(s32(a), s32(b))))
     yield on_fma("BITREV", 0x701FC0 | FMA1, lambda a, b, c, d: from_bits(bits_of(a)[:, ::-1]))
     yield on_fma("CLZ", 0x701FD0 | FMA1, lambda a, b, c, d: words(32 - np.frexp(a.astype(np.float64))[1]))
     yield on_fma("POPCOUNT", 0x73C6D8 | FMA1, lambda a, b, c, d: words(bits_of(a).sum(1)))

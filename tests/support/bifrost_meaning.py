@@ -94,15 +94,26 @@ def clamped(x: NDArray[np.float32], code: int) -> NDArray[np.float32]:
     return np.where(lower < high, lower, np.float32(high))
 
 
-def rounded(exact: Fraction, mode: int) -> float:
-    """The float32 of a number: nearest even, up, down, to zero."""
+def rounded(
+    exact: Fraction,
+    mode: int,
+    *,
+    digits: int = 24,
+    smallest: int = -126,
+    most: float = float(np.finfo(np.float32).max),
+) -> float:
+    """The float32, or another binary float, of a number: nearest even, up, down, to zero.
+
+    Args:
+        digits, smallest, most: of the mantissa; the exponent of the smallest normal number; the largest number.
+    """
     if exact == 0:
         return 0.0
     size = abs(exact)
-    exponent = max(size.numerator.bit_length() - size.denominator.bit_length(), -126)
-    while Fraction(2) ** exponent > size and exponent > -126:
+    exponent = max(size.numerator.bit_length() - size.denominator.bit_length(), smallest)
+    while Fraction(2) ** exponent > size and exponent > smallest:
         exponent -= 1
-    unit = Fraction(2) ** (exponent - 23)
+    unit = Fraction(2) ** (exponent - (digits - 1))
     count, rest = divmod(size, unit)
     negative = exact < 0
     if mode == 0:
@@ -110,9 +121,9 @@ def rounded(exact: Fraction, mode: int) -> float:
     else:
         up = rest > 0 and mode == (2 if negative else 1)
     value = (count + up) * unit
-    if value > Fraction(float(np.finfo(np.float32).max)):
+    if value > Fraction(most):
         past = mode == 0 or mode == (2 if negative else 1)
-        value_f = float("inf") if past else float(np.finfo(np.float32).max)
+        value_f = float("inf") if past else most
     else:
         value_f = float(value)
     return -value_f if negative else value_f

@@ -14,19 +14,21 @@ from host_tools.gpus import mali
 from tests.support.bifrost_asm import ADD_NOP, FMA_NOP
 from tests.support.bifrost_board import ShaderBoard, Words
 from tests.support.bifrost_conversions import conversion_and_table_rows
+from tests.support.bifrost_halves import half_pair_rows
 from tests.support.bifrost_integers import integer_rows
 from tests.support.bifrost_meaning import Row, float_rows, scale_rows
+from tests.support.bifrost_narrow import narrow_rows
 
 # Rounding down is rounding to zero where results are positive, as unsigned, clamped and absolute ones are, and up
 # where they are negative; FADD_RSCALE has no product; two forms of FMA_RSCALE differ in what is not modelled.
-MEANT_ALIKE = 40
+MEANT_ALIKE = 71
 SOURCES = Path(mali.__file__).with_name("vgpu") / "bifrost"
 EDGES = (
     0, 0x80000000, 1, 0x80000001, 0x7FFFFF, 0x800000, 0x3F800000, 0xBF800000, 0x3F7FFFFF, 0x3F800001, 0x3F000000,
     0x7F7FFFFF, 0xFF7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00001, 0x4B000001, 0x4F000000, 0xCF000000,
     0x4EFFFFFF, 0x40200000, 0xC0200000, 0x3FC00000, 0x3F400000, 0x7FFFFFFF, 0xFFFFFFFF, 31, 32, 63, 0x00010000,
     0x3C00BC01,
-    0xFFFFFFF0, 0x00008000, 0x7FFF8000, 0x80FF7F01,
+    0xFFFFFFF0, 0x00008000, 0x7FFF8000, 0x80FF7F01, 0x3800B800, 0x41003E00, 0xC1004100, 0x7C00FC00, 0x7BFF0001,
 )  # fmt: skip
 
 
@@ -49,7 +51,8 @@ def inputs() -> Words:
 
 @functools.cache
 def rows() -> dict[str, Row]:
-    return {row.name: row for row in (*float_rows(), *scale_rows(), *integer_rows(), *conversion_and_table_rows())}
+    words = (*float_rows(), *scale_rows(), *integer_rows(), *conversion_and_table_rows())
+    return {row.name: row for row in (*words, *half_pair_rows(), *narrow_rows())}
 
 
 @functools.cache
@@ -85,10 +88,12 @@ def test_an_operation(board: ShaderBoard, group: str) -> None:
 
 
 def table(unit: str) -> list[tuple[int, int]]:
-    """Encodings under their masks, of the interpreter's table."""
+    """Encodings under their masks, of the interpreter's tables."""
     text = (SOURCES / f"mali_bifrost_{unit}.c").read_text(encoding="utf-8")
+    packed = (SOURCES / "mali_bifrost_packed.c").read_text(encoding="utf-8")
+    text += re.search(rf"{unit}_rows\[\] = .*?\n}};", packed, re.DOTALL)[0]  # type: ignore[index]
     found = re.findall(r"\{0x([0-9a-f]+), 0x([0-9a-f]+), \d, BIFROST_(\w+)", text)
-    other = {"NOP", "LOAD", "STORE", "BARRIER", "BRANCH", "JUMP", "MULTIPLY_64", "SEGMENT_LOW", "SEGMENT_HIGH"}
+    other = {"NOP", "BRANCH", "JUMP", "MULTIPLY_64", "SEGMENT_LOW", "SEGMENT_HIGH", "ATOMIC_LOW"}
     return [(int(exact, 16), int(mask, 16)) for exact, mask, kind in found if kind not in other]
 
 
@@ -106,6 +111,7 @@ ALIKE = (
     {"+MOV", "+FPOW_SC_APPLY"},  # no special cases are modelled
     {"+FCMP", "+FPOW_SC_DET"},  # -|a| > |b| never holds
     {"+FRSQ", "+FRSQ.f32", "+FLOG"},  # -|a| has no root and no logarithm
+    {"+MUX", "+MUX.v2"},  # bit by bit
 )
 
 

@@ -32,8 +32,21 @@ enum {
     SLOT_WIDENED,                   /* halves as floats, of two sources */
     SLOT_MASKED = SLOT_WIDENED + 2, /* result of an operation that not all lanes take part in */
     SLOT_LANE,                      /* lane number in a warp */
+    SLOT_ACTIVE,                    /* 1: the lane takes part in the clause; of programs that exchange */
+    SLOT_DATA,                      /* of an atomic operation */
     SLOT_STORAGE,                   /* address of the thread's storage: low word, high word */
     SLOT_CONSTANTS = SLOT_STORAGE + 2, /* of the program, and push uniforms */
+};
+
+/* What a message moves. A part of a register leaves the rest of it as it is. */
+struct bifrost_transfer {
+    uint8_t words; /* registers from the staging register on */
+    uint8_t bytes; /* in memory */
+    uint8_t align; /* addresses are multiples */
+    uint8_t shift; /* bit of the first register that the lowest one goes to */
+    uint8_t width; /* bits that are written: more than in memory where they are extended */
+    bool is_signed;
+    uint8_t atomic; /* enum bifrost_atomic */
 };
 
 struct bifrost_uop;
@@ -61,8 +74,8 @@ struct bifrost_operation {
     uint8_t widen[2]; /* of sources 0, 1: enum bifrost_widen */
     uint8_t clamp;    /* of the result */
     uint8_t kind;     /* enum bifrost_kind */
-    uint8_t words;    /* of a message */
     uint8_t segment;  /* of a message or SEG_ADD */
+    struct bifrost_transfer transfer;
 };
 
 enum bifrost_widen { BIFROST_WHOLE, BIFROST_H0, BIFROST_H1 };
@@ -78,8 +91,12 @@ enum bifrost_kind {
     BIFROST_SEGMENT_LOW, /* SEG_ADD */
     BIFROST_SEGMENT_HIGH,
     BIFROST_MULTIPLY_64, /* FMA of 64-bit clauses */
+    BIFROST_ATOMIC_LOW,  /* FMA: ATOM_C; sources: low and high word of the address, and data */
+    BIFROST_EXCHANGE,    /* of lanes */
     BIFROST_LOAD,
     BIFROST_STORE,
+    BIFROST_ATOMIC_HIGH, /* ATOM_CX */
+    BIFROST_ATOMIC,
     BIFROST_BARRIER,
     BIFROST_BRANCH, /* source 2 is the target */
     BIFROST_JUMP,
@@ -94,20 +111,44 @@ enum bifrost_condition {
     BIFROST_LE,
 };
 
+/* As ATOM_C has them; and others. */
+enum bifrost_atomic {
+    ATOMIC_NONE,
+    ATOMIC_ADD = 2,
+    ATOMIC_SMIN = 8,
+    ATOMIC_SMAX,
+    ATOMIC_UMIN,
+    ATOMIC_UMAX,
+    ATOMIC_AND,
+    ATOMIC_OR,
+    ATOMIC_XOR,
+    ATOMIC_EXCHANGE = 16,    /* with the first staging register */
+    ATOMIC_COMPARE_EXCHANGE, /* where the word is what is in the second one */
+};
+
 /* What an encoding is. False: nothing that is known. */
 bool bifrost_fma(uint32_t word, struct bifrost_operation *operation);
 bool bifrost_add(uint32_t word, struct bifrost_operation *operation);
 
-/* Where threads keep their own memory, and push uniforms; of one job. */
+enum { BIFROST_UNIFORM_BUFFERS = 256 };
+
+struct bifrost_uniform_buffer {
+    uint64_t va;
+    uint32_t bytes;
+};
+
+/* Where threads keep their own memory, and uniforms; of one job. */
 struct bifrost_environment {
     uint64_t thread_storage, group_storage;
     uint32_t thread_bytes; /* of a thread; 0: there is none */
     bool has_group_storage;
     const uint32_t *uniform; /* words */
     unsigned uniforms;       /* of 64 bits */
+    const struct bifrost_uniform_buffer *buffer;
+    unsigned buffers;
 };
 
-enum bifrost_message { MESSAGE_NONE, MESSAGE_LOAD, MESSAGE_STORE, MESSAGE_BARRIER };
+enum bifrost_message { MESSAGE_NONE, MESSAGE_LOAD, MESSAGE_STORE, MESSAGE_ATOMIC, MESSAGE_BARRIER };
 enum { BIFROST_END = -1 }; /* where a thread goes that ends */
 
 /* A clause, translated. */
@@ -118,7 +159,8 @@ struct bifrost_code {
     int32_t next, target;        /* numbers of clauses, or BIFROST_END */
     uint16_t slots;              /* operations: two a tuple */
     bool branches;
-    uint8_t message, words, staging, segment;
+    uint8_t message, staging, segment;
+    struct bifrost_transfer transfer;
     uint32_t encoding;  /* of what is wrong */
     uint32_t status;    /* 0, or the exception of a thread that comes here: */
     const char *reason; /* static text; NULL with a status: the code cannot be fetched, see `fault` */
@@ -134,8 +176,9 @@ struct bifrost_program {
     uint32_t constants;
     int32_t entry;                   /* number of the first clause */
     bool uses_barrier, uses_storage; /* storage of threads or groups */
-    uint64_t given;                  /* bit i: the job puts something into register i before the start */
-    struct bifrost_seen *seen;       /* of each clause, what its runs showed; NULL: nothing is noted */
+    bool uses_atomics, uses_uniform_buffers, exchanges;
+    uint64_t given;            /* bit i: the job puts something into register i before the start */
+    struct bifrost_seen *seen; /* of each clause, what its runs showed; NULL: nothing is noted */
 };
 
 /* Translate the program at va. What is wrong with its code shows when a thread comes to it. False: the host's

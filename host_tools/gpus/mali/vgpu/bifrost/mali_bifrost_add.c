@@ -71,21 +71,6 @@ static bool modify_from_integer(uint32_t w, struct bifrost_operation *o)
     return bits(w, 4, 2) == ROUND_EVEN;
 }
 
-static bool modify_message(uint32_t w, struct bifrost_operation *o)
-{
-    o->segment = (uint8_t)bits(w, 6, 3);
-    switch (w & 0xffe00) {
-    case 0x60c00:
-    case 0x62c00: o->words = 1; break;
-    case 0x60e00:
-    case 0x62e00: o->words = 2; break;
-    case 0x65400:
-    case 0x65c00: o->words = 3; break;
-    default: o->words = 4;
-    }
-    return true;
-}
-
 static bool modify_approximation(uint32_t w, struct bifrost_operation *o)
 {
     float_source(o, 0, bit(w, 4), bit(w, 3));
@@ -167,17 +152,12 @@ static bool modify_iadd(uint32_t w, struct bifrost_operation *o)
     return bit(w, 8) || !bit(w, 7);
 }
 
-/* A lane of source 1, sign-extended; neither saturated nor of the unsigned forms. */
-static bool modify_iadd_half(uint32_t w, struct bifrost_operation *o)
+/* A lane of source 1; bit 7: it is unsigned. What saturates is not modelled. */
+static bool modify_iadd_lane(uint32_t w, struct bifrost_operation *o)
 {
-    o->detail = half_shifts(bit(w, 9));
-    return bits(w, 6, 3) == 0 && !bit(w, 18);
-}
-
-static bool modify_iadd_byte(uint32_t w, struct bifrost_operation *o)
-{
-    o->detail = byte_shifts(bits(w, 9, 2));
-    return bits(w, 6, 3) == 0 && !bit(w, 11) && !bit(w, 18);
+    o->run = bifrost_iadd_lane[2 * bit(w, 12) + bit(w, 7)];
+    o->detail = bit(w, 11) ? half_shifts(bit(w, 9)) : byte_shifts(bits(w, 9, 2));
+    return !bit(w, 8);
 }
 
 /* Bit 14: left; 13: the result is not inverted; 11, 12 invert the shifted source and source 1. */
@@ -290,14 +270,6 @@ static const struct bifrost_row rows[] = {
     {0x3de20, 0xfffe0, 1, BIFROST_ALU, NULL, modify_frexpe_log},
     {0x3e820, 0xff860, 1, BIFROST_ALU, NULL, modify_fround},
     {0x3f8c0, 0xfffc0, 2, BIFROST_POINTER_HIGH, bifrost_pointer_high, NULL},
-    {0x60c00, 0xffe00, 2, BIFROST_LOAD, NULL, modify_message},
-    {0x60e00, 0xffe00, 2, BIFROST_LOAD, NULL, modify_message},
-    {0x65400, 0xffe00, 2, BIFROST_LOAD, NULL, modify_message},
-    {0x61000, 0xffe00, 2, BIFROST_LOAD, NULL, modify_message},
-    {0x62c00, 0xffe00, 2, BIFROST_STORE, NULL, modify_message},
-    {0x62e00, 0xffe00, 2, BIFROST_STORE, NULL, modify_message},
-    {0x65c00, 0xffe00, 2, BIFROST_STORE, NULL, modify_message},
-    {0x61200, 0xffe00, 2, BIFROST_STORE, NULL, modify_message},
     {0x66000, 0xfffe0, 1, BIFROST_ALU, bifrost_frcp, modify_approximation},
     {0x66100, 0xfffe0, 1, BIFROST_ALU, bifrost_frsq, modify_approximation},
     {0x66340, 0xffff8, 1, BIFROST_ALU, bifrost_flogd, NULL},
@@ -317,7 +289,6 @@ static const struct bifrost_row rows[] = {
     {0x6f800, 0xffe00, 1, BIFROST_BRANCH, NULL, modify_branch_zero},
     {0x6f008, 0xff038, 1, BIFROST_BRANCH, NULL, modify_branch_sign},
     {0x68000, 0xf8000, 2, BIFROST_BRANCH, NULL, modify_branch},
-    {0xd7874, 0xfffff, 0, BIFROST_BARRIER, NULL, NULL},
     {0x74000, 0xff800, 3, BIFROST_ALU, NULL, modify_mux},
     {0x75300, 0xfff00, 2, BIFROST_ALU, bifrost_mkvec_halves, modify_halves},
     {0x7b000, 0xffb80, 2, BIFROST_ALU, NULL, modify_icmp},
@@ -330,8 +301,8 @@ static const struct bifrost_row rows[] = {
     {0x7be00, 0xffe00, 3, BIFROST_COMPARE_HIGH, NULL, NULL},
     {0xbc600, 0xffe40, 2, BIFROST_ALU, NULL, modify_iadd},
     {0xbd600, 0xffe40, 2, BIFROST_ALU, NULL, modify_iadd},
-    {0xbec00, 0xbfc00, 2, BIFROST_ALU, bifrost_iadd_lane, modify_iadd_half},
-    {0xbe000, 0xbf000, 2, BIFROST_ALU, bifrost_iadd_lane, modify_iadd_byte},
+    {0xbec00, 0xfec40, 2, BIFROST_ALU, NULL, modify_iadd_lane},
+    {0xbe000, 0xfe840, 2, BIFROST_ALU, NULL, modify_iadd_lane},
     {0xe0000, 0xf8600, 3, BIFROST_ALU, NULL, modify_shift_nand},
     {0xea000, 0xfe600, 3, BIFROST_ALU, NULL, modify_shift_add},
     {0xec000, 0xfe600, 3, BIFROST_ALU, NULL, modify_shift_add},
@@ -347,5 +318,6 @@ static const struct bifrost_row rows[] = {
 
 bool bifrost_add(uint32_t word, struct bifrost_operation *operation)
 {
-    return bifrost_look_up(rows, sizeof(rows) / sizeof(rows[0]), word, operation);
+    return bifrost_add_packed(word, operation) || bifrost_add_message(word, operation) ||
+           bifrost_look_up(rows, sizeof(rows) / sizeof(rows[0]), word, operation);
 }

@@ -59,8 +59,16 @@ enum bifrost_state bifrost_batch_run(struct bifrost_batch *batch);
 __attribute__((format(printf, 4, 5))) bool bifrost_fail(struct bifrost_worker *worker,
                                                         const struct bifrost_code *code, uint32_t status,
                                                         const char *format, ...);
-/* The load or store of a clause, for the lanes in `active`. False: it failed. mali_bifrost_memory.c */
+/* The load, store or atomic operation of a clause, for the lanes in `active`. False: it failed.
+ * mali_bifrost_memory.c */
 bool bifrost_message(struct bifrost_batch *batch, const struct bifrost_code *code, uint64_t active);
+
+/* Host address of bytes in one page, which are accessed now, or NULL after noting the fault. */
+uint8_t *bifrost_host(struct bifrost_worker *worker, uint64_t va, uint32_t bytes, bool write);
+/* An atomic operation of lanes on words at addresses that are multiples of 4. False: it failed.
+ * mali_bifrost_atomic.c */
+bool bifrost_atomic(struct bifrost_batch *batch, const struct bifrost_code *code, const uint64_t *va,
+                    uint64_t lanes);
 
 /* mali_bifrost_flow.c. Of a watched program: note that threads start, that lanes run a clause, and where they
  * access memory. */

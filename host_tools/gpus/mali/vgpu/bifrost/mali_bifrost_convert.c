@@ -44,27 +44,28 @@ BIFROST_HANDLER(bifrost_from_unsigned_lane, bifrost_bits((float)UNSIGNED_LANE(a)
 
 /* A half: sign 15, exponent 14:10, mantissa 9:0. Counted in units of its last place, mantissa and exponent
  * together are one number, which a carry continues. */
-static uint32_t to_half(float value, unsigned mode)
+uint32_t bifrost_to_half(double value, unsigned mode)
 {
-    uint32_t sign = bifrost_bits(value) >> 16 & 0x8000;
+    uint32_t sign = signbit(value) ? 0x8000 : 0;
     int exponent;
 
     if (value != value)
         return 0x7e00;
     if (isinf(value))
         return sign | 0x7c00;
-    (void)frexpf(value, &exponent);
+    (void)frexp(value, &exponent);
     exponent = value == 0 || exponent < -13 ? -14 : exponent - 1;
-    float places = ldexpf(value, 10 - exponent);
+    double places = ldexp(value, 10 - exponent);
     switch (mode) {
-    case ROUND_UP: places = ceilf(places); break;
-    case ROUND_DOWN: places = floorf(places); break;
-    case ROUND_ZERO: places = truncf(places); break;
-    default: places = rintf(places);
+    case ROUND_UP: places = ceil(places); break;
+    case ROUND_DOWN: places = floor(places); break;
+    case ROUND_ZERO: places = trunc(places); break;
+    default: places = rint(places);
     }
     if (exponent <= 15)
-        return sign | ((uint32_t)fabsf(places) + ((uint32_t)(exponent + 14) << 10));
+        return sign | ((uint32_t)fabs(places) + ((uint32_t)(exponent + 14) << 10));
     return sign | (mode == ROUND_EVEN || mode == (sign ? ROUND_DOWN : ROUND_UP) ? 0x7c00 : 0x7bff);
 }
 
-BIFROST_SLOW_HANDLER(bifrost_to_halves, to_half(FA, detail) | to_half(FB, detail) << 16);
+BIFROST_SLOW_HANDLER(bifrost_to_halves,
+                     bifrost_to_half((double)FA, detail) | bifrost_to_half((double)FB, detail) << 16);

@@ -26,6 +26,14 @@ static inline bool bit(uint32_t word, unsigned at)
     return word >> at & 1;
 }
 
+/* mali_bifrost_packed.c: what works on halves, or on integers of 16 and 8 bits; the tables of words come
+ * after it. */
+bool bifrost_fma_packed(uint32_t word, struct bifrost_operation *operation);
+bool bifrost_add_packed(uint32_t word, struct bifrost_operation *operation);
+
+/* mali_bifrost_messages.c: ADD operations that access memory, or other threads. */
+bool bifrost_add_message(uint32_t word, struct bifrost_operation *operation);
+
 /* Of several rows the one with the narrowest mask. */
 static inline bool bifrost_look_up(const struct bifrost_row *rows, size_t count, uint32_t word,
                                    struct bifrost_operation *operation)

@@ -10,8 +10,7 @@ BIFROST_HANDLER(bifrost_fadd32, bifrost_bits(FA + FB));
 
 /* ---- other roundings, and scaling: by way of doubles ---- */
 
-/* p + c rounded to odd: what is rounded again, to fewer bits, is then right. */
-static double odd_sum(double p, double c)
+double bifrost_odd_sum(double p, double c)
 {
     double sum = p + c, part = sum - p, error = (p - (sum - part)) + (c - part);
     uint64_t bits;
@@ -59,11 +58,11 @@ static double product(float a, float b, uint32_t detail)
     return (double)a * (double)b;
 }
 
-BIFROST_SLOW_HANDLER(bifrost_fma32_rounded, rounded(odd_sum((double)FA *(double)FB, FC), detail));
-BIFROST_SLOW_HANDLER(bifrost_fadd32_rounded, rounded(odd_sum(FA, FB), detail));
+BIFROST_SLOW_HANDLER(bifrost_fma32_rounded, rounded(bifrost_odd_sum((double)FA *(double)FB, FC), detail));
+BIFROST_SLOW_HANDLER(bifrost_fadd32_rounded, rounded(bifrost_odd_sum(FA, FB), detail));
 BIFROST_SLOW_HANDLER(bifrost_fma_rscale,
-                     rounded(scaled(odd_sum(product(FA, FB, detail), FC), d), detail & 3));
-BIFROST_SLOW_HANDLER(bifrost_fadd_rscale, rounded(scaled(odd_sum(FA, FB), c), detail & 3));
+                     rounded(scaled(bifrost_odd_sum(product(FA, FB, detail), FC), d), detail & 3));
+BIFROST_SLOW_HANDLER(bifrost_fadd_rscale, rounded(scaled(bifrost_odd_sum(FA, FB), c), detail & 3));
 BIFROST_SLOW_HANDLER(bifrost_ldexp, rounded(scaled(FA, b), detail));
 
 /* ---- comparisons ---- */
@@ -97,6 +96,12 @@ bifrost_run *const bifrost_fcmp32[6] = {
     [BIFROST_NE] = fcmp_ne, [BIFROST_LT] = fcmp_lt, [BIFROST_LE] = fcmp_le,
 };
 
+static BIFROST_HANDLER(csel_f32_eq, FA == FB ? c : d);
+static BIFROST_HANDLER(csel_f32_gt, FA > FB ? c : d);
+static BIFROST_HANDLER(csel_f32_ge, FA >= FB ? c : d);
+
+bifrost_run *const bifrost_csel_f32[3] = {csel_f32_eq, csel_f32_gt, csel_f32_ge};
+
 /* ---- clamps of results: NaN becomes the lower limit ---- */
 
 static float between(float value, float low, float high)
@@ -113,16 +118,16 @@ bifrost_run *const bifrost_clamp[4] = {NULL, clamp_positive, clamp_signed, clamp
 
 /* ---- halves as floats ---- */
 
-static uint32_t widened(uint32_t half)
+float bifrost_of_half(uint32_t half)
 {
     uint32_t sign = (half & 0x8000) << 16, exponent = half >> 10 & 31, mantissa = half & 0x3ff;
 
     if (exponent == 31)
-        return mantissa ? 0x7fc00000u : sign | 0x7f800000u;
+        return bifrost_float(mantissa ? 0x7fc00000u : sign | 0x7f800000u);
     if (exponent)
-        return sign | (exponent + 112) << 23 | mantissa << 13;
-    return sign | bifrost_bits((float)mantissa * 0x1p-24f);
+        return bifrost_float(sign | (exponent + 112) << 23 | mantissa << 13);
+    return bifrost_float(sign | bifrost_bits((float)mantissa * 0x1p-24f));
 }
 
-BIFROST_SLOW_HANDLER(bifrost_widen_h0, widened(a & 0xffff));
-BIFROST_SLOW_HANDLER(bifrost_widen_h1, widened(a >> 16));
+BIFROST_SLOW_HANDLER(bifrost_widen_h0, bifrost_bits(bifrost_of_half(a & 0xffff)));
+BIFROST_SLOW_HANDLER(bifrost_widen_h1, bifrost_bits(bifrost_of_half(a >> 16)));

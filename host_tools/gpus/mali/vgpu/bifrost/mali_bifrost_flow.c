@@ -56,8 +56,8 @@ static uint8_t seen_word(struct bifrost_batch *batch, int lane, uint64_t va, boo
 static bool is_near_storage(const struct bifrost_environment *environment, const struct bifrost_code *code,
                             const uint64_t *va, uint64_t lanes)
 {
-    uint64_t begin = environment->thread_storage - 4u * code->words,
-             bytes = (uint64_t)MAX_THREADS * environment->thread_bytes + 4u * code->words;
+    uint64_t begin = environment->thread_storage - 4u * code->transfer.words,
+             bytes = (uint64_t)MAX_THREADS * environment->thread_bytes + 4u * code->transfer.words;
     bool near = false;
 
     if (!environment->thread_bytes)
@@ -88,17 +88,19 @@ void bifrost_watch_access(struct bifrost_batch *batch, const struct bifrost_code
     struct bifrost_seen *seen = &program->seen[code - program->code];
 
     seen->bits |= CLAUSE_RAN;
+    if (code->message == MESSAGE_ATOMIC) /* what it gives depends on the other threads */
+        seen->bits |= IS_UNCLEAR;
     if (code->message != MESSAGE_LOAD && code->message != MESSAGE_STORE)
         return;
     if (code->message == MESSAGE_LOAD)
         note_loaded(seen, va, lanes);
     if (!is_near_storage(batch->worker->environment, code, va, lanes))
         seen->bits |= ACCESSES_OTHER;
-    else if (!batch->stored)
+    else if (!batch->stored || code->transfer.bytes % 4) /* a part of a word says nothing of the rest */
         seen->bits |= IS_UNCLEAR;
     else
         for (; lanes; lanes &= lanes - 1)
-            for (unsigned w = 0; w < code->words; w++)
+            for (unsigned w = 0; w < code->transfer.words; w++)
                 seen->bits |= seen_word(batch, __builtin_ctzll(lanes), va[__builtin_ctzll(lanes)] + 4 * w,
                                         code->message == MESSAGE_STORE);
 }
@@ -174,12 +176,14 @@ static void follow_message(struct flow *flow, struct origins *origins, const str
                            uint8_t seen, uint64_t own)
 {
     bool keeps = seen & ACCESSES_OWN; /* in the thread's storage */
+    bool partly = code->transfer.width < 32 * code->transfer.words;
     uint64_t before = flow->storage;
 
     flow->deciding |= origins->of[SLOT_ADDRESS] | origins->of[SLOT_ADDRESS + 1];
-    for (unsigned i = 0; i < code->words; i++) {
+    for (unsigned i = 0; i < code->transfer.words; i++) {
         if (code->message == MESSAGE_LOAD)
-            origins->of[code->staging + i] = own | (keeps ? flow->storage : 0);
+            origins->of[code->staging + i] =
+                own | (keeps ? flow->storage : 0) | (partly ? origins->of[code->staging + i] : 0);
         else if (keeps)
             flow->storage |= origins->of[code->staging + i];
     }
@@ -247,17 +251,14 @@ static bool are_constant(const struct bifrost_program *program, uint32_t clause,
     const struct bifrost_seen *seen = &program->seen[clause];
 
     for (unsigned i = 0; i < seen->loaded && seen->loaded < TOO_MANY; i++)
-        for (unsigned w = 0; w < program->code[clause].words; w++) {
+        for (unsigned byte = 0; byte < program->code[clause].transfer.bytes; byte++) {
             struct mali_fault fault;
             uint8_t *flags = NULL;
 
-            if (!memory->host(memory, seen->va[i] + 4 * w, 4, MALI_READ, &fault, &flags) || !flags)
+            if (!memory->host(memory, seen->va[i] + byte, 1, MALI_READ, &fault, &flags) || !flags ||
+                *flags & VGPU_ACCESS_WRITTEN)
                 return false;
-            for (unsigned byte = 0; byte < 4; byte++) {
-                if (flags[byte] & VGPU_ACCESS_WRITTEN)
-                    return false;
-                flags[byte] |= VGPU_ACCESS_COMMAND;
-            }
+            *flags |= VGPU_ACCESS_COMMAND;
         }
     return seen->loaded < TOO_MANY;
 }

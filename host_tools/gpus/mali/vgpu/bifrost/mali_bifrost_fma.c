@@ -164,6 +164,13 @@ static bool modify_shift_add(uint32_t w, struct bifrost_operation *o)
     return true;
 }
 
+static bool modify_arshift(uint32_t w, struct bifrost_operation *o)
+{
+    o->run = bifrost_shift_add[3 * SHIFT_ARITHMETIC]; /* to source 1, which is zero */
+    o->detail = 8 * bits(w, 9, 2);
+    return true;
+}
+
 static bool modify_shift_double(uint32_t w, struct bifrost_operation *o)
 {
     o->detail = bit(w, 12) ? SHIFT_RIGHT : SHIFT_LEFT;
@@ -233,6 +240,40 @@ static bool modify_imad(uint32_t w, struct bifrost_operation *o)
     return true;
 }
 
+/* Bit 13: the word before is given. */
+static void atomic(uint32_t w, struct bifrost_operation *o, unsigned operation)
+{
+    o->transfer = (struct bifrost_transfer){
+        .words = bit(w, 13) ? 2 : 0, .bytes = 4, .align = 4, .width = 64, .atomic = (uint8_t)operation};
+}
+
+static bool modify_atomic(uint32_t w, struct bifrost_operation *o)
+{
+    unsigned operation = bits(w, 9, 4);
+
+    atomic(w, o, operation);
+    return bifrost_atomic_post[operation] != NULL;
+}
+
+/* With 1, or -1. */
+static bool modify_atomic_1(uint32_t w, struct bifrost_operation *o)
+{
+    static const uint8_t operations[5] = {ATOMIC_ADD, ATOMIC_ADD, ATOMIC_UMAX, ATOMIC_SMAX, ATOMIC_OR};
+    unsigned number = bits(w, 6, 3);
+
+    if (number > 4)
+        return false;
+    atomic(w, o, operations[number]);
+    o->detail = number == 1 ? ~0u : 1;
+    return true;
+}
+
+static bool modify_atomic_post(uint32_t w, struct bifrost_operation *o)
+{
+    o->run = bifrost_atomic_post[bits(w, 6, 4)];
+    return true;
+}
+
 static const struct bifrost_row rows[] = {
     {0x000000, 0x600000, 3, BIFROST_ALU, bifrost_fma32, modify_fma},
     {0x200000, 0x7c0000, 2, BIFROST_ALU, NULL, modify_fmax},
@@ -248,10 +289,13 @@ static const struct bifrost_row rows[] = {
     {0x2ef000, 0x7ffa00, 2, BIFROST_ALU, NULL, modify_icmp8},
     {0x2ef200, 0x7ffa00, 2, BIFROST_ALU, NULL, modify_icmp32},
     {0x2ef800, 0x7ffe00, 2, BIFROST_COMPARE_LOW, NULL, modify_icmpi},
+    {0x2f4000, 0x7fc000, 3, BIFROST_ATOMIC_LOW, NULL, modify_atomic},
+    {0x2f5e00, 0x7fde00, 2, BIFROST_ATOMIC_LOW, NULL, modify_atomic_1},
     {0x301000, 0x7f3800, 3, BIFROST_ALU, NULL, modify_shift_logic},
     {0x303000, 0x7f3800, 3, BIFROST_ALU, NULL, modify_shift_logic},
     {0x311000, 0x7f3800, 3, BIFROST_ALU, NULL, modify_shift_logic},
     {0x313000, 0x7f3800, 3, BIFROST_ALU, NULL, modify_shift_logic},
+    {0x321000, 0x7fd800, 3, BIFROST_ALU, bifrost_rshift_xor, modify_shift_xor},
     {0x325000, 0x7fd800, 3, BIFROST_ALU, bifrost_lshift_xor, modify_shift_xor},
     {0x329000, 0x7ffe00, 3, BIFROST_ALU, NULL, modify_shift_add},
     {0x32b000, 0x7ffe00, 3, BIFROST_ALU, NULL, modify_shift_add},
@@ -260,10 +304,12 @@ static const struct bifrost_row rows[] = {
     {0x331000, 0x7ffe00, 3, BIFROST_ALU, NULL, modify_shift_add},
     {0x333000, 0x7ffe00, 3, BIFROST_ALU, NULL, modify_shift_add},
     {0x335000, 0x7ffe00, 3, BIFROST_ALU, NULL, modify_shift_add},
+    {0x335018, 0x7ff838, 3, BIFROST_ALU, NULL, modify_arshift},
     {0x337000, 0x7ffe00, 3, BIFROST_ALU, NULL, modify_shift_add},
     {0x339000, 0x7ffe00, 3, BIFROST_ALU, NULL, modify_shift_add},
     {0x33c000, 0x7fe000, 3, BIFROST_SHIFT_LOW, NULL, modify_shift_double},
     {0x6e8000, 0x7fe000, 2, BIFROST_ALU, bifrost_to_halves, modify_to_halves},
+    {0x6ee400, 0x7ffc00, 2, BIFROST_ALU, NULL, modify_atomic_post},
     {0x7009b0, 0x7ffff0, 1, BIFROST_ALU, NULL, modify_to_integer},
     {0x700bc0, 0x7ffff8, 1, BIFROST_ALU, bifrost_from_s32, NULL},
     {0x700bc8, 0x7ffff8, 1, BIFROST_ALU, bifrost_from_u32, NULL},
@@ -301,5 +347,6 @@ static const struct bifrost_row rows[] = {
 
 bool bifrost_fma(uint32_t word, struct bifrost_operation *operation)
 {
-    return bifrost_look_up(rows, sizeof(rows) / sizeof(rows[0]), word, operation);
+    return bifrost_fma_packed(word, operation) ||
+           bifrost_look_up(rows, sizeof(rows) / sizeof(rows[0]), word, operation);
 }

@@ -26,7 +26,12 @@ BIFROST_HANDLER(bifrost_isub_saturating, saturated(a - b, ((a ^ b) & (a ^ (a - b
 BIFROST_HANDLER(bifrost_iadd_saturating_u32, a + b < a ? UINT32_MAX : a + b);
 BIFROST_HANDLER(bifrost_isub_saturating_u32, a < b ? 0 : a - b);
 
-BIFROST_HANDLER(bifrost_iadd_lane, a + SIGNED_LANE(b));
+static BIFROST_HANDLER(add_signed_lane, a + SIGNED_LANE(b));
+static BIFROST_HANDLER(add_unsigned_lane, a + UNSIGNED_LANE(b));
+static BIFROST_HANDLER(subtract_signed_lane, a - SIGNED_LANE(b));
+static BIFROST_HANDLER(subtract_unsigned_lane, a - UNSIGNED_LANE(b));
+bifrost_run *const bifrost_iadd_lane[4] = {add_signed_lane, add_unsigned_lane, subtract_signed_lane,
+                                           subtract_unsigned_lane};
 BIFROST_HANDLER(bifrost_extract_signed, SIGNED_LANE(a));
 BIFROST_HANDLER(bifrost_extract_unsigned, UNSIGNED_LANE(a));
 
@@ -95,6 +100,7 @@ static BIFROST_HANDLER(right_and, (((a >> AMOUNT) ^ flip0) & (b ^ flip1)) ^ flip
 static BIFROST_HANDLER(left_or, (((a << AMOUNT) ^ flip0) | (b ^ flip1)) ^ flip2);
 static BIFROST_HANDLER(right_or, (((a >> AMOUNT) ^ flip0) | (b ^ flip1)) ^ flip2);
 BIFROST_HANDLER(bifrost_lshift_xor, (a << AMOUNT) ^ b ^ flip2);
+BIFROST_HANDLER(bifrost_rshift_xor, (a >> AMOUNT) ^ b ^ flip2);
 bifrost_run *const bifrost_shift_and[2] = {left_and, right_and};
 bifrost_run *const bifrost_shift_or[2] = {left_or, right_or};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Loads and stores of one to four words a lane. Addresses are multiples of 4, so that a word is in one page.
- * Where lanes write to the same place, the highest wins. Sources: see mali_bifrost.h.
+ * Loads and stores of one to four words a lane, and of less. Addresses of words are multiples of 4, so that a
+ * word is in one page. Where lanes write to the same place, the highest wins. Sources: see mali_bifrost.h.
  */
 #include "mali_bifrost_batch.h"
 
@@ -49,7 +49,6 @@ static inline const struct bifrost_tlb *find(struct bifrost_worker *worker, uint
     return tlb->page[*entry] == page + 1 || refill(worker, tlb, va, write) ? tlb : NULL;
 }
 
-/* Host address of bytes in one page, which are accessed now, or NULL after noting the fault. */
 static inline uint8_t *host(struct bifrost_worker *worker, uint64_t va, uint32_t bytes, bool write)
 {
     uint64_t entry;
@@ -60,6 +59,11 @@ static inline uint8_t *host(struct bifrost_worker *worker, uint64_t va, uint32_t
     if (tlb->flags[entry])
         access_map_mark(tlb->flags[entry] + va % PAGE_BYTES, bytes, write);
     return tlb->host[entry] + va % PAGE_BYTES;
+}
+
+uint8_t *bifrost_host(struct bifrost_worker *worker, uint64_t va, uint32_t bytes, bool write)
+{
+    return host(worker, va, bytes, write);
 }
 
 static inline void copy(bifrost_vector *reg, int lane, uint8_t *at, unsigned words, bool write)
@@ -124,7 +128,7 @@ static void transfer_same(const struct access *access, const uint8_t *at, unsign
 static bool transfer(const struct access *access)
 {
     struct bifrost_worker *worker = access->batch->worker;
-    unsigned words = access->code->words;
+    unsigned words = access->code->transfer.words;
     uint64_t first = access->va[0], differ = 0, far = 0;
 
     for (int i = 0; i < BIFROST_LANES; i++) {
@@ -155,56 +159,142 @@ static bool transfer(const struct access *access)
     return true;
 }
 
+/* ---- less than words ---- */
+
+/* What is read, as it goes to registers. */
+static uint64_t extended(const struct bifrost_transfer *transfer, uint64_t value)
+{
+    unsigned left = 64 - 8u * transfer->bytes;
+
+    return transfer->is_signed ? (uint64_t)((int64_t)(value << left) >> left) : value;
+}
+
+/* Lane by lane and byte by byte: they need not be in one page. */
+static bool transfer_bytes(const struct access *access)
+{
+    const struct bifrost_transfer *transfer = &access->code->transfer;
+    bifrost_vector *reg = &access->batch->slot[access->code->staging];
+    uint64_t mask = UINT64_MAX >> (64 - transfer->width) << transfer->shift;
+
+    for (uint64_t left = access->lanes; left; left &= left - 1) {
+        int lane = __builtin_ctzll(left);
+        uint64_t pair = reg[0][lane] | (transfer->words == 2 ? (uint64_t)reg[1][lane] << 32 : 0), value = 0;
+
+        for (unsigned i = 0; i < transfer->bytes; i++) {
+            uint8_t *at = host(access->batch->worker, access->va[lane] + i, 1, access->write);
+            if (!at)
+                return false;
+            if (access->write)
+                *at = (uint8_t)(pair >> 8 * i);
+            else
+                value |= (uint64_t)*at << 8 * i;
+        }
+        if (access->write)
+            continue;
+        pair = (pair & ~mask) | (extended(transfer, value) << transfer->shift & mask);
+        reg[0][lane] = (uint32_t)pair;
+        if (transfer->words == 2)
+            reg[1][lane] = (uint32_t)(pair >> 32);
+    }
+    return true;
+}
+
 /* ---- addresses ---- */
 
-/* Those in storage of a thread or a group are offsets. False: refused. */
-static bool find_addresses(struct access *access)
+static const char *name(const struct bifrost_code *code)
+{
+    return code->message == MESSAGE_LOAD    ? "a load"
+           : code->message == MESSAGE_STORE ? "a store"
+                                            : "an atomic";
+}
+
+/* Where a lane's offset counts from, and how far it may reach. False: refused. */
+static bool find_base(const struct access *access, int lane, uint64_t *base, uint64_t *room)
 {
     const struct bifrost_batch *batch = access->batch;
-    const struct bifrost_code *code = access->code;
     const struct bifrost_environment *environment = batch->worker->environment;
-    const uint32_t *low = batch->slot[SLOT_ADDRESS], *high = batch->slot[SLOT_ADDRESS + 1];
-    const uint32_t *own = batch->slot[SLOT_STORAGE], *own_high = batch->slot[SLOT_STORAGE + 1];
+    uint32_t high = batch->slot[SLOT_ADDRESS + 1][lane];
+
+    *room = UINT64_MAX;
+    switch (access->code->segment) {
+    case SEGMENT_NONE: *base = (uint64_t)high << 32; return true;
+    case SEGMENT_GROUP: *base = environment->group_storage; return true;
+    case SEGMENT_THREAD:
+        *base = batch->slot[SLOT_STORAGE][lane] | (uint64_t)batch->slot[SLOT_STORAGE + 1][lane] << 32;
+        *room = environment->thread_bytes;
+        return true;
+    default:
+        if (high >= environment->buffers)
+            return bifrost_fail(batch->worker, access->code, MALI_INSTR_OPERAND_FAULT,
+                                "a load from uniform buffer %u of %u", high, environment->buffers);
+        *base = environment->buffer[high].va;
+        *room = environment->buffer[high].bytes;
+        return true;
+    }
+}
+
+/* Those in storage of a thread or a group, and in uniform buffers, are offsets. False: refused. */
+static bool find_addresses(struct access *access)
+{
+    const struct bifrost_code *code = access->code;
+    struct bifrost_worker *worker = access->batch->worker;
+    const uint32_t *low = access->batch->slot[SLOT_ADDRESS];
+
+    for (uint64_t left = access->lanes; left; left &= left - 1) {
+        int lane = __builtin_ctzll(left);
+        uint64_t base = 0, room = 0;
+
+        if (!find_base(access, lane, &base, &room))
+            return false;
+        access->va[lane] = base + low[lane];
+        if (access->va[lane] % code->transfer.align)
+            return bifrost_fail(worker, code, MALI_INSTR_ALIGN_FAULT,
+                                "%s at GPU address 0x%llx, which is no multiple of %u", name(code),
+                                (unsigned long long)access->va[lane], code->transfer.align);
+        if ((uint64_t)low[lane] + code->transfer.bytes > room)
+            return bifrost_fail(worker, code,
+                                code->segment == SEGMENT_THREAD ? MALI_INSTR_TLS_FAULT
+                                                                : MALI_INSTR_OPERAND_FAULT,
+                                "%s at 0x%x in %s of %llu bytes", name(code), low[lane],
+                                code->segment == SEGMENT_THREAD ? "a thread's storage" : "a uniform buffer",
+                                (unsigned long long)room);
+    }
+    return true;
+}
+
+/* Of most messages: plain pointers of all lanes, to words. */
+static bool find_pointers(struct access *access)
+{
+    const uint32_t *low = access->batch->slot[SLOT_ADDRESS], *high = access->batch->slot[SLOT_ADDRESS + 1];
     uint64_t bits = 0;
 
     for (int i = 0; i < BIFROST_LANES; i++) {
-        uint64_t base = code->segment == SEGMENT_NONE     ? (uint64_t)high[i] << 32
-                        : code->segment == SEGMENT_THREAD ? own[i] | (uint64_t)own_high[i] << 32
-                                                          : environment->group_storage;
-        access->va[i] = base + low[i];
+        access->va[i] = low[i] | (uint64_t)high[i] << 32;
         bits |= access->va[i];
     }
-    if (code->segment != SEGMENT_THREAD && bits % 4 == 0)
-        return true;
-    for (uint64_t left = access->lanes; left; left &= left - 1) {
-        int lane = __builtin_ctzll(left);
-        if (access->va[lane] % 4)
-            return bifrost_fail(batch->worker, code, MALI_INSTR_ALIGN_FAULT,
-                                "%s at GPU address 0x%llx, which is no multiple of 4",
-                                access->write ? "a store" : "a load", (unsigned long long)access->va[lane]);
-        if (code->segment == SEGMENT_THREAD &&
-            (uint64_t)low[lane] + 4u * code->words > environment->thread_bytes)
-            return bifrost_fail(batch->worker, code, MALI_INSTR_TLS_FAULT,
-                                "%s at 0x%x in a thread's storage of %u bytes",
-                                access->write ? "a store" : "a load", low[lane], environment->thread_bytes);
-    }
-    return true;
+    return bits % 4 == 0;
 }
 
 bool bifrost_message(struct bifrost_batch *batch, const struct bifrost_code *code, uint64_t active)
 {
     struct bifrost_worker *worker = batch->worker;
+    const struct bifrost_transfer *transferred = &code->transfer;
     struct access access = {
         .batch = batch, .code = code, .lanes = active, .write = code->message == MESSAGE_STORE};
-    uint64_t bytes = 4u * code->words * (uint64_t)__builtin_popcountll(active);
+    uint64_t bytes = transferred->bytes * (uint64_t)__builtin_popcountll(active);
+    bool whole = transferred->bytes == 4 * transferred->words && transferred->align == 4;
 
-    if (!find_addresses(&access) || !transfer(&access))
+    if (!(code->segment == SEGMENT_NONE && find_pointers(&access)) && !find_addresses(&access))
+        return false;
+    if (code->message == MESSAGE_ATOMIC ? !bifrost_atomic(batch, code, access.va, active)
+        : whole                         ? !transfer(&access)
+                                        : !transfer_bytes(&access))
         return false;
     if (worker->program->seen)
         bifrost_watch_access(batch, code, access.va, active);
-    if (access.write)
-        worker->bytes_written += bytes;
-    else
+    if (code->message != MESSAGE_STORE)
         worker->bytes_read += bytes;
+    if (code->message != MESSAGE_LOAD)
+        worker->bytes_written += bytes;
     return true;
 }

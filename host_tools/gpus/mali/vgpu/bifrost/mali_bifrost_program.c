@@ -7,7 +7,13 @@
 #include "mali_bifrost_translate.h"
 
 enum { MAX_CLAUSES = 1 << 12, MAX_CONSTANTS = 1 << 12, FIRST_UOPS = 256 };
-enum { MESSAGE_TYPE_NONE = 0, MESSAGE_TYPE_LOAD = 5, MESSAGE_TYPE_STORE = 6, MESSAGE_TYPE_BARRIER = 8 };
+enum {
+    MESSAGE_TYPE_NONE = 0,
+    MESSAGE_TYPE_LOAD = 5,
+    MESSAGE_TYPE_STORE = 6,
+    MESSAGE_TYPE_ATOMIC = 7,
+    MESSAGE_TYPE_BARRIER = 8
+};
 enum { MESSAGE_TYPE_WIDE = 15 };
 
 /* Header bits that change how floats are computed, and those that have no known meaning. */
@@ -167,6 +173,7 @@ static bool check_header(struct bifrost_translation *t)
     static const uint8_t types[] = {[MESSAGE_NONE] = MESSAGE_TYPE_NONE,
                                     [MESSAGE_LOAD] = MESSAGE_TYPE_LOAD,
                                     [MESSAGE_STORE] = MESSAGE_TYPE_STORE,
+                                    [MESSAGE_ATOMIC] = MESSAGE_TYPE_ATOMIC,
                                     [MESSAGE_BARRIER] = MESSAGE_TYPE_BARRIER};
     unsigned type = bifrost_header(&t->clause, 35, 5);
 

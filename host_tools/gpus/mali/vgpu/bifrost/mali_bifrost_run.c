@@ -163,6 +163,9 @@ static bool run_clause(struct bifrost_batch *batch, const struct bifrost_code *c
     if (++batch->clauses > batch->limit)
         return bifrost_fail(worker, code, MALI_TERMINATED, "hang: threads ran more than %llu clauses",
                             (unsigned long long)batch->limit);
+    if (worker->program->exchanges)
+        for (int i = 0; i < BIFROST_LANES; i++)
+            batch->slot[SLOT_ACTIVE][i] = active >> i & 1;
     if (active == batch->alive) {
         for (; uop < end; uop++)
             uop->run(uop, batch->slot, batch->slot[uop->to]);
@@ -172,7 +175,7 @@ static bool run_clause(struct bifrost_batch *batch, const struct bifrost_code *c
             run_masked(batch, uop);
     }
     worker->slots += code->slots * (uint64_t)__builtin_popcountll(active);
-    if (code->message == MESSAGE_LOAD || code->message == MESSAGE_STORE)
+    if (code->message != MESSAGE_NONE && code->message != MESSAGE_BARRIER)
         return bifrost_message(batch, code, active);
     if (worker->program->seen)
         bifrost_watch_access(batch, code, NULL, active);

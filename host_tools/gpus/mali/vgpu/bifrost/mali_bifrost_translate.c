@@ -175,6 +175,25 @@ static bool operands(struct bifrost_translation *t, const struct tuple *tuple, b
     return true;
 }
 
+/* What ATOM_CX of the same tuple takes: address and data. */
+static bool begin_atomic(struct bifrost_translation *t, const struct tuple *tuple,
+                         const struct bifrost_uop *uop)
+{
+    static const uint16_t to[] = {SLOT_ADDRESS, SLOT_ADDRESS + 1, SLOT_DATA};
+
+    if (tuple->add.kind != BIFROST_ATOMIC_HIGH)
+        return bifrost_refuse(t, MALI_INSTR_INVALID_ENC, "an atomic operation without its ADD operation");
+    if (tuple->fma_to.reg != BIFROST_NOWHERE)
+        return bifrost_refuse(t, MALI_INSTR_OPERAND_FAULT, "a register gets a result that does not exist");
+    for (unsigned i = 0; i < 3; i++) {
+        uint16_t from = i < tuple->fma.sources ? uop->from[i] : bifrost_constant(t, tuple->fma.detail);
+        struct bifrost_uop move = bifrost_of_one(bifrost_move, to[i], from);
+        if (!bifrost_emit(t, &move))
+            return false;
+    }
+    return true;
+}
+
 static bool translate_fma(struct bifrost_translation *t, struct tuple *tuple)
 {
     struct bifrost_uop uop;
@@ -186,6 +205,8 @@ static bool translate_fma(struct bifrost_translation *t, struct tuple *tuple)
         return bifrost_refuse(t, MALI_INSTR_INVALID_ENC, "an operation of 64-bit clauses");
     if (!operands(t, tuple, false, &uop))
         return false;
+    if (tuple->fma.kind == BIFROST_ATOMIC_LOW)
+        return begin_atomic(t, tuple, &uop);
     if (tuple->fma.kind == BIFROST_SEGMENT_LOW) {
         if (tuple->fma.segment == SEGMENT_THREAD && t->environment->thread_bytes)
             uop.from[1] = SLOT_STORAGE;
@@ -208,7 +229,7 @@ static bool complete(struct bifrost_translation *t, const struct tuple *tuple, s
                                        [BIFROST_POINTER_HIGH] = BIFROST_POINTER_LOW,
                                        [BIFROST_SEGMENT_HIGH] = BIFROST_SEGMENT_LOW};
 
-    if (tuple->add.kind == BIFROST_ALU)
+    if (tuple->add.kind == BIFROST_ALU || tuple->add.kind == BIFROST_EXCHANGE)
         return true;
     if (tuple->fma.kind != partners[tuple->add.kind])
         return bifrost_refuse(t, MALI_INSTR_INVALID_ENC, "it completes an FMA operation that is not there");
@@ -265,18 +286,29 @@ static bool message(struct bifrost_translation *t, const struct tuple *tuple,
 
     if (code->message != MESSAGE_NONE)
         return bifrost_refuse(t, MALI_INSTR_INVALID_ENC, "a second message in a clause");
-    code->message = tuple->add.kind == BIFROST_LOAD    ? MESSAGE_LOAD
-                    : tuple->add.kind == BIFROST_STORE ? MESSAGE_STORE
-                                                       : MESSAGE_BARRIER;
+    code->message = tuple->add.kind == BIFROST_LOAD      ? MESSAGE_LOAD
+                    : tuple->add.kind == BIFROST_STORE   ? MESSAGE_STORE
+                    : tuple->add.kind == BIFROST_BARRIER ? MESSAGE_BARRIER
+                                                         : MESSAGE_ATOMIC;
     if (code->message == MESSAGE_BARRIER) {
         t->program->uses_barrier = true;
         return true;
     }
-    code->words = tuple->add.words;
-    code->segment = tuple->add.segment;
+    bool is_pair = tuple->add.kind == BIFROST_ATOMIC_HIGH; /* with the FMA, which has the address */
+    if (is_pair && tuple->fma.kind != BIFROST_ATOMIC_LOW)
+        return bifrost_refuse(t, MALI_INSTR_INVALID_ENC, "it completes an FMA operation that is not there");
+    code->transfer = is_pair ? tuple->fma.transfer : tuple->add.transfer;
+    code->segment = is_pair ? SEGMENT_NONE : tuple->add.segment;
     code->staging = (uint8_t)bifrost_header(&t->clause, 18, 6);
-    if (code->staging + code->words > BIFROST_REGISTERS)
+    t->program->uses_atomics |= code->message == MESSAGE_ATOMIC;
+    if (code->staging + code->transfer.words > BIFROST_REGISTERS)
         return bifrost_refuse(t, MALI_INSTR_OPERAND_FAULT, "a message of registers after the last");
+    if (is_pair)
+        return true;
+    if (code->segment == SEGMENT_UNIFORM && code->message == MESSAGE_LOAD) {
+        t->program->uses_uniform_buffers = true;
+        return address(t, tuple, sources);
+    }
     if (code->segment != SEGMENT_NONE && code->segment != SEGMENT_GROUP && code->segment != SEGMENT_THREAD)
         return bifrost_refuse(t, MALI_INSTR_INVALID_ENC, "a message to a segment that is not modelled");
     if ((code->segment == SEGMENT_GROUP && !environment->has_group_storage) ||
@@ -321,6 +353,7 @@ static bool translate_add(struct bifrost_translation *t, struct tuple *tuple)
             return true;
         return tuple->add.kind >= BIFROST_BRANCH ? branch(t, tuple, &uop) : message(t, tuple, &uop);
     }
+    t->program->exchanges |= tuple->add.kind == BIFROST_EXCHANGE;
     if (!complete(t, tuple, &uop))
         return false;
     tuple->after.add = place(t, tuple, true, (uint16_t)(SLOT_T1 + tuple->number % 2));

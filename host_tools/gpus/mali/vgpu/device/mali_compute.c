@@ -44,6 +44,7 @@ struct dispatch {
     struct bifrost_environment environment;
     struct bifrost_program program;
     uint32_t uniform[2 * MAX_UNIFORMS];
+    struct bifrost_uniform_buffer buffer[BIFROST_UNIFORM_BUFFERS];
 };
 
 /* What a worker thread has. A team is a workgroup with barriers, else one batch. */
@@ -131,6 +132,23 @@ static uint32_t read_uniforms(struct dispatch *d, uint64_t va, uint32_t count)
                : MALI_JOB_READ_FAULT;
 }
 
+/* The table of uniform buffers, of a program that loads from them. */
+static uint32_t read_buffers(struct dispatch *d, uint64_t va, uint32_t count)
+{
+    uint8_t entry[MALI_UNIFORM_BUFFER_BYTES];
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (!mali_read(d->dev, d->space, va + i * sizeof(entry), entry, sizeof(entry)))
+            return MALI_JOB_READ_FAULT;
+        uint64_t at = mali_uniform_buffer_pointer(entry);
+        if (at) /* 0: there is none */
+            d->buffer[i] = (struct bifrost_uniform_buffer){at, 16 * mali_uniform_buffer_entries(entry)};
+    }
+    d->environment.buffer = d->buffer;
+    d->environment.buffers = count;
+    return 0;
+}
+
 /* All that a dispatch takes from memory; 0, or the exception. */
 static uint32_t read_job(struct dispatch *d)
 {
@@ -159,8 +177,14 @@ static uint32_t read_job(struct dispatch *d)
     if (!built)
         return refuse(d, MALI_INSTR_INVALID_ENC, reason, shader);
     d->program.given = (uint64_t)((d->preload & PRELOAD_REGISTERS) / PRELOAD_LOCAL_XY) << FIRST_PRELOADED;
-    d->may_wait = d->program.uses_barrier;
-    if (d->may_wait && !mali_renderer_state_shader_contains_barrier(state))
+    if (d->program.uses_uniform_buffers)
+        exception =
+            read_buffers(d, mali_draw_uniform_buffers(draw), mali_renderer_state_uniform_buffer_count(state));
+    if (exception)
+        return exception;
+    /* The threads of a warp are in one batch only where a workgroup begins a batch. */
+    d->may_wait = d->program.uses_barrier || d->program.exchanges;
+    if (d->program.uses_barrier && !mali_renderer_state_shader_contains_barrier(state))
         return refuse(d, MALI_INSTR_BARRIER_FAULT, "a barrier in a shader whose state says that it has none",
                       mali_renderer_state_properties(state));
     return 0;
@@ -298,14 +322,14 @@ static bool prepare(struct runner *runner, const struct dispatch *d)
     return true;
 }
 
-/* More workers than the first, which has run the first item. None where threads have storage: who gets which
- * must not depend on the number of workers. */
+/* More workers than the first, which has run the first item. None where threads have storage, or where the
+ * order of threads shows: who gets which must not depend on the number of workers. */
 static unsigned extra_workers(const struct dispatch *d, const struct runner *first, uint64_t items)
 {
     uint64_t useful = (items - 1) * first->worker.slots / WORTH_A_WORKER;
     unsigned threads = vgpu_worker_threads(&d->dev->base.options);
 
-    if (d->program.uses_storage)
+    if (d->program.uses_storage || d->program.uses_atomics)
         return 0;
     if (useful > items - 1)
         useful = items - 1;
