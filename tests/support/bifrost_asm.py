@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 FMA_NOP, ADD_NOP = 0x701963, 0x3D960
 FLOW_END, FLOW_ON = 0, 1
-LOAD_MESSAGE, STORE_MESSAGE, BARRIER_MESSAGE, WIDE = 5, 6, 8, 15
+LOAD_MESSAGE, STORE_MESSAGE, ATOMIC_MESSAGE, BARRIER_MESSAGE, WIDE = 5, 6, 7, 8, 15
 T, FAU_LOW, FAU_HIGH, T0, T1 = 3, 4, 5, 6, 7  # codes of sources
 UNIFORM, ZERO = 0x80, 0
 CONSTANT = (0x40, 0x50, 0x60, 0x70, 0x20, 0x30)  # FAU index of a clause's constants

@@ -15,7 +15,7 @@ from tests.support.mali_model import DATA, PAGE, VA, MaliBoard
 from tests.support.mali_samples import job_header
 
 CODE, INPUT, OUTPUT, READ_ONLY = (VA + i * PAGE for i in range(1, 5))
-STATE, PUSH, STORAGE = VA + 0x200, VA + 0x240, VA + 0x380
+STATE, PUSH, STORAGE, BUFFERS = VA + 0x200, VA + 0x240, VA + 0x380, VA + 0x3C0
 THREADS = PAGE // 16  # of INPUT's rows
 GLOBAL_IDS = 0x7000
 DEFAULT_PRELOAD = GLOBAL_IDS
@@ -61,19 +61,23 @@ class ShaderBoard(MaliBoard):
         preload: int = DEFAULT_PRELOAD,
         storage: bytes = b"",
         barrier: bool = False,
+        buffers: Sequence[tuple[int, int]] = (),
     ) -> None:
-        """Put a job and its program in place."""
+        """Put a job and its program in place; `buffers`: address and units of 16 bytes of each uniform buffer."""
         state = [0] * 16
         state[0], state[1] = CODE & 0xFFFFFFFF, CODE >> 32
-        state[4], state[12] = barrier << 11, preload | len(uniforms) << 15
+        state[4], state[12] = barrier << 11 | len(buffers), preload | len(uniforms) << 15
         draw = bytearray(128)
         struct.pack_into("<QQ", draw, 48, PUSH, STATE)
+        struct.pack_into("<Q", draw, 24, BUFFERS)
         struct.pack_into("<Q", draw, 112, STORAGE if storage else 0)
         job = job_header()[:32] + invocation(size, groups) + bytes(24) + bytes(draw)
         self.put(VA, job.ljust(0x200, b"\0"))
         self.put(STATE, struct.pack("<16I", *state))
         self.put(PUSH, struct.pack(f"<{len(uniforms)}Q", *uniforms))
         self.put(STORAGE, storage.ljust(32, b"\0"))
+        table = [(va >> 4) << 12 | units - 1 if units else 0 for va, units in buffers]
+        self.put(BUFFERS, struct.pack(f"<{len(table)}Q", *table))
         self.put(CODE, code.ljust(PAGE, b"\0"))
 
     def go(self) -> int:

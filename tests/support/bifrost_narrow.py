@@ -146,11 +146,12 @@ def product_rows() -> Iterator[Row]:
         "IMUL.v4", 0x73E0C0 | FMA2, lambda a, b, c, d: each(8, np.multiply, (a, IN_PLACE[8]), (b, IN_PLACE[8]))
     )
     for n, signed in itertools.product(range(4), (False, True)):
-        yield on_fma(
-            "IMUL.v4",
-            0x7380C0 | n << 9 | FMA2,
-            lambda a, b, c, d, n=n: each(8, np.multiply, (a, IN_PLACE[8]), (b, (n,) * 4)),
-        )
+        if not signed:
+            yield on_fma(
+                "IMUL.v4",
+                0x7380C0 | n << 9 | FMA2,
+                lambda a, b, c, d, n=n: each(8, np.multiply, (a, IN_PLACE[8]), (b, (n,) * 4)),
+            )
         yield on_fma(
             "IMUL.b",
             0x73B0C0 | n << 9 | signed << 11 | FMA2,
@@ -186,12 +187,12 @@ def single_rows() -> Iterator[Row]:
         0x701F90 | FMA1,
         lambda a, b, c, d: each(8, lambda x: 8 - np.frexp(x.astype(float))[1], (a, IN_PLACE[8])),
     )
-    names = ("0000", "1111", "2222", "3333", "0011", "2233", "1032", "3210")
-    for k, name in enumerate(names):
+    orders = ((0,) * 4, (1,) * 4, (2,) * 4, (3,) * 4, (0, 0, 1, 1), (2, 2, 3, 3), (1, 0, 3, 2), (3, 2, 1, 0))
+    for k, order in enumerate(orders):
         yield on_add(
             "SWZ.v4",
             0x3DF40 | k << 3 | FMA1,
-            lambda a, b, c, d, p=tuple(map(int, name)): packed([byte(a, n) for n in p], 8),
+            lambda a, b, c, d, p=order: packed([byte(a, n) for n in p], 8),
         )
 
 

@@ -37,13 +37,53 @@ def _comparisons() -> str:
     return "\n".join(rows)
 
 
+def _narrow_shifts() -> str:
+    """The FMA's shifts of integers of 16 and 8 bits."""
+    rows = []
+    for name, exact, mask in (
+        ("RSHIFT_AND", 0x300000, 0x7F3800),
+        ("LSHIFT_AND", 0x310000, 0x7F3800),
+        ("RSHIFT_OR", 0x302000, 0x7F3800),
+        ("LSHIFT_OR", 0x312000, 0x7F3800),
+        ("RSHIFT_XOR", 0x320000, 0x7FD800),
+        ("LSHIFT_XOR", 0x324000, 0x7FD800),
+        ("ARSHIFT", 0x334018, 0x7FF838),
+    ):
+        rows.append(f"{exact:x} {mask:x} {name}.v4i8 3")
+        rows.append(f"{exact | 0x800:x} {mask:x} {name}.v2i16 3")
+        rows.append(f"{exact | 0x1800:x} {mask:x} {name}.v2i16 3")
+        rows.append(f"{exact | 0x1800:x} {mask | 0x600:x} {name}.v4i8 3")
+    return "\n".join(rows)
+
+
+def _narrow_sums() -> str:
+    """The ADD's sums and means of integers of 16 and 8 bits, and of words with them."""
+    rows = []
+    for sign, unsigned in (("s", 0), ("u", 0x80)):
+        for name, minus in (("IADD", 0), ("ISUB", 0x1000)):
+            more = minus | unsigned
+            rows.append(f"{0xBC400 | more:x} ffec0 {name}.v4{sign}8 2")
+            rows.append(f"{0xBC800 | more:x} ff8c0 {name}.v2{sign}16 2")
+            rows.append(f"{0xBE000 | more:x} ff9c0 {name}.{sign}32.byte 2")
+            rows.append(f"{0xBE040 | more:x} ff8c0 {name}.v4{sign}8 2")
+            rows.append(f"{0xBEC00 | more:x} ffdc0 {name}.{sign}32.half 2")
+            rows.append(f"{0xBEC40 | more:x} ffcc0 {name}.v2{sign}16 2")
+        rows.append(f"{0xBC640 | unsigned:x} fefc0 HADD.{sign}32 2")
+        rows.append(f"{0xBC840 | unsigned:x} fe9c0 HADD.v2{sign}16 2")
+        rows.append(f"{0xBC440 | unsigned:x} fefc0 HADD.v4{sign}8 2")
+    return "\n".join(rows)
+
+
 FMA = _table(
     _comparisons()
+    + "\n"
+    + _narrow_shifts()
     + """
 000000 600000 FMA.f32 3
 200000 7e0000 FMAX.f32 2
 220000 7e0000 FMIN.f32 2
-240000 7c0000 FCMP.f32 2
+240000 7e0000 FCMP.f32 2
+260000 7f0000 FCMP.f32 2
 27fc00 7ffe00 IADDC.i32 3
 27fe00 7ffe00 ISUBB.i32 3
 280000 7c0000 FMA_RSCALE.f32 4
@@ -113,13 +153,41 @@ FMA = _table(
 73c200 7ffe00 IMSUB.i32 3
 73c400 7ffe00 IMRSUB.i32 3
 73c6d8 7ffff8 POPCOUNT.i32 1
+2e0000 7fc000 CSEL.f32 4
+2f4000 7fe000 ATOM_C.i32 3
+2f6000 7fe000 ATOM_C_RETURN.i32 3
+2f5e00 7ffe00 ATOM_C1.i32 2
+2f7e00 7ffe00 ATOM_C1_RETURN.i32 2
+321000 7fd800 RSHIFT_XOR.i32 3
+335018 7ff838 ARSHIFT.i32 3
+400000 600000 FMA.v2f16 3
+640000 7e0000 FCMP.v2f16 2
+660000 7f0000 FCMP.v2f16 2
+6c0000 7e0000 FADD.v2f16 2
+6e0000 7fc000 CSEL.v2f16 4
+6e3000 7ff000 CSEL.v2i16 4
+6e4000 7fe000 CSEL.v2s16 4
+6e6000 7fe000 CSEL.v2u16 4
+6ee400 7ffc00 ATOM_POST.i32 2
+701ec0 7fffc0 CLZ.v2u16 1
+701f90 7ffff0 CLZ.v4u8 1
+707600 7ffe60 FROUND.v2f16.away 1
+70c000 7ff860 FROUND.v2f16 1
+7240c0 7fe1c0 IMUL.v2i16 2
+7380c0 7ff9c0 IMUL.v4i8 2
+73b0c0 7ff1c0 IMUL.i32.byte 2
+73c8c0 7ff9c0 IMUL.i32.half 2
+73e0c0 7fffc0 IMUL.v4i8 2
 """
 )
-ADD = _table("""
+ADD = _table(
+    _narrow_sums()
+    + """
 00000 f0600 FMAX.f32 2
 10000 f0600 FMIN.f32 2
 20000 f0000 FADD.f32 2
-30000 f0000 FCMP.f32 2
+30000 f8000 FCMP.f32 2
+38000 fc000 FCMP.f32 2
 88000 e8000 FADD_RSCALE.f32 3
 3c980 fffc8 F32_TO_S32 1
 3c988 fffc8 F32_TO_U32 1
@@ -169,7 +237,8 @@ ADD = _table("""
 6fe34 ffe3f JUMP 3
 6f800 ffe00 BRANCHZ 3
 6f008 ff838 BRANCHZ.signed 3
-68000 f8000 BRANCH 3
+68000 fc000 BRANCH 3
+6c000 ff000 BRANCH 3
 d7874 fffff BARRIER 0
 74000 ff800 MUX 3
 74c00 ffe00 LDEXP.f32 2
@@ -187,8 +256,53 @@ bc600 ffec0 IADD.s32 2
 bc780 fffc0 IADD.u32 2
 bd600 ffec0 ISUB.s32 2
 bd780 fffc0 ISUB.u32 2
-bec00 bfc00 IADD.i32.half 2
-be000 bf000 IADD.i32.byte 2
+3c200 fff08 V2F16_TO_V2S16 1
+3c208 fff08 V2F16_TO_V2U16 1
+3c500 fff48 F16_TO_S32 1
+3c508 fff48 F16_TO_U32 1
+3c600 fff08 V2S16_TO_V2F16 1
+3c608 fff08 V2U16_TO_V2F16 1
+3c700 fff08 V2S8_TO_V2S16 1
+3c708 fff08 V2U8_TO_V2U16 1
+3c800 fff08 V2S8_TO_V2F16 1
+3c808 fff08 V2U8_TO_V2F16 1
+3d700 fffc0 WMASK 1
+3d948 fffc8 SWZ.v2i16 1
+3de88 fffc8 IABS.v2s16 1
+3deb0 ffff8 IABS.v4s8 1
+3df40 fffc0 SWZ.v4i8 1
+3e800 ff860 FROUND.v2f16 1
+3f0c0 fffc0 CLPER_OLD.i32 2
+60000 ff800 LOAD.i8 2
+60800 ffc00 LOAD.i16 2
+61400 ffc00 LOAD.i8.two 2
+61800 ffc00 LOAD.i16.two 2
+61c00 ffc00 LOAD.i32.two 2
+62000 ffe00 STORE.i8 2
+62800 ffe00 STORE.i16 2
+63000 ffc00 LOAD.i16.word 2
+63400 ffc00 LOAD.i8.word 2
+63800 ff800 LOAD.i8.half 2
+640c0 ffdc0 AXCHG.i32 2
+644c0 ffdc0 ACMPXCHG.i32 2
+65000 ffe00 LOAD.i24 2
+65200 ffe00 LOAD.i48 2
+65800 ffe00 STORE.i24 2
+65a00 ffe00 STORE.i48 2
+67080 ffec0 FRCP.f16 1
+67280 ffec0 FRSQ.f16 1
+70000 fc000 MUX.v2i16 3
+74800 ffc00 MUX.v4i8 3
+74e00 ffe00 LDEXP.v2f16 2
+78000 fe800 ICMP.v2s16 2
+7a000 ff000 ICMP.v2i16 2
+7c000 fc000 CLPER.i32 2
+80000 f8000 FMAX.v2f16 2
+90000 f8000 FMIN.v2f16 2
+a0000 f0000 FADD.v2f16 2
+b0000 f8000 FCMP.v2f16 2
+b8000 fc000 FCMP.v2f16 2
+d7400 ffe00 ATOM_CX 3
 e0000 fe600 RSHIFT_NAND.i32 3
 e2000 fe600 RSHIFT_AND.i32 3
 e4000 fe600 LSHIFT_NAND.i32 3
@@ -209,7 +323,8 @@ eeb00 fffc0 LSHIFT.i32 2
 eec00 fffc0 RSHIFT.i32 2
 eed00 fffc0 ARSHIFT.i32 2
 efe00 ffe00 SHIFT_DOUBLE.i32 3
-""")
+"""
+)
 
 
 @functools.cache
