@@ -7,8 +7,10 @@ arithmetic are LLVM's and the CPU's on one side, the GPU's compiler and our inte
 
 from __future__ import annotations
 
+import functools
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,9 +29,10 @@ from host_tools.vgpu.build import qemu_plugin
 from tests.support.guest_programs import VADD, compile_vadd
 
 Words = npt.NDArray[np.uint32]
-OPERATIONS = re.findall(
-    r"^    put\((.*)\);$", (VADD / "operations.comp").read_text(encoding="utf-8"), re.MULTILINE
-)
+OPERATIONS = {
+    shader: re.findall(r"^    put\((.*)\);$", (VADD / f"{shader}.comp").read_text(encoding="utf-8"), re.MULTILINE)
+    for shader in ("operations", "storage")
+}
 ITEMS, ARGUMENTS = 1024, 3
 LAVAPIPE = "libvulkan_lvp.so"
 DESCRIPTION = f"{FOLDER}/lavapipe.json"
@@ -49,6 +52,10 @@ CLOSE = {
     "sin(clamp(a, -8.0, 8.0))": (4e-5, 1),
     "cos(clamp(a, -8.0, 8.0))": (4e-5, 1),
 }
+CLOSE |= dict.fromkeys(
+    (f"unpack{kind}(u).{part}" for kind in ("Unorm4x8", "Snorm4x8", "Unorm2x16", "Snorm2x16") for part in "xyw"),
+    (2.5e-7, 0),
+)
 # Mesa ends its series of a logarithm after the square here (Mesa 25.0, bi_lower_flog2_32 of bifrost_compile.c).
 SHORT_SERIES = {
     "log2(abs(a))": (3e-5, 1),
@@ -70,11 +77,11 @@ def arguments() -> Words:
     return found
 
 
-def run(root: RecordRoot, program: Path, folder: Path, gpu: str, lavapipe: bool) -> dict[str, Words]:
+def run(root: RecordRoot, program: Path, folder: Path, gpu: str, lavapipe: bool, shader: str) -> dict[str, Words]:
     """What the shader gives: operation -> uint32 (ITEMS,)."""
-    words = (ARGUMENTS + len(OPERATIONS)) * ITEMS
+    words = (ARGUMENTS + len(OPERATIONS[shader])) * ITEMS
     (folder / "input").write_bytes(arguments().tobytes())
-    args = [str(VADD / "operations.spv"), str(folder / "input"), str(ITEMS), str(words), "output"]
+    args = [str(VADD / f"{shader}.spv"), str(folder / "input"), str(ITEMS), str(words), "output"]
     driver = {"VK_ICD_FILENAMES": f"/{DESCRIPTION}"} if lavapipe else {}
     job = program_job(root, GuestProgram(program, args, environment=driver, results={"words": "output"}), gpu)
     if lavapipe:
@@ -82,7 +89,9 @@ def run(root: RecordRoot, program: Path, folder: Path, gpu: str, lavapipe: bool)
     result = boot(job, root, qemu_plugin())
     assert ("llvmpipe" in result.output) == lavapipe
     found = np.frombuffer(result.files[f"{RESULT}0"], np.uint32).reshape(-1, ITEMS)[ARGUMENTS:]
-    return {f"{number} {name}": row for number, (name, row) in enumerate(zip(OPERATIONS, found, strict=True))}
+    return {
+        f"{number} {name}": row for number, (name, row) in enumerate(zip(OPERATIONS[shader], found, strict=True))
+    }
 
 
 def cpu_driver(root: RecordRoot, folder: Path) -> dict[str, bytes]:
@@ -104,22 +113,35 @@ def program(root: RecordRoot, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def expected(root: RecordRoot, program: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Words]:
-    return run(with_packages(root, NEEDED_HERE), program, tmp_path_factory.mktemp("lavapipe"), "v3d42", True)
+def expected(
+    root: RecordRoot, program: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], dict[str, Words]]:
+    @functools.cache
+    def of(shader: str) -> dict[str, Words]:
+        folder = tmp_path_factory.mktemp(f"lavapipe-{shader}")
+        return run(with_packages(root, NEEDED_HERE), program, folder, "v3d42", True, shader)
+
+    return of
 
 
 @pytest.mark.parametrize("gpu", ["mali_g71", "mali_g72", "mali_g52r1", "mali_g31", "v3d42"])
+@pytest.mark.parametrize("shader", OPERATIONS)
 def test_what_lavapipe_computes(
-    gpu: str, root: RecordRoot, program: Path, expected: dict[str, Words], tmp_path: Path
+    shader: str,
+    gpu: str,
+    root: RecordRoot,
+    program: Path,
+    expected: Callable[[str], dict[str, Words]],
+    tmp_path: Path,
 ) -> None:
-    found = run(root, program, tmp_path, gpu, False)
-    assert found.keys() == expected.keys()
+    found, by_lavapipe = run(root, program, tmp_path, gpu, False, shader), expected(shader)
+    assert found.keys() == by_lavapipe.keys()
     floats = arguments().view(np.float32).astype(np.float64)
     # GPUs may treat NaN and what is smaller than normal numbers as they like.
     usual = ((np.abs(floats) >= np.finfo(np.float32).tiny) | (floats == 0)).all(axis=0)
     assert usual.sum() > ITEMS * 0.6
     close = CLOSE | SHORT_SERIES if gpu == "mali_g71" else CLOSE
-    for name, wanted in expected.items():
+    for name, wanted in by_lavapipe.items():
         operation = name.partition(" ")[2]
         which = usual if re.search(r"\b[abc]\b", operation) else np.full(ITEMS, True)
         if operation in close:
