@@ -77,6 +77,33 @@ DRIVER_TROUBLE = re.compile(
 )
 
 
+GPU_STOPPED = 3  # QEMU's status where the virtual GPU stopped (EXIT_GPU_FAILED, host_tools/vgpu/qemu)
+_STOPPED = re.compile(r"^gramophone: virtual GPU: (.*)$", re.MULTILINE)
+_UNKNOWN = re.compile(r"operation that is not known \((0x[0-9a-f]+)\)$|that (?:is|are) not modelled")
+
+
+class StoppedError(RecordError):
+    """The virtual GPU stopped at something that it does not model, or that is wrong.
+
+    Args:
+        reason: what, in the virtual GPU's words.
+        jobs: chains, or jobs of a V3D, that had ended before.
+        gpu: its name for `--gpu`.
+    """
+
+    def __init__(self, reason: str, jobs: int, gpu: str) -> None:
+        self.jobs = jobs
+        text = f"the virtual GPU stopped after {jobs} jobs: {reason}"
+        if found := _UNKNOWN.search(reason):
+            other = "" if gpu == DEFAULT_GPU else f"`--gpu {DEFAULT_GPU}` may record it; "
+            text += f"; {other}please report {found[1] or 'this'}"
+        super().__init__(text)
+
+
+class _StoppedHereError(RecordError):
+    """The same, with the reason only."""
+
+
 class ProgramError(RecordError):
     """The guest's program ended with a status that is not 0.
 
@@ -189,6 +216,8 @@ def boot(
         except saved_state.Damaged as damaged:
             saved_state.remove(damaged)
             stderr = run()
+        except _StoppedHereError as stopped:
+            raise StoppedError(str(stopped), _jobs_before(folder / "stats.json"), job.gpu) from stopped
         counters = read_counters(folder / "stats.json")
         if counters["faults"]:
             raise RecordError(f"the GPU raised {counters['faults']} MMU faults")
@@ -198,6 +227,11 @@ def boot(
             f"no compute job reached the GPU; the program said: {last_lines(result.output.encode())}"
         )
     return result
+
+
+def _jobs_before(stats: Path) -> int:
+    """How many jobs had ended when the virtual GPU stopped; its counters are written then, too."""
+    return int(json.loads(stats.read_text(encoding="utf-8"))["jobs"])
 
 
 def read_counters(stats: Path) -> dict[str, int]:
@@ -335,6 +369,8 @@ def _time_limit(console: Path, timeout: float, what: str = "did not power off") 
 
 def _check_status(done: subprocess.CompletedProcess[str]) -> str:
     """QEMU's standard error, if it did not fail."""
+    if done.returncode == GPU_STOPPED and (found := _STOPPED.search(done.stderr)):
+        raise _StoppedHereError(found[1])
     if done.returncode:
         raise RecordError(f"{QEMU} failed with status {done.returncode}: {last_lines(done.stderr.encode())}")
     return done.stderr

@@ -53,11 +53,11 @@ def both(element: Callable[[int], Words]) -> Words:
 
 def finished(exact: NDArray[Any], mode: int = 0, clamp: int = 0) -> Words:
     """Rounded to halves, then clamped."""
-    once = to_half(exact, mode)
+    once: Words = to_half(exact, mode)
     return to_half(clamped(source(once, "h0"), clamp), 0) if clamp else once
 
 
-def fused(x: NDArray[Any], y: NDArray[Any], z: NDArray[Any], mode: int) -> NDArray[Any]:
+def fused(x: NDArray[Any], y: NDArray[Any], z: NDArray[Any], mode: int) -> Any:
     """x * y + z as numbers that are halves, rounded once."""
     out = x * y + z
     for i, (a, b, c) in enumerate(zip(x.tolist(), y.tolist(), z.tolist(), strict=True)):
@@ -109,6 +109,7 @@ def modified() -> Iterator[tuple[int, int, tuple[int, ...], tuple[int, int]]]:
 
 
 def pair(a: Words, b: Words, codes: int, m: tuple[int, ...], places: tuple[int, int], e: int) -> tuple[Any, Any]:
+    """Element e of two sources with their modifiers: abs0, abs1, neg0, neg1."""
     x, y = (b, a) if codes == FLIPPED else (a, b)
     return value(x, PLACES[places[0]][e], m[0], m[2]), value(y, PLACES[places[1]][e], m[1], m[3])
 
@@ -118,19 +119,21 @@ def comparison_rows() -> Iterator[Row]:
         yield on_fma(
             "FADD.v2",
             0x6C0000 | word | codes,
-            lambda a, b, c, d, x=(codes, m, places): both(lambda e: finished(np.add(*pair(a, b, *x, e)))),
+            lambda a, b, c, d, k=codes, m=m, p=places: both(lambda e: finished(np.add(*pair(a, b, k, m, p, e)))),
         )
         yield on_fma(
             "FCMP.v2",
             0x640000 | 1 << 13 | word | codes,
-            lambda a, b, c, d, x=(codes, m, places): both(lambda e: truth(np.greater(*pair(a, b, *x, e)), 1)),
+            lambda a, b, c, d, k=codes, m=m, p=places: both(
+                lambda e: truth(np.greater(*pair(a, b, k, m, p, e)), 1)
+            ),
         )
         for sem, small in itertools.product(range(4), (0, 1)):
             yield on_add(
                 "FMAX.v2",
                 0x80000 | small << 16 | sem << 13 | word | codes,
-                lambda a, b, c, d, x=(codes, m, places), s=sem, k=small: both(
-                    lambda e: to_half(f32(largest(*pair(a, b, *x, e), s, bool(k))), 0)
+                lambda a, b, c, d, k=codes, m=m, p=places, s=sem, low=small: both(
+                    lambda e: to_half(f32(largest(*pair(a, b, k, m, p, e), s, bool(low))), 0)
                 ),
             )
     for abs0, abs1, neg0, neg1 in itertools.product((0, 1), repeat=4):

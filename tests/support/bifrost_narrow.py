@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.support.bifrost_integers import SWIZZLES, per_half, s32, shifted, words
+from tests.support.bifrost_integers import SWIZZLES, per_half, shifted
 from tests.support.bifrost_meaning import (
     ALL,
     COMPARE,
@@ -28,7 +28,9 @@ from tests.support.bifrost_meaning import (
     half,
     on_add,
     on_fma,
+    s32,
     source,
+    words,
 )
 
 IN_PLACE = {16: (0, 1), 8: (0, 1, 2, 3)}

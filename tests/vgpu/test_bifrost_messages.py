@@ -191,11 +191,10 @@ MERGES: dict[int, Callable[..., Any]] = {
 
 def in_turn(data: Words, first: int, merge: Callable[..., Any]) -> tuple[Words, int]:
     """The word before each operation, and the last one."""
-    word, before = np.uint32(first), []
+    before = [first]
     for value in data:
-        before.append(word)
-        word = np.uint32(merge(word[None], value[None])[0])
-    return np.array(before, np.uint32), int(word)
+        before.append(int(merge(np.array([before[-1]], np.uint32), np.array([value], np.uint32))[0]))
+    return np.array(before[:-1], np.uint32), before[-1]
 
 
 @pytest.mark.parametrize("opcode", MERGES)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from host_tools.machine.boot import RAM_END, ProgramError, boot, qemu_version
+from host_tools.machine.boot import RAM_END, ProgramError, StoppedError, boot, qemu_version
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import ready_root
 from host_tools.record.compiled import runner
@@ -78,6 +78,10 @@ def record_plan(
                 result = boot(
                     program_job(root, program, gpu), root, plugin, {"capture": str(capture)}, timeout=timeout
                 )
+            except StoppedError as error:
+                calls = layout.plan.calls
+                at = f"kernel {calls[error.jobs].name}, " if error.jobs < len(calls) else ""
+                raise RecordError(f"{at}dispatch {error.jobs + 1} of {len(calls)}: {error}") from error
             except ProgramError as error:
                 said = " | ".join(error.output.strip().splitlines()[-3:])
                 raise RecordError(f"the guest cannot run the compiled network: {said}") from error
