@@ -64,7 +64,7 @@ FIGURES = [
     (EVIDENCE, r"test_many_replays.py`\); (\d+) with `make test`", many_replays.SAMPLE),
     (EVIDENCE, r"([\d,]+) sessions \|", cycles.CYCLES),
     (EVIDENCE, r"([\d,]+) held-out digits", HELD_OUT),
-    (EVIDENCE, r"(\d+) operations of GLSL", len(second_source.OPERATIONS)),
+    (EVIDENCE, r"(\d+) operations of GLSL", sum(map(len, second_source.OPERATIONS.values()))),
     (EVIDENCE, r"([\d,]+) triples each", second_source.ITEMS),
     (EVIDENCE, r"([\d,]+) registered words", len(qpu_decode.GOLDEN)),
     (EVIDENCE, r"(\d+) planted defects are found, nothing", len(planted.DEFECTS)),
