@@ -262,14 +262,16 @@ static bool find_addresses(struct access *access)
     return true;
 }
 
-/* Of most messages: plain pointers of all lanes, to words. */
+/* Of most messages: of all lanes at once, where all are multiples of 4. */
 static bool find_pointers(struct access *access)
 {
+    const bool in_group = access->code->segment == SEGMENT_GROUP;
+    const uint64_t group = access->batch->worker->environment->group_storage;
     const uint32_t *low = access->batch->slot[SLOT_ADDRESS], *high = access->batch->slot[SLOT_ADDRESS + 1];
     uint64_t bits = 0;
 
     for (int i = 0; i < BIFROST_LANES; i++) {
-        access->va[i] = low[i] | (uint64_t)high[i] << 32;
+        access->va[i] = low[i] + (in_group ? group : (uint64_t)high[i] << 32);
         bits |= access->va[i];
     }
     return bits % 4 == 0;
@@ -284,7 +286,8 @@ bool bifrost_message(struct bifrost_batch *batch, const struct bifrost_code *cod
     uint64_t bytes = transferred->bytes * (uint64_t)__builtin_popcountll(active);
     bool whole = transferred->bytes == 4 * transferred->words && transferred->align == 4;
 
-    if (!(code->segment == SEGMENT_NONE && find_pointers(&access)) && !find_addresses(&access))
+    bool plain = code->segment == SEGMENT_NONE || code->segment == SEGMENT_GROUP;
+    if (!(plain && find_pointers(&access)) && !find_addresses(&access))
         return false;
     if (code->message == MESSAGE_ATOMIC ? !bifrost_atomic(batch, code, access.va, active)
         : whole                         ? !transfer(&access)
