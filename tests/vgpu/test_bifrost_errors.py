@@ -45,7 +45,7 @@ def words(*quadwords: int) -> bytes:
 HEAD = header(flow=0) << 83
 WORD = 0x28 | FIRST << 8 | asm.FMA_NOP << 43 | (asm.ADD_NOP & 0x1FFFF) << 66 | HEAD | asm.ADD_NOP >> 17
 BAD_TUPLE = Tuple(block(0, 1, two=5, mode=0) & ~(0xF << 31) | 9 << 31 | 5 << 8)  # mode 25
-to_group = asm.GROUP << 6
+to_group, in_buffer = asm.GROUP << 6, asm.UNIFORM_BUFFER << 6
 LOOP = one(add=0x6FE34 | 5 << 6, at=block(fau=0x40, first=True), head=header(), constants=[0], modifiers=TARGET)
 LOADS, STORES = header(message=asm.LOAD_MESSAGE), header(message=asm.STORE_MESSAGE)
 
@@ -118,11 +118,9 @@ CODES: dict[str, tuple[bytes, int, str]] = {
     "a pointer without a low word": (one(add=0x3F8C0), ENCODING,
         "it completes an FMA operation that is not there"),
     "storage without a low word": (one(add=0x3D500), ENCODING, "it completes an FMA operation that is not there"),
-    "uniform buffers": (one(add=asm.LOAD[1] | asm.UNIFORM_BUFFER << 6 | sources(0, 1), head=LOADS), OPERAND,
-                        "a load from uniform buffer 0 of 0"),
-    "a store to uniform buffers": (one(add=asm.STORE[1] | asm.UNIFORM_BUFFER << 6 | sources(0, 1), head=STORES),
-                                   ENCODING, "a message to a segment that is not modelled"),
-    "segment 0": (one(add=asm.LOAD[1] | sources(0, 1), head=LOADS), ENCODING, "segment that is not modelled"),
+    "uniform buffers": (one(add=asm.LOAD[1] | in_buffer | sources(0, 1), head=LOADS), OPERAND, "buffer 0 of 0"),
+    "stored uniform buffers": (one(add=asm.STORE[1] | in_buffer, head=STORES), ENCODING, "that is not modelled"),
+    "segment 0": (one(add=asm.LOAD[1], head=LOADS), ENCODING, "segment that is not modelled"),
     "port 2 is off": (one(fma=MOVE | 2), OPERAND, "an operand from a port that is off (0x70196a)"),
     "port 1 is off": (one(fma=MOVE | 1, at=2 << 27 | 8 << 27), OPERAND, "an operand from a port that is off"),
     "t0 in the first tuple": (one(fma=MOVE | asm.T0), OPERAND, "a result that does not exist"),

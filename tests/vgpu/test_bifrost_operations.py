@@ -90,8 +90,9 @@ def test_an_operation(board: ShaderBoard, group: str) -> None:
 def table(unit: str) -> list[tuple[int, int]]:
     """Encodings under their masks, of the interpreter's tables."""
     text = (SOURCES / f"mali_bifrost_{unit}.c").read_text(encoding="utf-8")
-    packed = (SOURCES / "mali_bifrost_packed.c").read_text(encoding="utf-8")
-    text += re.search(rf"{unit}_rows\[\] = .*?\n}};", packed, re.DOTALL)[0]  # type: ignore[index]
+    for packed in ("half", "narrow"):
+        more = (SOURCES / f"mali_bifrost_{packed}_table.c").read_text(encoding="utf-8")
+        text += re.search(rf"{unit}_rows\[\] = .*?\n}};", more, re.DOTALL)[0]  # type: ignore[index]
     found = re.findall(r"\{0x([0-9a-f]+), 0x([0-9a-f]+), \d, BIFROST_(\w+)", text)
     other = {"NOP", "BRANCH", "JUMP", "MULTIPLY_64", "SEGMENT_LOW", "SEGMENT_HIGH", "ATOMIC_LOW"}
     return [(int(exact, 16), int(mask, 16)) for exact, mask, kind in found if kind not in other]

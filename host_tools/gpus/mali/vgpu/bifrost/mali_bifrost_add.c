@@ -318,6 +318,7 @@ static const struct bifrost_row rows[] = {
 
 bool bifrost_add(uint32_t word, struct bifrost_operation *operation)
 {
-    return bifrost_add_packed(word, operation) || bifrost_add_message(word, operation) ||
+    return bifrost_add_half(word, operation) || bifrost_add_narrow(word, operation) ||
+           bifrost_add_message(word, operation) ||
            bifrost_look_up(rows, sizeof(rows) / sizeof(rows[0]), word, operation);
 }

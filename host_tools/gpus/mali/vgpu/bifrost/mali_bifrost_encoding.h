@@ -26,10 +26,12 @@ static inline bool bit(uint32_t word, unsigned at)
     return word >> at & 1;
 }
 
-/* mali_bifrost_packed.c: what works on halves, or on integers of 16 and 8 bits; the tables of words come
- * after it. */
-bool bifrost_fma_packed(uint32_t word, struct bifrost_operation *operation);
-bool bifrost_add_packed(uint32_t word, struct bifrost_operation *operation);
+/* mali_bifrost_half_table.c, mali_bifrost_narrow_table.c: what works on halves, or on integers of 16 and 8
+ * bits; the tables of words come after them. */
+bool bifrost_fma_half(uint32_t word, struct bifrost_operation *operation);
+bool bifrost_add_half(uint32_t word, struct bifrost_operation *operation);
+bool bifrost_fma_narrow(uint32_t word, struct bifrost_operation *operation);
+bool bifrost_add_narrow(uint32_t word, struct bifrost_operation *operation);
 
 /* mali_bifrost_messages.c: ADD operations that access memory, or other threads. */
 bool bifrost_add_message(uint32_t word, struct bifrost_operation *operation);

@@ -77,6 +77,14 @@ static bool modify_lscale(uint32_t w, struct bifrost_operation *o)
     return true;
 }
 
+static bool modify_csel_f32(uint32_t w, struct bifrost_operation *o)
+{
+    if (bits(w, 12, 2) > 2)
+        return false;
+    o->run = bifrost_csel_f32[bits(w, 12, 2)];
+    return true;
+}
+
 static bool modify_csel(uint32_t w, struct bifrost_operation *o)
 {
     o->run = bits(w, 12, 3) == 3
@@ -282,6 +290,7 @@ static const struct bifrost_row rows[] = {
     {0x27fe00, 0x7ffe00, 3, BIFROST_ALU, bifrost_isubb, NULL},
     {0x280000, 0x7c0000, 4, BIFROST_ALU, bifrost_fma_rscale, modify_rscale},
     {0x2c0000, 0x7e0000, 2, BIFROST_ALU, bifrost_fadd32, modify_fadd},
+    {0x2e0000, 0x7fc000, 4, BIFROST_ALU, NULL, modify_csel_f32},
     {0x2e3000, 0x7ff000, 4, BIFROST_ALU, NULL, modify_csel},
     {0x2e4000, 0x7fc000, 4, BIFROST_ALU, NULL, modify_csel},
     {0x2ec000, 0x7fe000, 2, BIFROST_ALU, NULL, modify_icmp16},
@@ -347,6 +356,6 @@ static const struct bifrost_row rows[] = {
 
 bool bifrost_fma(uint32_t word, struct bifrost_operation *operation)
 {
-    return bifrost_fma_packed(word, operation) ||
+    return bifrost_fma_half(word, operation) || bifrost_fma_narrow(word, operation) ||
            bifrost_look_up(rows, sizeof(rows) / sizeof(rows[0]), word, operation);
 }
