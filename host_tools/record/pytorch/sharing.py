@@ -90,9 +90,10 @@ def written_back(g: Graph, view: View, whole: Name, part: Name) -> Name | None:
 def _rows(view: View, axis: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Which rows of an axis a view has."""
     operator, arguments = view.call.operator, view.call.arguments
-    rows = np.arange(view.of.shape[axis])
+    rows: np.ndarray[tuple[int], np.dtype[np.int64]] = np.arange(view.of.shape[axis])
     if operator in ("select", "unbind"):
-        return rows[arguments["index"] if operator == "select" else view.at].reshape(1)
+        index = int(arguments["index"] if operator == "select" else view.at)
+        return rows[index : index + 1] if index >= 0 else rows[index:][:1]
     if operator == "slice":
         return rows[arguments.get("start") : arguments.get("end") : arguments.get("step", 1)]
     if operator == "narrow":
