@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a replay log calls, for its proof: a library that writes what it is to write, and may fail at each call;
- * a board that may have a secret. */
+/* What a replay log calls, for its proof: a library that writes what it is to write, and may fail at each
+ * call; a board that may have a secret. */
 #define GRAMOPHONE_LOG
 #define GRAMOPHONE_LOG_HASHES
 #define __attribute__(names)
@@ -9,9 +9,9 @@
 #define volatile(...)
 #define __builtin_assume_aligned(pointer, bytes) (pointer)
 #include "__fc_builtin.h"
+#include "attest.h"
 #include "gr_target.h"
 #include "internal.h"
-#include "attest.h"
 #include "string.h"
 
 /*@ requires \valid(hash); assigns \result, *hash \from \nothing; ensures 0 <= \result <= 1; */
@@ -21,7 +21,8 @@ bool gr_hash_begin(struct gr_hash *hash);
     ensures 0 <= \result <= 1; */
 bool gr_hash_add(struct gr_hash *hash, const void *data, size_t bytes);
 /*@ requires \valid(hash) && \valid(digest + (0 .. 31));
-    assigns \result, *hash, digest[0 .. 31] \from *hash; ensures 0 <= \result <= 1 && \initialized(digest + (0 .. 31)); */
+    assigns \result, *hash, digest[0 .. 31] \from *hash; ensures 0 <= \result <= 1 && \initialized(digest + (0
+   .. 31)); */
 bool gr_hash_end(struct gr_hash *hash, uint8_t digest[32]);
 /*@ requires \valid_read((uint8_t *)data + (0 .. bytes - 1)) && \valid(digest + (0 .. 31));
     requires \initialized((uint8_t *)data + (0 .. bytes - 1));
