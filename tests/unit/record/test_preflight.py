@@ -118,7 +118,7 @@ BAD = {
         "layer conv1 (Convolution): expected weights as float32 or float16, found quantised, or the .bin file is",
     ),
     "a layer without Vulkan": (
-        changed(b"Softmax      prob   ", b"CumulativeSum prob  "),
+        changed(b"Softmax      prob   ", b"Threshold     prob  "),
         LENET_BIN,
         SHAPES,
         "ncnn 1.0.",
@@ -169,12 +169,12 @@ def test_what_is_wrong_is_named(what: str) -> None:
         preflight(param, weights, shapes)
     assert str(raised.value).startswith(reason)
     if what == "a layer without Vulkan":
-        assert "layer prob (CumulativeSum)" in str(raised.value)
+        assert "layer prob (Threshold)" in str(raised.value)
 
 
 def test_a_network_may_end_before_a_layer_that_needs_a_cpu() -> None:
     param, weights, shapes, _ = BAD["a layer without Vulkan"]
-    blob = next(line.split()[4] for line in param.decode().splitlines() if line.startswith("CumulativeSum"))
+    blob = next(line.split()[4] for line in param.decode().splitlines() if line.startswith("Threshold"))
     assert preflight(param, weights, shapes, [blob]).weights.data == weights
     with pytest.raises(NetworkError, match="no blob 'elsewhere' to stop at; the network has "):
         preflight(param, weights, shapes, ["elsewhere"])
