@@ -125,7 +125,7 @@ def test_layers_on_the_cpu_between_others_are_compiled(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(frontends, "_compiled", compiled)
     said = refused("onnx", onnx_networks.attention(tmp_path / "net.onnx"))
-    assert "ncnn computes layer matmul_9 (MatMul), line 7 of the .param file, on the CPU, between others" in said
+    assert "ncnn computes layer matmul_9 (MatMul), line 8 of the .param file, on the CPU, between others" in said
     assert said.endswith("; and this one does not"), said
 
 
