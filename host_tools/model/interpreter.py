@@ -41,6 +41,7 @@ class Interpreter:
     Args:
         trace: what to replay.
         track: keep the access map (`host_tools.accesses.observe` reads it).
+        meter: keep what each dispatch does that takes time (`host_tools.accesses.job_work` reads it).
         threads: of the virtual GPU; 0: one a core.
         latency_ns: how long the virtual GPU takes for what takes time. Its clock moves with Interval actions and
             while something is waited for.
@@ -49,6 +50,7 @@ class Interpreter:
 
     trace: Trace
     track: bool = False
+    meter: bool = False
     threads: int = 0
     latency_ns: int = 0
     variant: str = ""
@@ -63,6 +65,7 @@ class Interpreter:
             f"{self.trace.gpu}-{self.variant}" if self.variant else self.trace.gpu,
             {0: self.memory},
             track_access=self.track,
+            meter=self.meter,
             threads=self.threads,
             latency_ns=self.latency_ns,
         )

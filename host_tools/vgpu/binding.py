@@ -57,6 +57,28 @@ class Counters:
 
 
 @dataclasses.dataclass(frozen=True)
+class Dispatch:
+    """What one compute dispatch did that takes time; fields as in vgpu.h's `struct vgpu_dispatch`."""
+
+    instructions: int
+    clauses: int
+    loads: int
+    stores: int
+    loaded_words: int
+    stored_words: int
+    loaded_lines: int
+    stored_lines: int
+    first_misses: int
+    second_misses: int
+    spills: int
+    workgroups: int
+    threads: int
+    groups: int
+    registers: int
+    resident: int
+
+
+@dataclasses.dataclass(frozen=True)
 class Decisions:
     """Labels of what jobs have read, and of what decides: addresses; branches, the code or which lanes run; those
     of code, uniforms and lists themselves.
@@ -127,6 +149,7 @@ class VirtualGpu:
         track_access: keep the access map.
         hang_job, fault_job: test aids: the compute job (from 1) that never completes, or faults.
         job_limit: what a compute job may execute before it counts as hung (vgpu.h); 0: as long as on the GPU.
+        meter: keep what each dispatch does that takes time (`dispatches`); not with track_access.
         on_interrupt: called with (line, level) at each change.
         schedule: called with a delay in ns after which advance() is to be called; without it the owner polls.
         library: shared library to use instead of the usual one.
@@ -147,6 +170,7 @@ class VirtualGpu:
         hang_job: int = 0,
         fault_job: int = 0,
         job_limit: int = 0,
+        meter: bool = False,
         on_interrupt: Callable[[int, bool], None] | None = None,
         schedule: Callable[[int], None] | None = None,
         library: Path | None = None,
@@ -170,7 +194,7 @@ class VirtualGpu:
         if schedule is not None:
             self._schedule = _ffi.callback("void(void *, uint64_t)", lambda _ctx, delay: schedule(delay))
         host = _ffi.new("struct vgpu_host *", (_ffi.NULL, self._memory, self._interrupt, self._schedule))
-        chosen = (latency_ns, threads, track_access, hang_job, fault_job, job_limit)
+        chosen = (latency_ns, threads, track_access, hang_job, fault_job, job_limit, meter)
         options = _ffi.new("struct vgpu_options *", chosen)
         error = _ffi.new("const char **")
         self._gpu = self._lib.vgpu_create(gpu.encode(), host, options, error)
@@ -255,6 +279,15 @@ class VirtualGpu:
         raw = _ffi.new("struct vgpu_counters *")
         self._lib.vgpu_counters_get(self._gpu, raw)
         return Counters(*(int(getattr(raw, field.name)) for field in dataclasses.fields(Counters)))
+
+    def dispatches(self) -> list[Dispatch]:
+        """What each dispatch did since creation or the last call, the earliest first (meter only)."""
+        count = self._lib.vgpu_dispatches(self._gpu, _ffi.NULL, 0)
+        rows = _ffi.new("struct vgpu_dispatch[]", count)
+        self._lib.vgpu_dispatches(self._gpu, rows, count)
+        self._lib.vgpu_dispatches_clear(self._gpu)
+        names = [field.name for field in dataclasses.fields(Dispatch)]
+        return [Dispatch(*(int(getattr(row, name)) for name in names)) for row in rows]
 
     def access_map(self) -> dict[int, npt.NDArray[np.uint8]]:
         """What jobs accessed since creation or clear_access (track_access only).

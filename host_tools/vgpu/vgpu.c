@@ -42,6 +42,10 @@ vgpu *vgpu_create(const char *name, const struct vgpu_host *host, const struct v
         *error = unknown_name();
         return NULL;
     }
+    if (options->meter && options->track_access) {
+        *error = "meter and track_access: one at a time";
+        return NULL;
+    }
     struct vgpu *gpu = family->create();
     if (!gpu) {
         *error = "out of memory";
@@ -71,6 +75,7 @@ void vgpu_destroy(vgpu *gpu)
     if (!gpu)
         return;
     access_map_clear(&gpu->access);
+    free(gpu->dispatch);
     gpu->family->destroy(gpu);
 }
 
@@ -149,6 +154,33 @@ void vgpu_memory_changed(vgpu *gpu)
 {
     if (gpu->family->memory_changed)
         gpu->family->memory_changed(gpu);
+}
+
+size_t vgpu_dispatches(const vgpu *gpu, struct vgpu_dispatch *rows, size_t count)
+{
+    if (rows && gpu->dispatches)
+        memcpy(rows, gpu->dispatch, (count < gpu->dispatches ? count : gpu->dispatches) * sizeof(*rows));
+    return gpu->dispatches;
+}
+
+void vgpu_dispatches_clear(vgpu *gpu)
+{
+    gpu->dispatches = 0;
+}
+
+void vgpu_keep_dispatch(struct vgpu *gpu, const struct vgpu_dispatch *row)
+{
+    if (gpu->dispatches == gpu->dispatch_room) {
+        size_t room = gpu->dispatch_room ? 2 * gpu->dispatch_room : 64;
+        struct vgpu_dispatch *more = realloc(gpu->dispatch, room * sizeof(*more));
+        if (!more) {
+            vgpu_fail(gpu, "%s: out of memory for what dispatches cost", gpu->family->name);
+            return;
+        }
+        gpu->dispatch = more;
+        gpu->dispatch_room = room;
+    }
+    gpu->dispatch[gpu->dispatches++] = *row;
 }
 
 size_t vgpu_access_pages(const vgpu *gpu, uint64_t *pages, size_t count)

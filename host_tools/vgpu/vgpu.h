@@ -49,6 +49,8 @@ struct vgpu_options {
      * Mali's clauses (of a whole chain), each once for a batch of threads; a list's packets and rows of
      * tiles. 0: what the GPU gets through before its driver resets it. */
     uint64_t job_limit;
+    bool meter; /* keep a row a dispatch (vgpu_dispatches), with one thread for compute; not with track_access
+                 */
 };
 
 /* Create the GPU named as its profile ("v3d42", "mali_g71"). NULL with *error set (static text)
@@ -79,6 +81,30 @@ void vgpu_advance(vgpu *gpu, uint64_t now_ns);
 const char *vgpu_error(const vgpu *gpu);
 
 void vgpu_counters_get(const vgpu *gpu, struct vgpu_counters *out);
+
+/*
+ * What a compute dispatch does that takes time, a row each (meter only). A group is what runs one instruction
+ * together: a V3D's batch of sixteen lanes, a Mali's quad or warp of four. An access of a group touches lines
+ * of 64 bytes, each counted once; what of them the chip's caches would miss is a model's answer (meter.h).
+ */
+struct vgpu_dispatch {
+    uint64_t instructions;  /* of groups: a V3D's instructions, a Mali's tuples */
+    uint64_t clauses;       /* of groups, of a Mali; 0 of a V3D */
+    uint64_t loads, stores; /* accesses of groups; an atomic operation is one of each, a prefetch a load */
+    uint64_t loaded_words, stored_words; /* 32-bit words a lane of each, added up */
+    uint64_t loaded_lines, stored_lines;
+    uint64_t first_misses;        /* of the loaded lines, in the cache next to the shader cores */
+    uint64_t second_misses;       /* of those, and of stored lines, in the one behind */
+    uint64_t spills;              /* accesses of groups to a thread's own memory, of a Mali */
+    uint64_t workgroups, threads; /* threads: lanes that exist */
+    uint64_t groups;              /* of threads that run together */
+    uint32_t registers;           /* that the code names: the highest number + 1 */
+    uint32_t resident;            /* threads a core of a V3D holds at once: 2 or 4; 0 of a Mali */
+};
+/* Rows since creation or vgpu_dispatches_clear: returns how many there are, and copies up to `count` of them,
+ * the earliest first, where `rows` is not NULL. A dispatch that failed has a row, too. */
+size_t vgpu_dispatches(const vgpu *gpu, struct vgpu_dispatch *rows, size_t count);
+void vgpu_dispatches_clear(vgpu *gpu);
 
 /* The owner's memory callback now gives other pointers: forget the earlier ones. */
 void vgpu_memory_changed(vgpu *gpu);

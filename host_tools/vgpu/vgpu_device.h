@@ -49,6 +49,8 @@ struct vgpu {
     struct vgpu_options options;
     struct vgpu_observer observer;
     struct vgpu_counters counters;
+    struct vgpu_dispatch *dispatch; /* rows, dispatches of them in room for dispatch_room; NULL: none yet */
+    size_t dispatches, dispatch_room;
     struct access_map access;
     bool access_varies;     /* see vgpu_access_varies */
     struct vgpu_flow *flow; /* or NULL */
@@ -60,6 +62,8 @@ struct vgpu {
 /* Stop the GPU with an error; the first one stays. */
 __attribute__((format(printf, 2, 3))) void vgpu_fail(struct vgpu *gpu, const char *format, ...);
 void vgpu_set_level(struct vgpu *gpu, unsigned line, bool level);
+/* Keep the row of a dispatch; stops the GPU where the host's memory is exhausted. */
+void vgpu_keep_dispatch(struct vgpu *gpu, const struct vgpu_dispatch *row);
 void vgpu_job_start(struct vgpu *gpu, unsigned kind);
 void vgpu_job_end(struct vgpu *gpu, unsigned kind);
 

@@ -55,7 +55,7 @@ unsigned vgpu_worker_threads(const struct vgpu_options *options)
 {
     long cores = options->threads ? (long)options->threads : sysconf(_SC_NPROCESSORS_ONLN);
 
-    if (options->track_access || cores < 1)
-        return 1; /* the access map is kept by the calling thread */
+    if (options->track_access || options->meter || cores < 1)
+        return 1; /* the access map is kept by the calling thread, and the meter's caches see one order */
     return cores < VGPU_MAX_WORKERS ? (unsigned)cores : VGPU_MAX_WORKERS;
 }

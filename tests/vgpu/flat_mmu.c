@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "meter.h"
 #include "v3d_qpu.h"
 #include "vgpu.h"
 
@@ -41,13 +42,22 @@ static uint32_t *labels(struct v3d_mmu *mmu, uint32_t va)
     return va - flat->va < mmu->flow->bytes ? mmu->flow->labels + (va - flat->va) : NULL;
 }
 
-/* Run a dispatch; touched: one byte a page of the memory. Returns 0, or -1 without host memory. */
+enum { FIRST_CACHE = 1024, SECOND_CACHE = 4096 };
+
+/* Run a dispatch; touched: one byte a page of the memory; row: of a meter with small caches, or NULL. Returns
+ * 0, or -1 without host memory. */
 int flat_run(struct flat *flat, enum v3d_version version, const uint32_t cfg[7], unsigned threads,
              uint64_t limit, bool track, struct v3d_csd_result *result, uint8_t *touched,
-             struct vgpu_flow *flow)
+             struct vgpu_flow *flow, struct vgpu_dispatch *row)
 {
-    struct v3d_mmu mmu = {
-        .track = track, .flow = flow, .fill = fill, .noted = noted, .labels = labels, .owner = flat};
+    struct vgpu_meter *meter = row ? vgpu_meter_create(FIRST_CACHE, SECOND_CACHE) : NULL;
+    struct v3d_mmu mmu = {.track = track,
+                          .meter = meter,
+                          .flow = flow,
+                          .fill = fill,
+                          .noted = noted,
+                          .labels = labels,
+                          .owner = flat};
 
     mmu.tlb = calloc(V3D_PAGES, sizeof *mmu.tlb);
     mmu.touched = calloc(V3D_PAGES, 1);
@@ -55,6 +65,9 @@ int flat_run(struct flat *flat, enum v3d_version version, const uint32_t cfg[7],
         v3d_csd_run(&mmu, version, cfg, threads, limit, result);
         memcpy(touched, mmu.touched + (flat->va >> V3D_PAGE_SHIFT), flat->bytes >> V3D_PAGE_SHIFT);
     }
+    if (meter)
+        *row = meter->row;
+    vgpu_meter_free(meter);
     free(mmu.tlb);
     free(mmu.touched);
     return mmu.tlb && mmu.touched ? 0 : -1;

@@ -32,7 +32,8 @@ struct v3d_mmu {
     /* Keep the access map: v3d_csd_run is called with threads == 1, and the engine marks every access in the
      * flags of its page. */
     bool track;
-    struct vgpu_flow *flow; /* follow data (vgpu.h; one thread, as with track), or NULL */
+    struct vgpu_meter *meter; /* count what takes time (meter.h; one thread), or NULL */
+    struct vgpu_flow *flow;   /* follow data (vgpu.h; one thread, as with track), or NULL */
     /* What v3d_mmu_fill, v3d_mmu_noted and v3d_mmu_labels do, and the state of whom they are. */
     uintptr_t (*fill)(struct v3d_mmu *mmu, uint32_t va);
     uint8_t *(*noted)(struct v3d_mmu *mmu, uint32_t va);

@@ -4,6 +4,7 @@
 #define GRAMOPHONE_MALI_BIFROST_BATCH_H
 
 #include "mali_bifrost.h"
+#include "meter.h"
 #include "workers.h"
 
 /* Clauses that a batch may run before it counts as hung. A chain has a limit too (mali_jobs.c), but only here
@@ -32,6 +33,8 @@ struct bifrost_worker {
     const struct bifrost_environment *environment;
     struct bifrost_tlb readable, writable;
     uint64_t slots, bytes_read, bytes_written;
+    struct vgpu_meter *meter; /* counts what takes time, of warps of so many lanes; or NULL */
+    unsigned warp;
     struct bifrost_failure failure;
 };
 

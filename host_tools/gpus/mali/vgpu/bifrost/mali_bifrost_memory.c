@@ -277,6 +277,25 @@ static bool find_pointers(struct access *access)
     return bits % 4 == 0;
 }
 
+/* What the access costs, warp by warp. */
+static void meter_access(const struct bifrost_worker *worker, const struct access *access, bool write)
+{
+    const uint64_t warp = (UINT64_C(1) << worker->warp) - 1;
+    const uint32_t bytes = access->code->transfer.bytes;
+    struct vgpu_dispatch *row = &worker->meter->row;
+
+    for (unsigned first = 0; first < BIFROST_LANES; first += worker->warp) {
+        uint64_t lanes = access->lanes & warp << first;
+
+        if (!lanes)
+            continue;
+        vgpu_meter_access(worker->meter, access->va, lanes, bytes, write);
+        *(write ? &row->stores : &row->loads) += 1;
+        *(write ? &row->stored_words : &row->loaded_words) += (bytes + 3) / 4;
+        row->spills += access->code->segment == SEGMENT_THREAD;
+    }
+}
+
 bool bifrost_message(struct bifrost_batch *batch, const struct bifrost_code *code, uint64_t active)
 {
     struct bifrost_worker *worker = batch->worker;
@@ -299,5 +318,9 @@ bool bifrost_message(struct bifrost_batch *batch, const struct bifrost_code *cod
         worker->bytes_read += bytes;
     if (code->message != MESSAGE_LOAD)
         worker->bytes_written += bytes;
+    if (worker->meter && code->message != MESSAGE_STORE)
+        meter_access(worker, &access, false);
+    if (worker->meter && code->message != MESSAGE_LOAD)
+        meter_access(worker, &access, true);
     return true;
 }

@@ -149,6 +149,19 @@ static void run_masked(struct bifrost_batch *batch, const struct bifrost_uop *uo
     BIFROST_EACH to[i] = (to[i] & ~mask[i]) | (result[i] & mask[i]);
 }
 
+/* What a clause costs beside its access: each warp that has an active lane runs it. */
+static void meter_clause(const struct bifrost_worker *worker, const struct bifrost_code *code,
+                         uint64_t active)
+{
+    const uint64_t warp = (UINT64_C(1) << worker->warp) - 1;
+    unsigned warps = 0;
+
+    for (unsigned first = 0; first < BIFROST_LANES; first += worker->warp)
+        warps += (active >> first & warp) != 0;
+    worker->meter->row.clauses += warps;
+    worker->meter->row.instructions += (uint64_t)warps * (code->slots / 2u);
+}
+
 static bool run_clause(struct bifrost_batch *batch, const struct bifrost_code *code, uint64_t active)
 {
     struct bifrost_worker *worker = batch->worker;
@@ -175,6 +188,8 @@ static bool run_clause(struct bifrost_batch *batch, const struct bifrost_code *c
             run_masked(batch, uop);
     }
     worker->slots += code->slots * (uint64_t)__builtin_popcountll(active);
+    if (worker->meter)
+        meter_clause(worker, code, active);
     if (code->message != MESSAGE_NONE && code->message != MESSAGE_BARRIER)
         return bifrost_message(batch, code, active);
     if (worker->program->seen)

@@ -20,6 +20,11 @@ enum {
     MAX_TEAM = (MAX_WORKGROUP + BIFROST_LANES - 1) / BIFROST_LANES,
     MAX_STORAGE = 16,     /* 16 << n bytes of storage a thread */
     FIRST_PRELOADED = 55, /* register */
+    /* Caches that a meter has: a core's, whose size no public source has, a guess; the L2 of a Kirin 960's
+     * G71, two (MEM_FEATURES 0x101) of 512 KiB (L2_FEATURES 0x07130206), as GPUReplay's recordings show them.
+     */
+    CORE_CACHE_BYTES = 16 << 10,
+    L2_BYTES = 1 << 20,
 };
 /* Slots that must be left to do for another worker thread to be worth its start. */
 #define WORTH_A_WORKER 2000000u
@@ -43,6 +48,7 @@ struct dispatch {
     bool may_wait; /* for other threads, at barriers */
     struct bifrost_environment environment;
     struct bifrost_program program;
+    struct vgpu_meter *meter; /* or NULL */
     uint32_t uniform[2 * MAX_UNIFORMS];
     struct bifrost_uniform_buffer buffer[BIFROST_UNIFORM_BUFFERS];
 };
@@ -313,7 +319,9 @@ static bool prepare(struct runner *runner, const struct dispatch *d)
     runner->worker = (struct bifrost_worker){.memory = &d->memory,
                                              .chain = &d->dev->chain,
                                              .program = &d->program,
-                                             .environment = &d->environment};
+                                             .environment = &d->environment,
+                                             .meter = d->meter,
+                                             .warp = d->dev->chip->warp};
     for (unsigned i = 0; i < batches; i++) {
         runner->batch[i] = bifrost_batch_create(&runner->worker);
         if (!runner->batch[i])
@@ -382,6 +390,19 @@ static uint32_t run_all(const struct dispatch *d, struct runner **runners, unsig
     return collect(d, runners, count, work.failed);
 }
 
+/* What a meter does not see by itself. */
+static void describe(const struct dispatch *d)
+{
+    struct vgpu_dispatch *row = &d->meter->row;
+
+    row->workgroups = d->threads / d->group_threads;
+    row->threads = d->threads;
+    row->groups = row->workgroups * ((d->group_threads + d->dev->chip->warp - 1) / d->dev->chip->warp);
+    for (uint32_t i = 0; i < d->program.uops; i++)
+        if (d->program.uop[i].to < BIFROST_REGISTERS && d->program.uop[i].to >= row->registers)
+            row->registers = d->program.uop[i].to + 1u;
+}
+
 uint32_t mali_compute(struct mali_device *dev, unsigned space, uint64_t va)
 {
     struct dispatch *d = calloc(1, sizeof(*d));
@@ -395,10 +416,17 @@ uint32_t mali_compute(struct mali_device *dev, unsigned space, uint64_t va)
         d->memory = mali_memory_of(dev, space);
         d->va = va;
         exception = read_job(d);
-        if (!exception && prepare(runners[0], d))
+        d->meter =
+            dev->base.options.meter && !exception ? vgpu_meter_create(CORE_CACHE_BYTES, L2_BYTES) : NULL;
+        if (!exception && !d->meter == !dev->base.options.meter && prepare(runners[0], d))
             exception = run_all(d, runners, &workers);
         else if (!exception)
             vgpu_fail(&dev->base, "%s: out of memory", dev->chip->name);
+        if (d->meter && !vgpu_error(&dev->base)) {
+            describe(d);
+            vgpu_keep_dispatch(&dev->base, &d->meter->row);
+        }
+        vgpu_meter_free(d->meter);
         dev->base.access_varies |= bifrost_accesses_vary(&d->program, &d->memory);
         bifrost_program_free(&d->program);
     } else {

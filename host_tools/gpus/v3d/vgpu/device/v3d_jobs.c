@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "meter.h"
 #include "v3d_device.h"
 #include "v3d_list.h"
 #include "v3d_qpu.h"
@@ -15,6 +16,10 @@
 
 /* Who made the access that faulted, as MMU_VIO_ID bits 7:5 (v3d_irq.c). */
 enum { CLIENT_L2T = 0, CLIENT_TLB = 3, CLIENT_CLE = 4, CLIENT_SHIFT = 5 };
+
+/* Caches that a meter has: a slice's for the TMU, and the L2T. No public source has their sizes: guesses,
+ * which host_tools/gpus/v3d/timing.toml gives the effect of. */
+enum { TMU_CACHE_BYTES = 8 << 10, L2_BYTES = 128 << 10 };
 
 /* The address that an injected fault reports, as in the recordings of the real driver. */
 enum { INJECTED_FAULT_VA = 0x00dead00 };
@@ -108,6 +113,11 @@ static void run_csd(struct v3d_device *dev, const uint32_t config[V3D_CSD_WORDS]
     struct vgpu *gpu = &dev->base;
     struct v3d_csd_result result;
     memset(&result, 0, sizeof(result));
+    dev->mmu.meter = gpu->options.meter ? vgpu_meter_create(TMU_CACHE_BYTES, L2_BYTES) : NULL;
+    if (gpu->options.meter && !dev->mmu.meter) {
+        vgpu_fail(gpu, "%s: out of memory", dev->chip->name);
+        return;
+    }
     /* Labels, as the access map, are kept by the calling thread. */
     v3d_csd_run(&dev->mmu, dev->chip->version, config, gpu->flow ? 1 : vgpu_worker_threads(&gpu->options),
                 gpu->options.job_limit, &result);
@@ -115,6 +125,10 @@ static void run_csd(struct v3d_device *dev, const uint32_t config[V3D_CSD_WORDS]
     gpu->counters.bytes_read += result.bytes_read;
     gpu->counters.bytes_written += result.bytes_written;
     gpu->access_varies |= result.varies;
+    if (dev->mmu.meter)
+        vgpu_keep_dispatch(gpu, &dev->mmu.meter->row);
+    vgpu_meter_free(dev->mmu.meter);
+    dev->mmu.meter = NULL;
     vgpu_job_end(gpu, VGPU_JOB_COMPUTE);
     if (result.error[0])
         vgpu_fail(gpu, "%s: compute job %u: %s", dev->chip->name, dev->compute_jobs_started, result.error);

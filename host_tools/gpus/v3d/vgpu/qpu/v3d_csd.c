@@ -11,6 +11,7 @@
  * NaN 4 (of a V3D 7.1: reserved) | single segment 2 | four threads 1; 6: uniforms. Source: Mesa 22.3.6 and,
  * for the V3D 7.1, 25.0.7, src/broadcom/vulkan/v3dv_cmd_buffer.c (cmd_buffer_create_csd_job).
  */
+#include "meter.h"
 #include "v3d_qpu.h"
 #include "v3d_qpu_dispatch.h"
 #include "v3d_qpu_flow.h"
@@ -164,6 +165,22 @@ static unsigned extra_workers(const struct qpu_dispatch *d, const struct qpu_wor
     return useful < threads ? (unsigned)useful : threads - 1;
 }
 
+/* What a meter does not see by itself. */
+static void describe(const struct qpu_dispatch *d, uint64_t instructions, struct vgpu_dispatch *row)
+{
+    row->instructions = instructions;
+    row->workgroups = d->workgroups;
+    row->threads = d->workgroups * d->workgroup_size;
+    row->groups = d->batches;
+    row->resident = d->cfg[5] & CFG5_FOUR_THREADS ? 4 : 2;
+    for (uint32_t i = 0; i < d->program.uops; i++) {
+        uint32_t number = (uint32_t)d->program.uop[i].dst - QPU_SLOT_RF;
+
+        if (number < 64 && number >= row->registers)
+            row->registers = number + 1;
+    }
+}
+
 void v3d_csd_run(struct v3d_mmu *mmu, enum v3d_version version, const uint32_t cfg[7], unsigned threads,
                  uint64_t limit, struct v3d_csd_result *result)
 {
@@ -220,6 +237,8 @@ void v3d_csd_run(struct v3d_mmu *mmu, enum v3d_version version, const uint32_t c
             result->bytes_read += runs[i].worker.bytes_read;
             result->bytes_written += runs[i].worker.bytes_written;
         }
+        if (mmu->meter)
+            describe(&d, result->instructions, &mmu->meter->row);
     }
     for (unsigned i = 0; runs && i < VGPU_MAX_WORKERS; i++) {
         free(runs[i].threads);

@@ -10,6 +10,7 @@
  * Mesa 22.3.6, src/broadcom: compiler/nir_to_vir.c (GENERAL_TMU_LOOKUP_*), cle/v3d_packet_v33.xml ("TMU Op").
  * tmuc: py-videocore6, tests/test_tmu.py, which ran on a Raspberry Pi 4.
  */
+#include "meter.h"
 #include "v3d_qpu_flow.h"
 #include "v3d_qpu_gang.h"
 
@@ -286,6 +287,27 @@ static bool take_part(struct qpu_thread *t, const struct qpu_uop *u, struct qpu_
     return false;
 }
 
+/* What a thread's part costs. A vector that wraps stays in its 16 bytes, and so in one line. */
+static void meter_part(struct vgpu_meter *meter, const struct qpu_access *access)
+{
+    const bool load = access->words == 0 || access->operation != QPU_TMU_REGULAR, write = access->words > 0;
+    const unsigned bytes = access->wraps ? 1 : access->components * access->bytes;
+    uint64_t va[QPU_LANES];
+
+    for (unsigned lane = 0; lane < QPU_LANES; lane++)
+        va[lane] = access->address[lane];
+    if (load) {
+        meter->row.loads++;
+        meter->row.loaded_words += access->components;
+        vgpu_meter_access(meter, va, access->lanes, bytes, false);
+    }
+    if (write) {
+        meter->row.stores++;
+        meter->row.stored_words += access->components;
+        vgpu_meter_access(meter, va, access->lanes, bytes, true);
+    }
+}
+
 /* Write to tmua or tmuau. */
 const struct qpu_uop *qpu_tmu_address(struct qpu_thread *t, const struct qpu_uop *u)
 {
@@ -315,14 +337,18 @@ const struct qpu_uop *qpu_tmu_address(struct qpu_thread *t, const struct qpu_uop
     const bool prefetch = access.operation == QPU_TMU_ADD && access.words == 0;
 
     const bool plain = regular && access.words == 0 && type == TMU_TYPE_U32 && access.room > 0 &&
-                       !t->labels && !t->worker->memory.mmu->track && !t->worker->program->tmu_decides;
+                       !t->labels && !t->worker->memory.mmu->track && !t->worker->memory.mmu->meter &&
+                       !t->worker->program->tmu_decides;
 
     for (unsigned i = plain ? qpu_tmu_fetch_plain(t, u, &access, config & 0x80) : 0; i < t->gang; i++) {
         /* What an atomic operation returns depends on all that were before it: threads make them in turn. */
         bool apart = i > 0 && !regular && !prefetch;
 
-        if (!apart && take_part(t + i, u, &access, config & 0x80))
+        if (!apart && take_part(t + i, u, &access, config & 0x80)) {
+            if (t->worker->memory.mmu->meter)
+                meter_part(t->worker->memory.mmu->meter, &access);
             continue;
+        }
         if (i == 0)
             return NULL;
         struct qpu_thread *rest = qpu_gang_part(t, u, i);
