@@ -67,6 +67,10 @@ COMMANDS = {
     "bench": LazyCommand(
         "bench.bench_command", "Measure what a signed trace costs: minimum and median of several replays."
     ),
+    "time": LazyCommand(
+        "time.time_command",
+        "Estimate how long each job of a trace takes on a board's GPU, with an interval.",
+    ),
     "report": LazyCommand(
         "report.report_command",
         "Write how a trace behaves on one page: who signed it, what it needs, what its jobs touch.",

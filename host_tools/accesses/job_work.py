@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,9 +31,9 @@ class JobWork:
     action: int
     prepares: bool
     lists: int
-    dispatches: Sequence[Dispatch]
+    dispatches: list[Dispatch]
     accesses: int
-    waits: Sequence[int]
+    waits: list[int]
 
 
 @dataclass
@@ -94,6 +94,5 @@ def job_work(trace: Trace, inputs: Mapping[str, NDArray[Any]] | None = None) -> 
     finally:
         meter.close()
     return [
-        JobWork(job.action, job.prepares, job.lists, tuple(job.dispatches), job.accesses, tuple(job.waits))
-        for job in meter.jobs
+        JobWork(job.action, job.prepares, job.lists, job.dispatches, job.accesses, job.waits) for job in meter.jobs
     ]

@@ -21,8 +21,10 @@ from host_tools.families.conversion import Conversion
 from host_tools.families.listing import Listing, Read
 from host_tools.families.page_tables import PageTables
 from host_tools.families.retargeting import Applied
+from host_tools.families.timing import Parts, Values
 from host_tools.families.transfers import Transfers
 from host_tools.support.gpu_folders import FOLDERS
+from host_tools.vgpu.binding import Dispatch
 from trace_format import profile as profiles
 from trace_format.errors import ProfileError
 from trace_format.profile import Job, Profile
@@ -34,6 +36,11 @@ NOTHING = re.compile(r"(?!)")  # matches no name
 def every_write(value: int, mask: int) -> bool:
     """`Family.starts` where registers describe a job: each write to the last of them starts it."""
     return True
+
+
+def holds(trace: Trace) -> str:
+    """`Family.untimed` where the constants hold for all traces."""
+    return ""
 
 
 @dataclass(frozen=True)
@@ -99,6 +106,9 @@ class Family:
         list_job: what a job says that is started now, given the GPU, how it is started, what has been written to a
             register (0: not known) and a reader of memory; None: nothing is said of its jobs.
         transfers: how lists copy and fill memory, and how compute jobs do; None: lists do not.
+        time_parts: where a dispatch's time goes, given a chip's constants (host_tools/model/timing.py); None: of its
+            chips nothing is known.
+        untimed: why these constants do not hold for a trace; "" where they do.
         passes: passes that are for its GPUs only (host_tools/passes/registry.py), by the name of the pass of all
             GPUs after which they run, in their order.
     """
@@ -129,6 +139,8 @@ class Family:
     queues: bool = False
     frames_are_buffers: bool = False
     retarget: Callable[[Trace, str], tuple[Trace, Sequence[Applied]]] | None = None
+    time_parts: Callable[[Dispatch, Values], Parts] | None = None
+    untimed: Callable[[Trace], str] = holds
     passes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 

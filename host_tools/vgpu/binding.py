@@ -70,6 +70,7 @@ class Dispatch:
     stored_lines: int
     first_misses: int
     second_misses: int
+    stored_misses: int
     spills: int
     workgroups: int
     threads: int

@@ -52,12 +52,12 @@ static bool cache_has(struct vgpu_cache *cache, uint64_t line)
 
 static void touch(struct vgpu_meter *meter, uint64_t line, bool write)
 {
-    if (!write) {
-        if (cache_has(&meter->first, line))
-            return;
+    if (write) {
+        meter->row.stored_misses += !cache_has(&meter->second, line);
+    } else if (!cache_has(&meter->first, line)) {
         meter->row.first_misses++;
+        meter->row.second_misses += !cache_has(&meter->second, line);
     }
-    meter->row.second_misses += !cache_has(&meter->second, line);
 }
 
 /* Number of the lines with one more, which may be among them. */

@@ -94,7 +94,8 @@ struct vgpu_dispatch {
     uint64_t loaded_words, stored_words; /* 32-bit words a lane of each, added up */
     uint64_t loaded_lines, stored_lines;
     uint64_t first_misses;        /* of the loaded lines, in the cache next to the shader cores */
-    uint64_t second_misses;       /* of those, and of stored lines, in the one behind */
+    uint64_t second_misses;       /* of those, in the one behind */
+    uint64_t stored_misses;       /* of the stored lines, in that one */
     uint64_t spills;              /* accesses of groups to a thread's own memory, of a Mali */
     uint64_t workgroups, threads; /* threads: lanes that exist */
     uint64_t groups;              /* of threads that run together */

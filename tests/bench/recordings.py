@@ -37,6 +37,8 @@ def recorded(
     until: tuple[str, ...] = (),
     tolerance: float | None = None,
     compress: bool = True,
+    gpu: str = "v3d42",
+    fp16: bool = False,
 ) -> Path:
     """The file of a network's recording, which is made unless the cache has it.
 
@@ -45,6 +47,7 @@ def recorded(
         prefix: of the file's name, for recordings made in another way.
         until, tolerance: as `record_network`.
         compress: pack what packs well.
+        gpu, fp16: as `record_network`; another prefix than for other recordings of the network.
     """
     made_by = ready_root().key.encode() + Path(noted_accesses.__file__).read_bytes()
     key = hashlib.sha256(made_by + network.param + network.weights).hexdigest()[:16]
@@ -58,6 +61,8 @@ def recorded(
             until=until,
             tolerance=tolerance,
             timeout=BOOT_S,
+            gpu=gpu,
+            fp16=fp16,
         )
         with written_whole(kept) as path:
             path.write_bytes(trace.build(compress=compress))

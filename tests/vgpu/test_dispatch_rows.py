@@ -94,6 +94,7 @@ def test_stores_and_atomic_operations_of_a_v3d() -> None:
     row = done.row
     assert row is not None
     assert (row.loads, row.stores, row.loaded_lines, row.stored_lines) == (1, 2, 1, 2)
+    assert (row.first_misses, row.second_misses, row.stored_misses) == (1, 0, 1)  # the first store missed
 
 
 def test_a_mali_counts_warps() -> None:

@@ -22,6 +22,7 @@ from host_tools.gpus.mali.passes import FAULT_CLEARS, PASSES
 from host_tools.gpus.mali.planning import chain_spans
 from host_tools.gpus.mali.preparation import prepare_once
 from host_tools.gpus.mali.rules import retarget
+from host_tools.gpus.mali.timing import time_parts, untimed
 
 FAMILY = Family(
     gpus=("mali_g31", "mali_g52", "mali_g52r1", "mali_g71", "mali_g72"),
@@ -43,5 +44,7 @@ FAMILY = Family(
     cache_states=re.compile(r"as\d+\.STATUS"),
     fault_clears=FAULT_CLEARS,
     describes_job=re.compile(r"js\d+\.(HEAD|TAIL|AFFINITY|CONFIG|XAFFINITY)\w*_NEXT\w*"),
+    time_parts=time_parts,
+    untimed=untimed,
     passes={"no-op-lists": PASSES, "dead-memory": (prepare_once,)},
 )

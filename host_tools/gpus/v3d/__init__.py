@@ -17,6 +17,7 @@ from host_tools.gpus.v3d.listing import list_job
 from host_tools.gpus.v3d.page_tables import V3dTables
 from host_tools.gpus.v3d.planning import job_spans
 from host_tools.gpus.v3d.shaders import read_shader
+from host_tools.gpus.v3d.timing import time_parts
 from host_tools.gpus.v3d.versions import VERSIONS
 from host_tools.passes.program import Program
 
@@ -38,4 +39,5 @@ FAMILY = Family(
     describes_job=re.compile(r"core0\.CSD_QUEUED_CFG\d"),
     list_registers=re.compile(r"core0\.(CLE_CT[01]Q|PTB_).*"),
     transfers=TRANSFERS,
+    time_parts=time_parts,
 )
