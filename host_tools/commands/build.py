@@ -80,6 +80,13 @@ from trace_format.trace import Trace
     is_flag=True,
     help="Do not replay the built trace to check what the recording says that jobs access; the trace says so.",
 )
+@click.option(
+    "--timeout-margin",
+    type=click.IntRange(2, 1000),
+    default=Program.timeout_margin,
+    show_default=True,
+    help="Waits for jobs end after so many times what these are estimated to take at worst.",
+)
 @click.option("--keep-inputs", is_flag=True, help="Keep recorded inputs, for replays that are given none.")
 @click.option(
     "--gpu",
@@ -105,6 +112,7 @@ def build_command(
     skip: tuple[str, ...],
     observe: bool,
     trust_note: bool,
+    timeout_margin: int,
     keep_inputs: bool,
     gpu: str | None,
     optimise: str,
@@ -157,6 +165,7 @@ def build_command(
                     progress=done,
                     recording=None if raw == STREAM else lambda: Trace.parse(read(raw), str(raw)),
                     trust_note=trust_note,
+                    timeout_margin=timeout_margin,
                 )
         except (DivergenceError, VgpuError) as error:  # passes run the trace
             raise GramophoneError(f"{raw}: {error}") from error

@@ -34,9 +34,7 @@ NOTICE = "estimates of a model, no times of hardware; eight of ten are expected 
     example="gramophone time net.sgtr\ngramophone time net.gtr --chip pi4 --json",
 )
 @click.argument("file", type=FILE)
-@click.option(
-    "--chip", help="Board whose constants count: pi4, pi5, hikey960; default: the one with the trace's GPU."
-)
+@click.option("--chip", help="Board: pi4, pi5, hikey960; default: the one with the trace's GPU.")
 def time_command(file: Path, chip: str | None) -> Outcome:
     """Estimate how long each job of a trace takes on a board's GPU, with an interval.
 

@@ -106,8 +106,8 @@ class Family:
         list_job: what a job says that is started now, given the GPU, how it is started, what has been written to a
             register (0: not known) and a reader of memory; None: nothing is said of its jobs.
         transfers: how lists copy and fill memory, and how compute jobs do; None: lists do not.
-        time_parts: where a dispatch's time goes, given a chip's constants (host_tools/model/timing.py); None: of its
-            chips nothing is known.
+        time_parts: where a dispatch's time goes, given a chip's constants (host_tools/model/timing.py);
+            None: of its chips nothing is known.
         untimed: why these constants do not hold for a trace; "" where they do.
         passes: passes that are for its GPUs only (host_tools/passes/registry.py), by the name of the pass of all
             GPUs after which they run, in their order.

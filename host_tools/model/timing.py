@@ -2,7 +2,8 @@
 """How long jobs take on a chip, by what they do: estimates with an interval, never a time of hardware.
 
 The constants stand in `timing.toml` of the GPU's family, which says of each what it rests on; how a dispatch's
-counts become parts of its time is `Family.time_parts`. A chip's spread is what measured times were of estimated ones.
+counts become parts of its time is `Family.time_parts`. A chip's spread: what measured times were of
+estimated ones.
 """
 
 from __future__ import annotations

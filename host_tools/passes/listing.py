@@ -6,7 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from host_tools.families.family import families
-from host_tools.passes import early_uploads, list_passes, memory_passes, mmu_passes, planning, register_passes
+from host_tools.passes import (
+    early_uploads,
+    list_passes,
+    memory_passes,
+    mmu_passes,
+    planning,
+    register_passes,
+    timeouts,
+)
 from host_tools.passes.registry import Pass, of_family
 
 # Those for all GPUs. Families say after which of these their own run (`Family.passes`).
@@ -27,6 +35,7 @@ _GENERAL = (
     planning.plan_memory,
     memory_passes.relocate,
     memory_passes.trim_address_space,
+    timeouts.PASS,
 )
 
 

@@ -50,6 +50,7 @@ def build(
     progress: Callable[[Step], None] | None = None,
     recording: Callable[[], Trace] | None = None,
     trust_note: bool = False,
+    timeout_margin: int = Program.timeout_margin,
 ) -> Trace:
     """Run all passes but those in `skip`.
 
@@ -66,6 +67,7 @@ def build(
         progress: called after every pass.
         recording: gives the recording again where `raw` is a program, for an error's words on outputs; None: they
             are left out.
+        timeout_margin: waits for jobs end after so many times what the model says that these take at worst.
         trust_note: do not replay what was built; for notes that this process has made.
 
     Raises:
@@ -77,6 +79,7 @@ def build(
     if unknown:
         raise GramophoneError(f"no pass called {', '.join(unknown)}; there are: {', '.join(PASSES)}")
     program = raw if isinstance(raw, Program) else Program(raw)
+    program.timeout_margin = timeout_margin
     actions = program.actions
     if job_count(actions) and not Columns(actions).is_op(Op.MAP_GPU_MEM).any():
         raise TraceError("it holds registers only, no GPU memory: it can be dumped and compared, not built")

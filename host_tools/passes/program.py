@@ -56,7 +56,12 @@ class Program:
 
     Args:
         trace: where it begins.
+
+    Attributes:
+        timeout_margin: waits for jobs end after so many times what these may take at worst.
     """
+
+    timeout_margin = 10
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Timeouts of the waits for jobs, from what the jobs are estimated to take in place of the recorder's five seconds.
+
+A timeout that is too short breaks a trace on a board, one that is too long only makes a hang noticed later. So it is
+`program.timeout_margin` times the end of the estimate's interval, and at least FLOOR_US (docs/adr/0049-time.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from host_tools.accesses.job_work import JobWork, job_work
+from host_tools.accesses.observe import FIRST_SEED, random_inputs
+from host_tools.families.family import family_of
+from host_tools.model.timing import Chip, TimingError, chip_of, estimate
+from host_tools.passes.program import Program
+from host_tools.passes.registry import Pass
+from trace_format.actions import Action
+from trace_format.schema import SlotKind
+
+FLOOR_US = (
+    100_000  # as long as Linux waits for a handshake of a GPU (v3d_gem.c): what starting and interrupts may take
+)
+LEAST = 2  # times the interval's end, where that is longer than what was recorded
+
+
+def set_timeouts(program: Program) -> str:
+    """Let waits for jobs end after a multiple of what the jobs are estimated to take."""
+    trace = program.finish(sheet=True)
+    try:
+        chip = chip_of(trace.gpu)
+    except TimingError as error:
+        return str(error)
+    if reason := family_of(trace.profile).untimed(trace):
+        return reason
+    inputs = random_inputs(trace, FIRST_SEED, (SlotKind.INPUT, SlotKind.PARAMETER))
+    rows = trace.actions.copy()
+    for at, us in _worst(job_work(trace, inputs), chip):
+        wait = Action.of(rows[at])
+        timeout = min(program.timeout_margin * us, max(wait.timeout_us, LEAST * us))
+        rows[at] = wait.with_(timeout_us=int(max(timeout, FLOOR_US)))
+    if not np.array_equal(rows, trace.actions):
+        program.actions = rows
+    return ""
+
+
+def _worst(jobs: Sequence[JobWork], chip: Chip) -> Iterator[tuple[int, float]]:
+    """Each wait's index, and the end of the interval of all that it may be for: the job, what was started since the
+    wait before, and the job before that, which runs on where jobs queue. Lists are not estimated: their waits stay,
+    and those for what is started behind them."""
+    pending = before = 0.0
+    known = True
+    for job in jobs:
+        high = estimate(job.dispatches, chip).high_us
+        known = known and not job.lists
+        if known:
+            yield from ((at, pending + before + high) for at in job.waits)
+        pending = 0.0 if job.waits else pending + high
+        known = known or bool(job.waits)
+        before = high
+
+
+PASS = Pass("timeouts", (set_timeouts.__doc__ or "").splitlines()[0], set_timeouts)
