@@ -41,19 +41,19 @@ class Interpreter:
     Args:
         trace: what to replay.
         track: keep the access map (`host_tools.accesses.observe` reads it).
-        meter: keep what each dispatch does that takes time (`host_tools.accesses.job_work` reads it).
         threads: of the virtual GPU; 0: one a core.
         latency_ns: how long the virtual GPU takes for what takes time. Its clock moves with Interval actions and
             while something is waited for.
         variant: of the virtual GPU: what follows the dash of its name, such as "noshaders".
+        meter: keep what each dispatch does that takes time (`host_tools.accesses.job_work` reads it).
     """
 
     trace: Trace
     track: bool = False
-    meter: bool = False
     threads: int = 0
     latency_ns: int = 0
     variant: str = ""
+    meter: bool = False
     kept: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Timeouts of the waits for jobs, from what the jobs are estimated to take in place of the recorder's five seconds.
+"""Timeouts of the waits for jobs, from what these are estimated to take, in place of the recorder's five seconds.
 
-A timeout that is too short breaks a trace on a board, one that is too long only makes a hang noticed later. So it is
+One that is too short breaks a trace on a board, one that is too long only makes a hang noticed later. So it is
 `program.timeout_margin` times the end of the estimate's interval, and at least FLOOR_US (docs/adr/0049-time.md).
 """
 
@@ -20,9 +20,7 @@ from host_tools.passes.registry import Pass
 from trace_format.actions import Action
 from trace_format.schema import SlotKind
 
-FLOOR_US = (
-    100_000  # as long as Linux waits for a handshake of a GPU (v3d_gem.c): what starting and interrupts may take
-)
+FLOOR_US = 100_000  # for what no estimate has, as Linux waits for a GPU's handshakes (v3d_gem.c)
 LEAST = 2  # times the interval's end, where that is longer than what was recorded
 
 
@@ -47,9 +45,11 @@ def set_timeouts(program: Program) -> str:
 
 
 def _worst(jobs: Sequence[JobWork], chip: Chip) -> Iterator[tuple[int, float]]:
-    """Each wait's index, and the end of the interval of all that it may be for: the job, what was started since the
-    wait before, and the job before that, which runs on where jobs queue. Lists are not estimated: their waits stay,
-    and those for what is started behind them."""
+    """Each wait's index, and how long all that it may be for takes at worst: the job, what was started since the
+    wait before, and the job before that, which runs on where jobs queue.
+
+    Lists are not estimated: their waits stay as they are, and so does one for what is started behind them.
+    """
     pending = before = 0.0
     known = True
     for job in jobs:

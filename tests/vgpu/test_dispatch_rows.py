@@ -20,7 +20,7 @@ LINE = 64  # bytes; caches as tests/vgpu/flat_mmu.c has them: 1 and 4 KiB
 SUPPORT = CHECKOUT / "tests/support"
 
 
-def of_loads(offsets: np.ndarray, kind: int = U32, **options: int) -> Dispatch:
+def of_loads(offsets: np.ndarray, kind: int = U32, size: int = 16) -> Dispatch:
     """The row of a shader that loads from DATA + 64 + each row of offsets (16, a lane each), in turn."""
     address = LANE_ADDRESS + "nop; nop; ldunif\nnop; mov r1, r5\n"
     components = 4 if kind == VEC4 else 1
@@ -32,7 +32,7 @@ def of_loads(offsets: np.ndarray, kind: int = U32, **options: int) -> Dispatch:
     )
     uniforms = [DATA, LINE] + [PER_LANE | REGULAR | kind] * len(offsets)
     table = (DATA + 0x8000 + offsets).astype(np.uint32)
-    done = dispatch(code + END, uniforms, table, flags=ONE_SECTION, meter=True, **options)
+    done = dispatch(code + END, uniforms, table, flags=ONE_SECTION, meter=True, size=size)
     assert (done.error, done.fault) == ("", None)
     assert done.row is not None
     assert done.row.instructions == done.instructions
