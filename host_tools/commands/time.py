@@ -50,9 +50,7 @@ def time_command(file: Path, chip: str | None) -> Outcome:
         work = _work(trace)
         for number, job in enumerate(work, 1):
             if job.lists:
-                raise TimingError(
-                    f"job {number} runs lists of the binner and renderer; the model knows dispatches only"
-                )
+                raise TimingError(f"job {number} runs a bin or render list, of which the model knows nothing")
     except TimingError as error:
         raise TimingError(f"{file}: {error}") from error
     times = [estimate(job.dispatches, found) for job in work]

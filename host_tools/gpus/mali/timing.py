@@ -38,7 +38,5 @@ def untimed(trace: Trace) -> str:
     masks = {register.index for name, register in registers.items() if _AFFINITY.fullmatch(name)}
     for number, row in enumerate(actions_of(trace.actions)):
         if row.op == Op.REG_WRITE and row.register in masks and ~row.value & row.mask & every:
-            return (
-                f"action {number} gives a job the cores {row.value & every:#x} of {every:#x}; estimates are of all"
-            )
+            return f"action {number}: a job on cores {row.value & every:#x} of {every:#x}; estimates are of all"
     return ""

@@ -89,6 +89,7 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
         "other.npy": TENSOR,
         "horse.txt": {"too few": b"", "not text": b"\xff\n" * 6},
     },
+    "time net.gtr": {"net.gtr": TRACE},
     "bench net.sgtr --key pub.pem --input x=array.npy": {
         "net.sgtr": SIGNED_TRACE,
         "pub.pem": DEVICE_KEY,

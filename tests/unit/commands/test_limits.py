@@ -43,6 +43,7 @@ COMMANDS = (
     "inspect",
     "dump",
     "lint",
+    "time",
     "assemble -o out",
     "verify --key pub.pem",
     "report -o out",
