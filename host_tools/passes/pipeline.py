@@ -79,7 +79,7 @@ def build(
     if unknown:
         raise GramophoneError(f"no pass called {', '.join(unknown)}; there are: {', '.join(PASSES)}")
     program = raw if isinstance(raw, Program) else Program(raw)
-    program.timeout_margin = timeout_margin
+    program.timeout_margin, program.on_sheet = timeout_margin, program is raw
     actions = program.actions
     if job_count(actions) and not Columns(actions).is_op(Op.MAP_GPU_MEM).any():
         raise TraceError("it holds registers only, no GPU memory: it can be dumped and compared, not built")
@@ -98,7 +98,7 @@ def build(
                 progress(Step(name=item.name, not_done=not_done, **asdict(program.sizes())))
     note = None if trust_note else program.believed
     mappings = program.memory.mappings if note else None
-    trace = program.finish(sheet=program is raw)
+    trace = program.finish(sheet=program.on_sheet)
     notes = {name: note for name, note in trace.notes.items() if name != NOTE}
     trace = trace.with_(raw=False, notes={**notes, "passes": applied})
     if note and mappings:

@@ -59,9 +59,11 @@ class Program:
 
     Attributes:
         timeout_margin: waits for jobs end after so many times what these may take at worst.
+        on_sheet: the image of what it becomes is a view of a sheet (`trace`).
     """
 
     timeout_margin = 10
+    on_sheet = False
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace

@@ -14,9 +14,11 @@ import numpy as np
 from host_tools.accesses.job_work import JobWork, job_work
 from host_tools.accesses.observe import FIRST_SEED, random_inputs
 from host_tools.families.family import family_of
+from host_tools.families.page_tables import DivergenceError
 from host_tools.model.timing import Chip, TimingError, chip_of, estimate
 from host_tools.passes.program import Program
 from host_tools.passes.registry import Pass
+from host_tools.vgpu.binding import VgpuError
 from trace_format.actions import Action
 from trace_format.schema import SlotKind
 
@@ -26,7 +28,7 @@ LEAST = 2  # times the interval's end, where that is longer than what was record
 
 def set_timeouts(program: Program) -> str:
     """Let waits for jobs end after a multiple of what the jobs are estimated to take."""
-    trace = program.finish(sheet=True)
+    trace = program.finish(sheet=program.on_sheet)
     try:
         chip = chip_of(trace.gpu)
     except TimingError as error:
@@ -34,8 +36,12 @@ def set_timeouts(program: Program) -> str:
     if reason := family_of(trace.profile).untimed(trace):
         return reason
     inputs = random_inputs(trace, FIRST_SEED, (SlotKind.INPUT, SlotKind.PARAMETER))
+    try:
+        work = job_work(trace, inputs)
+    except (DivergenceError, VgpuError) as error:  # `build` need not run the jobs of every GPU
+        return f"its jobs cannot be counted: {error}"
     rows = trace.actions.copy()
-    for at, us in _worst(job_work(trace, inputs), chip):
+    for at, us in _worst(work, chip):
         wait = Action.of(rows[at])
         timeout = min(program.timeout_margin * us, max(wait.timeout_us, LEAST * us))
         rows[at] = wait.with_(timeout_us=int(max(timeout, FLOOR_US)))

@@ -71,6 +71,14 @@ def test_gpus_without_constants_and_masks_keep_what_was_recorded() -> None:
     assert set(waits(other.trace())) == {IRQ_TIMEOUT_US}
 
 
+def test_jobs_that_cannot_be_run_keep_what_was_recorded() -> None:
+    """The pass says why, and `build` goes on: it need not run them."""
+    raw = build(Trace.read(RAW), skip=["timeouts"])
+    broken = Program(raw.with_(image=bytes(len(raw.image))))
+    assert timeouts.set_timeouts(broken).startswith("its jobs cannot be counted: action ")
+    assert set(waits(broken.trace())) == {IRQ_TIMEOUT_US}
+
+
 ROW = Dispatch(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
