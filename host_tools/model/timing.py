@@ -183,10 +183,12 @@ def _chip(name: str, rows: dict[str, Any]) -> Chip:
 
 def _constant(table: Table) -> Constant:
     found = Constant(
-        *(_number(table, key) for key in ("value", "best", "worst")),
+        _number(table, "value"),
+        _number(table, "best"),
+        _number(table, "worst"),
         table.text("unit"),
         table.text("source"),
-        bool(table.take("guess", bool, False)),
+        table.take("guess", bool, False) is True,
     )
     table.end()
     low, high = sorted((found.best, found.worst))

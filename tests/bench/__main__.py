@@ -14,13 +14,15 @@ from rich.table import Table
 
 from tests.bench import bifrost, history, host, mali, networks, optee, shaders, startup
 from tests.bench import format as format_bench
+from tests.bench.time import __main__ as time_bench
 from trace_format.errors import GramophoneError
 
 NETWORKS = ("lenet", *networks.LARGE)
 HOST = {f"host-{name}": name for name in (*NETWORKS, *host.BROAD)}
 STARTUP = {f"startup-{name}": name for name in ("lenet", "mobilenet")}
 SHADERS = {f"shaders-{name}": name for name in NETWORKS}
-SUBJECTS = ("format", "mali", "bifrost", "optee", *NETWORKS, *HOST, "host-large", *STARTUP, *SHADERS)
+TIME = {"time": ("g71", "pi4")}  # without boots
+SUBJECTS = ("format", "mali", "bifrost", "optee", *NETWORKS, *HOST, "host-large", *TIME, *STARTUP, *SHADERS)
 
 
 def main() -> None:
@@ -47,6 +49,7 @@ def main() -> None:
     on_host = [cost for name in subjects if name in HOST for cost in host.measure(HOST[name])]
     on_host += host.measure_large() if "host-large" in subjects else []
     starts = [startup.measure(STARTUP[name]) for name in subjects if name in STARTUP]
+    times = time_bench.measure(TIME["time"], ()) if "time" in subjects else {}
     in_optee = optee.measure() if "optee" in subjects else {}
     firmware = networks.firmware_bytes() if rows else {}
     mali_firmware = mali.firmware_bytes() if malis else {}
@@ -59,6 +62,7 @@ def main() -> None:
         "shaders": [dataclasses.asdict(row) for row in speeds],
         "optee": in_optee,
         "host": [dataclasses.asdict(cost) for cost in on_host],
+        "time": times,
         "startup": [dataclasses.asdict(row) for row in starts],
         "format_mb_per_s": parsing,
     }
@@ -68,6 +72,7 @@ def main() -> None:
         print(json.dumps(found))
         return
     console = Console(highlight=False)
+    time_bench.show(console, times)
     if rows:
         console.print(_columns("network", [row.name for row in rows], networks.lines(rows)))
         console.print(_plain("firmware, v3d42 on qemu-virt, ES256 (bytes)", firmware, "{:,}"))

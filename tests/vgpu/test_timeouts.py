@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from host_tools.accesses.job_work import JobWork, job_work
-from host_tools.accesses.observe import random_inputs
+from host_tools.accesses.observe import FIRST_SEED, random_inputs
 from host_tools.audit.lint import lint
 from host_tools.demo import RAW
 from host_tools.families.conversion import IRQ_TIMEOUT_US
@@ -38,7 +38,7 @@ def test_waits_of_a_network(raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timeouts, "FLOOR_US", 1)
     found = waits(build(Trace.read(raw), timeout_margin=20))
     chip = chips()[CHIPS[recorded.gpu]]
-    work = job_work(recorded, random_inputs(recorded, timeouts.FIRST_SEED))
+    work = job_work(recorded, random_inputs(recorded, FIRST_SEED))
     high = [estimate(job.dispatches, chip).high_us for job in work]
     expected = [20 * (one + before) for one, before in zip(high, [0.0, *high], strict=False)]
     assert found == [pytest.approx(us, abs=1) for us in expected]
