@@ -150,7 +150,7 @@ def dispatch(
         words[index] = value
     noted = np.zeros(PAGES * 4096, np.uint8)
     flat = _Flat(memory.ctypes.data, noted.ctypes.data, BASE, PAGES * 4096, READ_ONLY * 4096)
-    row = _Row()
+    counted = _Row()
     result, touched = _Result(), np.zeros(PAGES, np.uint8)
     labels = np.zeros(PAGES * 4096, np.uint32)
     flow = _Flow(labels.ctypes.data, labels.size)
@@ -170,7 +170,7 @@ def dispatch(
         ctypes.byref(result),
         touched.ctypes.data_as(ctypes.c_void_p),
         ctypes.byref(flow) if follow else None,
-        ctypes.byref(row) if meter else None,
+        ctypes.byref(counted) if meter else None,
     )
     assert status == 0
     return Outcome(
@@ -188,7 +188,7 @@ def dispatch(
         flow.addresses,
         flow.control,
         flow.commands,
-        Dispatch(*(getattr(row, name) for name, _ in _Row._fields_)) if meter else None,
+        Dispatch(*(getattr(counted, field.name) for field in dataclasses.fields(Dispatch))) if meter else None,
     )
 
 

@@ -62,8 +62,8 @@ def _pi5(names: Sequence[str]) -> dict[str, Any]:
     published = np.array([row.published for row in rows])
     estimated = np.array([row.estimated for row in rows])
     found: dict[str, Any] = {"networks": [asdict(row) for row in rows]}
-    found["estimate"] = {"mean": score(estimated, published).mean, "rank": rank(estimated, published)}
-    if len(rows) > 2:
+    if len(rows) > 2:  # with less neither ranks nor fits say anything
+        found["estimate"] = {"mean": score(estimated, published).mean, "rank": rank(estimated, published)}
         for by in ("model", "accesses", "instructions"):
             predicted = v3d.left_out(rows, by)
             found[by] = {"mean": score(predicted, published).mean, "rank": rank(predicted, published)}

@@ -42,7 +42,8 @@ def nonnegative(matrix: Array, target: Array) -> Array:
             free &= found > 1e-12
             found[~free] = 0
         found = tried
-    return found / scale
+    coefficients: Array = found / scale
+    return coefficients
 
 
 def fit(features: Array, us: Array, delays: Sequence[float] = (0.0,)) -> Array:
