@@ -204,13 +204,13 @@ PASS: Recipe = {
         "host_tools/passes/listing.py",
         ("from host_tools.passes import ", "from host_tools.passes import dummy_passes, "),
         (
-            "memory_passes.trim_address_space,\n",
-            "memory_passes.trim_address_space,\n        dummy_passes.do_nothing,\n",
+            "timeouts.PASS,\n",
+            "timeouts.PASS,\n        dummy_passes.do_nothing,\n",
         ),
     ),
     "docs/DESIGN.md": _like(
         "docs/DESIGN.md",
-        ("\n| `trim-address-space` |", "\n| `dummy` | nothing | nothing changes |\n| `trim-address-space` |"),
+        ("\n| `timeouts` |", "\n| `dummy` | nothing | nothing changes |\n| `timeouts` |"),
     ),
 }
 PASS_NAMES = {"SUBJECT": "dummy"}
