@@ -2,7 +2,7 @@
 """Timeouts of the waits for jobs, from what these are estimated to take, in place of the recorder's five seconds.
 
 One that is too short breaks a trace on a board, one that is too long only makes a hang noticed later. So it is
-`program.timeout_margin` times the end of the estimate's interval, and at least FLOOR_US (docs/adr/0049-time.md).
+`program.timeout_margin` times the end of the estimate's interval, and at least FLOOR_US (docs/adr/0051-time.md).
 """
 
 from __future__ import annotations
