@@ -83,9 +83,7 @@ from trace_format.trace import Trace
 @click.option(
     "--timeout-margin",
     type=click.IntRange(2, 1000),
-    default=Program.timeout_margin,
-    show_default=True,
-    help="Waits for jobs end after so many times what these are estimated to take at worst.",
+    help="Waits for jobs end after so many times what these are estimated to take at worst; without, as recorded.",
 )
 @click.option("--keep-inputs", is_flag=True, help="Keep recorded inputs, for replays that are given none.")
 @click.option(
@@ -112,7 +110,7 @@ def build_command(
     skip: tuple[str, ...],
     observe: bool,
     trust_note: bool,
-    timeout_margin: int,
+    timeout_margin: int | None,
     keep_inputs: bool,
     gpu: str | None,
     optimise: str,

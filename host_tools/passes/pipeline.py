@@ -50,7 +50,7 @@ def build(
     progress: Callable[[Step], None] | None = None,
     recording: Callable[[], Trace] | None = None,
     trust_note: bool = False,
-    timeout_margin: int = Program.timeout_margin,
+    timeout_margin: int | None = None,
 ) -> Trace:
     """Run all passes but those in `skip`.
 
@@ -67,7 +67,8 @@ def build(
         progress: called after every pass.
         recording: gives the recording again where `raw` is a program, for an error's words on outputs; None: they
             are left out.
-        timeout_margin: waits for jobs end after so many times what the model says that these take at worst.
+        timeout_margin: waits for jobs end after so many times what the model says that these take at worst; None:
+            as recorded.
         trust_note: do not replay what was built; for notes that this process has made.
 
     Raises:

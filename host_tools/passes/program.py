@@ -58,11 +58,11 @@ class Program:
         trace: where it begins.
 
     Attributes:
-        timeout_margin: waits for jobs end after so many times what these may take at worst.
+        timeout_margin: waits for jobs end after so many times what these may take at worst; None: as recorded.
         on_sheet: the image of what it becomes is a view of a sheet (`trace`).
     """
 
-    timeout_margin = 10
+    timeout_margin: int | None = None
     on_sheet = False
 
     def __init__(self, trace: Trace) -> None:

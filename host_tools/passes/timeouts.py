@@ -2,7 +2,8 @@
 """Timeouts of the waits for jobs, from what these are estimated to take, in place of the recorder's five seconds.
 
 One that is too short breaks a trace on a board, one that is too long only makes a hang noticed later. So it is
-`program.timeout_margin` times the end of the estimate's interval, and at least FLOOR_US (docs/adr/0051-time.md).
+`program.timeout_margin` times the end of the estimate's interval, and at least FLOOR_US; without a margin nothing
+changes (docs/adr/0051-time.md).
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ LEAST = 2  # times the interval's end, where that is longer than what was record
 
 def set_timeouts(program: Program) -> str:
     """Let waits for jobs end after a multiple of what the jobs are estimated to take."""
+    margin = program.timeout_margin
+    if margin is None:
+        return ""
     trace = program.finish(sheet=program.on_sheet)
     try:
         chip = chip_of(trace.gpu)
@@ -43,7 +47,7 @@ def set_timeouts(program: Program) -> str:
     rows = trace.actions.copy()
     for at, us in _worst(work, chip):
         wait = Action.of(rows[at])
-        timeout = min(program.timeout_margin * us, max(wait.timeout_us, LEAST * us))
+        timeout = min(margin * us, max(wait.timeout_us, LEAST * us))
         rows[at] = wait.with_(timeout_us=int(max(timeout, FLOOR_US)))
     if not np.array_equal(rows, trace.actions):
         program.actions = rows

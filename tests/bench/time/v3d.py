@@ -81,7 +81,7 @@ def network(name: str) -> Network:
     file = recordings.recorded(
         name, given, prefix=PREFIX, until=until, tolerance=TOLERANCE, gpu="v3d71", fp16=True
     )
-    trace = build(Trace.read(file), skip=("timeouts",))
+    trace = build(Trace.read(file))
     rows = [row for job in job_work(trace, random_inputs(trace, 0)) if not job.prepares for row in job.dispatches]
     return of_rows(name, rows, chips()["pi5"])
 
