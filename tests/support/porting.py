@@ -202,7 +202,7 @@ PASS: Recipe = {
     "host_tools/passes/dummy_passes.py": lambda: PASS_MODULE,
     "host_tools/passes/listing.py": _like(
         "host_tools/passes/listing.py",
-        ("from host_tools.passes import ", "from host_tools.passes import dummy_passes, "),
+        ("from host_tools.passes import (\n", "from host_tools.passes import (\n    dummy_passes,\n"),
         (
             "timeouts.PASS,\n",
             "timeouts.PASS,\n        dummy_passes.do_nothing,\n",
