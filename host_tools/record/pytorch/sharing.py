@@ -93,7 +93,7 @@ def _rows(view: View, axis: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     rows: np.ndarray[tuple[int], np.dtype[np.int64]] = np.arange(view.of.shape[axis])
     if operator in ("select", "unbind"):
         index = int(arguments["index"] if operator == "select" else view.at)
-        return rows[index : index + 1] if index >= 0 else rows[index:][:1]
+        return rows[[index]]
     if operator == "slice":
         return rows[arguments.get("start") : arguments.get("end") : arguments.get("step", 1)]
     if operator == "narrow":
