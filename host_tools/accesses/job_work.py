@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from host_tools.model.interpreter import Interpreter
 from host_tools.vgpu.binding import Dispatch
-from trace_format.actions import Action, Op
+from trace_format.actions import Action, Columns, Op
 from trace_format.trace import Trace
 
 
-@dataclass(frozen=True)
+@dataclass
 class JobWork:
     """One job: from the action that announces it to the next such action, or to the end of the replay.
 
@@ -31,18 +31,6 @@ class JobWork:
     action: int
     prepares: bool
     lists: int
-    dispatches: list[Dispatch]
-    accesses: int
-    waits: list[int]
-
-
-@dataclass
-class _Open:
-    """A job that is being replayed."""
-
-    action: int
-    prepares: bool
-    lists: int
     dispatches: list[Dispatch] = field(default_factory=list)
     accesses: int = 0
     waits: list[int] = field(default_factory=list)
@@ -52,7 +40,7 @@ class _Open:
 class _Meter(Interpreter):
     """An interpreter that looks at the GPU's rows at every job's boundary."""
 
-    jobs: list[_Open] = field(default_factory=list)
+    jobs: list[JobWork] = field(default_factory=list)
     prepares: bool = True
 
     def end_job(self) -> None:
@@ -68,7 +56,7 @@ class _Meter(Interpreter):
             self.prepares = False
         if row.op == Op.JOB:
             self.end_job()
-            self.jobs.append(_Open(self.index, self.prepares, self.gpu.counters().list_jobs))
+            self.jobs.append(JobWork(self.index, self.prepares, self.gpu.counters().list_jobs))
         super()._step(row)
         if self.jobs:
             self.jobs[-1].accesses += row.op in (Op.REG_READ_ONCE, Op.REG_READ_WAIT, Op.REG_WRITE)
@@ -86,13 +74,10 @@ def job_work(trace: Trace, inputs: Mapping[str, NDArray[Any]] | None = None) -> 
         DivergenceError: as `Interpreter.run`.
     """
     meter = _Meter(trace, meter=True)
-    if not any(Op(row["op"]) == Op.REPLAY_START for row in trace.actions):
-        meter.prepares = False
+    meter.prepares = bool(Columns(trace.actions).is_op(Op.REPLAY_START).any())
     try:
         meter.run(inputs)
         meter.end_job()
     finally:
         meter.close()
-    return [
-        JobWork(job.action, job.prepares, job.lists, job.dispatches, job.accesses, job.waits) for job in meter.jobs
-    ]
+    return meter.jobs
