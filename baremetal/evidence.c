@@ -76,7 +76,8 @@ static bool find_buffers(struct evidence *e, uint32_t count)
            (!asked || (e->nonce.bytes - 8 <= 64 - 8 && e->attestation.bytes >= MAILBOX_ATTESTATION_BYTES));
 }
 
-/* GR_STATUS_OK once the log's first entry of this boot is written, and there is room for all others. */
+/* GR_STATUS_OK once the log's first entry of this boot is written, and there is room for all others. Not a
+ * part of serve: a return address that a fault has changed would end there, among the replays. */
 __attribute__((noinline)) static enum gr_status open_evidence(struct evidence *e,
                                                               const struct mailbox_request *request)
 {

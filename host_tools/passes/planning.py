@@ -25,9 +25,8 @@ from host_tools.passes.registry import memory_pass
 from trace_format.schema import PAGE_BYTES, SlotKind
 
 ALWAYS: Span = (-1, 1 << 32)
-WORTH = (
-    8  # pieces are actions: without blocks, which want their places anyhow, an eighth of the pages must be saved
-)
+# Pieces are actions: without blocks, which want their places anyhow, an eighth of the pages must be saved.
+WORTH = 8
 
 
 @dataclass(frozen=True)

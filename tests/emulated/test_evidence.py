@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from unicorn import UC_HOOK_MEM_WRITE
 
@@ -31,7 +30,7 @@ from tests.support import replayer_samples as s
 from tests.support.figures import documented, is_near
 from tests.support.firmware_samples import compiled
 from tests.support.log_samples import KEYS, PRIVATE, SECRET
-from tests.support.logging_boot import DRAM_BYTES, boot
+from tests.support.logging_boot import DRAM_BYTES, INPUT, boot
 from tests.support.replayer_samples import signed, trace
 from trace_format.actions import Op, action
 from trace_format.schema import SlotKind
@@ -41,7 +40,6 @@ from trace_format.trace import Trace
 
 # Pieces of keys that are looked for, as they are, and as HMAC's blocks have them (RFC 2104).
 PIECE, MASKS = 8, (0, 0x36, 0x5C)
-INPUT = np.arange(6, dtype="<f4").reshape(2, 3)
 NONCE = bytes(range(20))
 SAMPLE = trace(meta={"security_version": 7, "name": "small"})
 ALL = Evidence(log=True, hashes=True, attestation=True)
