@@ -129,7 +129,11 @@ class GramophoneCommand(WithExample):
         self.params += [
             click.Option(["--json", "as_json"], is_flag=True, help="Print the result as one JSON object."),
             click.Option(["-v", "--verbose"], is_flag=True, help="Say what is done, in detail."),
-            click.Option(["-q", "--quiet"], is_flag=True, help="Only warnings and errors, no progress."),
+            click.Option(
+                ["-q", "--quiet"],
+                is_flag=True,
+                help="Warnings, errors and results only: no progress, and no summary of a file that was written.",
+            ),
             click.Option(["--log"], type=FILE, help="File for all messages, with details and times."),
         ]
 
@@ -162,7 +166,7 @@ class GramophoneCommand(WithExample):
             outcome = self._outcome(ctx, as_json)
         if as_json:
             print_json(ctx.command_path, {"ok": outcome.ok, "warnings": warnings, **outcome.data})
-        elif outcome.text and not (to_stdout and quiet):
+        elif outcome.text and not (quiet and outcome.ok and ctx.params.get("output")):
             click.echo(shown(outcome.text), err=to_stdout)
         ctx.exit(0 if outcome.ok else 1)
 
@@ -290,9 +294,14 @@ class GramophoneGroup(SubGroup):
 
 @contextlib.contextmanager
 def _usage_errors(as_json: bool) -> Iterator[None]:
-    """Turn click's usage errors into ours; a group without a command still shows its help."""
+    """Turn click's usage errors into ours, and an interrupt before a command listens; a group without a command
+    still shows its help.
+    """
     try:
         yield
+    except KeyboardInterrupt:
+        _tell("interrupted", as_json)
+        sys.exit(INTERRUPTED)
     except click.exceptions.NoArgsIsHelpError:
         raise
     except click.UsageError as error:

@@ -10,7 +10,7 @@ import click
 
 from host_tools.audit.report import facts
 from host_tools.audit.report.collect import Asked, collect, parse
-from host_tools.audit.report.page import page
+from host_tools.audit.report.page import page, unreadable_page
 from host_tools.audit.report.pdf import browser, pdf
 from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome, UsageError
 from host_tools.commands.streams import check_output, read, write
@@ -20,7 +20,7 @@ from host_tools.support.tensors import Assignment, assigned, load_all
 from host_tools.vgpu import confined
 from signing import keys
 from trace_format import limits
-from trace_format.errors import listed, printable
+from trace_format.errors import TraceError, listed, printable
 from trace_format.files import read_file
 from trace_format.schema import SlotKind
 
@@ -65,7 +65,8 @@ def report_command(
     """Write how a trace behaves on one page: who signed it, what it needs, what its jobs touch.
 
     docs/REPORT.md says what each part rests on. Without -o only the main facts are printed, with --json all of
-    them. Exit status 1: it is refused, or there is a finding that is an error; the page is written in any case.
+    them. Exit status 1: it is refused, or there is a finding that is an error. The page is written in any case: of
+    a file that is no trace it says that, and the status is 2.
     """
     files = assigned("input", inputs), assigned("parameter", parameters)
     if no_run and (inputs or parameters):
@@ -82,7 +83,11 @@ def report_command(
     if pdf_file is not None:
         check_writable(pdf_file)
         program = browser()
-    trace = parse(data, str(file))
+    try:
+        trace = parse(data, str(file))
+    except TraceError as error:
+        _write_unreadable(output, facts.file_of(str(file), data), str(error))
+        raise
     values = load_all(trace, files[0], SlotKind.INPUT) | load_all(trace, files[1], SlotKind.PARAMETER)
     origins = {name: str(path) for given in files for name, path in given.items()}
     command = _command(file, key, inputs, parameters, no_run)
@@ -98,6 +103,12 @@ def report_command(
             write_atomically(pdf_file, pdf(page(found, unfolded=True), program))
         written.append(str(pdf_file))
     return Outcome({**found.data(), "files": written}, "\n".join([*_text(found), *written]), ok=found.ok)
+
+
+def _write_unreadable(output: Path | None, file: facts.File, reason: str) -> None:
+    """The page's reader is not who runs the command: it says what the error says."""
+    if output is not None:
+        write(output, unreadable_page(file, reason).encode())
 
 
 def _command(file: Path, key: tuple[Path, ...], inputs: Files, parameters: Files, no_run: bool) -> str:

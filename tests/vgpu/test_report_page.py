@@ -184,7 +184,7 @@ def test_the_verdict_is_on_top(case: str) -> None:
     top = text.partition("<nav")[0]
     assert f'<div class="verdict {kind}">' in top
     assert word in top
-    assert words.capital(refused or "this is why") in top
+    assert words.capital(refused or "this is why", found.file.name) in top
     assert ("Claims to be signed by" in top) == (verdict != facts.VERIFIED)
 
 
@@ -262,3 +262,33 @@ def test_the_command_writes_it(tmp_path: Path) -> None:
     is_sound(target.read_text(encoding="utf-8"))
     printed = CliRunner().invoke(main, ["report", str(source), "--no-run", "-o", "-"])
     assert printed.stdout == target.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", s.trace().build()[:-1], EVIL.encode()])
+def test_a_file_that_is_no_trace_has_a_page_that_says_so(tmp_path: Path, content: bytes) -> None:
+    """Its reader is not who runs the command."""
+    source, target = tmp_path / "net.sgtr", tmp_path / "report.html"
+    source.write_bytes(content)
+    done = CliRunner().invoke(main, ["report", str(source), "-o", str(target)])
+    assert (done.exit_code, done.stdout) == (2, "")
+    found = is_sound(target.read_text(encoding="utf-8"))
+    assert "Not a trace that can be read" in found.text
+    assert done.stderr.removeprefix("error: ").strip() in found.text
+    assert hashlib.sha256(content).hexdigest() in found.text
+
+
+def test_memory_with_two_addresses_counts_once(recording: facts.Report) -> None:
+    """A V3D's recording maps what it uses again at other addresses: pages of all regions are more than memory."""
+    mapped = sum(region.bytes for region in recording.regions if "w" in region.access)
+    assert 0 < recording.needs.writable_bytes <= mapped
+    assert words.size(recording.needs.writable_bytes) in words.sentence(recording)
+
+
+@pytest.mark.parametrize(("noun", "expected"), [("Arm Mali-G71", "an Arm Mali-G71"), ("V3D 4.2", "a V3D 4.2")])
+def test_articles(noun: str, expected: str) -> None:
+    assert words.an(noun) == expected
+
+
+def test_a_file_s_name_keeps_its_letters() -> None:
+    assert words.capital("net.sgtr: signed by", "net.sgtr") == "net.sgtr: signed by"
+    assert words.capital("it carries no signature", "net.sgtr") == "It carries no signature"

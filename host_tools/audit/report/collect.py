@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,7 @@ from host_tools.audit.jobs import Code, Jobs, jobs_of
 from host_tools.audit.judgement import judge
 from host_tools.audit.lint import lint
 from host_tools.audit.report import facts
-from host_tools.audit.report.regions import regions
+from host_tools.audit.report.regions import regions, writable_bytes
 from host_tools.audit.rules import Severity
 from host_tools.runners.needs import memory_for
 from host_tools.support.version import VERSION
@@ -79,11 +78,11 @@ def collect(asked: Asked, trace: Trace) -> facts.Report:
     counts = Counter(finding.severity for finding in findings)
     return facts.Report(
         tool=f"gramophone {VERSION}",
-        file=facts.File(asked.file, len(asked.data), hashlib.sha256(asked.data).hexdigest()),
+        file=facts.file_of(asked.file, asked.data),
         signature=_signature(asked, trace),
         about=_about(trace),
         actions=len(trace.actions),
-        needs=_needs(asked, trace),
+        needs=_needs(asked, trace, jobs),
         slots=[_slot(slot) for slot in trace.slots],
         run=run,
         may_basis=facts.MAPPINGS if jobs.followed is None else facts.DESCRIPTORS,
@@ -141,7 +140,7 @@ def _about(trace: Trace) -> facts.About:
     )
 
 
-def _needs(asked: Asked, trace: Trace) -> facts.Needs:
+def _needs(asked: Asked, trace: Trace, jobs: Jobs) -> facts.Needs:
     meta = Trace.META_DEFAULTS | trace.meta
     signed = asked.data.startswith(SIGNED_MAGIC)
     lines = Columns(trace.actions).of(Type.LINE)
@@ -150,6 +149,7 @@ def _needs(asked: Asked, trace: Trace) -> facts.Needs:
         carveout_bytes=trace.carveout_bytes,
         image_bytes=len(trace.image),
         va_bytes=trace.va_bytes,
+        writable_bytes=writable_bytes(jobs),
         interrupts=[trace.profile.interrupts[int(line)] for line in np.unique(lines[lines >= 0])],
         time_budget_us=meta["time_budget_us"],
         retry_limit=meta["retry_limit"],

@@ -7,6 +7,7 @@ a trace starts; those of regions and shaders their place in the lists here. Addr
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -25,6 +26,11 @@ class File:
     name: str
     bytes: int
     sha256: str
+
+
+def file_of(name: str, data: bytes) -> File:
+    """The file of this name and content."""
+    return File(name, len(data), hashlib.sha256(data).hexdigest())
 
 
 @dataclass(frozen=True)
@@ -72,12 +78,17 @@ class Slot:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a device must have, and a caller must give."""
+    """What a device must have, and a caller must give.
+
+    Attributes:
+        writable_bytes: of GPU memory, that page tables let jobs write; what has several addresses counts once.
+    """
 
     secure_bytes: int | None
     carveout_bytes: int
     image_bytes: int
     va_bytes: int
+    writable_bytes: int
     interrupts: list[str]
     time_budget_us: int
     retry_limit: int

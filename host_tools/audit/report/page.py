@@ -11,12 +11,14 @@ from __future__ import annotations
 import base64
 import hashlib
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from host_tools.audit.report import plots, words
-from host_tools.audit.report.facts import Report
+from host_tools.audit.report.facts import File, Report
+from host_tools.support.version import VERSION
 from trace_format.errors import printable
 
 HERE = Path(__file__).parent
@@ -29,22 +31,32 @@ def page(report: Report, *, unfolded: bool = False) -> str:
     Args:
         unfolded: show all that is folded, for paper.
     """
+    return _rendered(
+        "page.html",
+        report=report,
+        unfolded=unfolded,
+        timeline=plots.timeline(report),
+        map=plots.memory_map(report),
+        flow=plots.flow_plot(report),
+        words=words,
+    )
+
+
+def unreadable_page(file: File, reason: str) -> str:
+    """The page on a file of which nothing can be said but why it cannot be read.
+
+    Args:
+        file: the file.
+        reason: the error's sentence.
+    """
+    return _rendered("unreadable.html", file=file, reason=reason, tool=f"gramophone {VERSION}")
+
+
+def _rendered(template: str, **values: Any) -> str:
     style = (HERE / "page.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return (
-        _environment()
-        .get_template("page.html")
-        .render(
-            report=report,
-            style=Markup(style),
-            policy=POLICY.format(hash=digest),
-            unfolded=unfolded,
-            timeline=plots.timeline(report),
-            map=plots.memory_map(report),
-            flow=plots.flow_plot(report),
-            words=words,
-        )
-    )
+    policy = POLICY.format(hash=digest)
+    return _environment().get_template(template).render(style=Markup(style), policy=policy, **values)
 
 
 def _environment() -> Environment:

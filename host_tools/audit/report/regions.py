@@ -81,6 +81,12 @@ def regions(trace: Trace, jobs: Jobs, run: data_flow.Run | None) -> list[facts.R
     ]
 
 
+def writable_bytes(jobs: Jobs) -> int:
+    """How much memory page tables let jobs write; a page with several addresses counts once."""
+    mappings = (mapping for epoch in jobs.epochs for mapping in epoch.values())
+    return PAGE_BYTES * len({mapping.frame for mapping in mappings if mapping.flags & MAP_WRITE})
+
+
 def _consecutive(jobs: Jobs) -> list[_Pages]:
     found: list[_Pages] = []
     for space, page in sorted({key for epoch in jobs.epochs for key in epoch}):

@@ -74,9 +74,14 @@ def job_list(numbers: Sequence[int]) -> str:
     return f"job{'s' * (len(numbers) > 1)} {jobs(numbers)}"
 
 
-def capital(text: str) -> str:
-    """A sentence as it begins."""
-    return text[:1].upper() + text[1:]
+def capital(text: str, file: str) -> str:
+    """A sentence as it begins; a file's name before it keeps its letters."""
+    return text if text.startswith(file) else text[:1].upper() + text[1:]
+
+
+def an(noun: str) -> str:
+    """`an Arm Mali`, `a Broadcom`."""
+    return f"{'an' if noun[:1] in 'AEIOU' else 'a'} {noun}"
 
 
 def unwritten(report: Report) -> list[str]:
@@ -140,9 +145,8 @@ def sentence(report: Report) -> str:
     """What it is, for who reads nothing else."""
     taken = [slot.name for slot in report.slots if slot.kind == "input"]
     given = [slot.name for slot in report.slots if slot.kind == "output"]
-    writable = sum(region.bytes for region in report.regions if "w" in region.access)
     return (
-        f"{counted(len(report.jobs), 'job')} with {counted(len(report.shaders), 'shader')} on a "
-        f"{report.about.gpu_title}; takes {', '.join(taken) or 'no input'}, "
-        f"gives {', '.join(given) or 'no output'}; may write {size(writable)} of GPU memory."
+        f"{counted(len(report.jobs), 'job')} with {counted(len(report.shaders), 'shader')} on "
+        f"{an(report.about.gpu_title)}; takes {', '.join(taken) or 'no input'}, "
+        f"gives {', '.join(given) or 'no output'}; may write {size(report.needs.writable_bytes)} of GPU memory."
     )

@@ -16,7 +16,7 @@ from tinygrad.nn.onnx import OnnxDataType, onnx_ops
 from host_tools.record.compiled import recurrent
 from host_tools.record.compiled.attention import attention
 from host_tools.record.compiled.pieces import concat
-from host_tools.record.compiled.scattered import scatter_nd
+from host_tools.record.compiled.scattered import scatter_elements, scatter_nd
 
 MAX_DET = 4  # rows; what is added grows with their factorial
 
@@ -175,6 +175,7 @@ OPERATORS = {
     "Mod": mod,
     "RNN": recurrent.rnn,
     "ReverseSequence": reverse_sequence,
+    "ScatterElements": scatter_elements,
     "ScatterND": scatter_nd,
     "Size": size,
     "SpaceToDepth": space_to_depth,

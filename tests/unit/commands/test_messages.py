@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from host_tools.cli import main
-from host_tools.commands.framework import GramophoneCommand, Outcome, say, warn
+from host_tools.commands.framework import GramophoneCommand, LazyCommand, Outcome, say, warn
 from host_tools.support import progress
 from host_tools.support.messages import LOG, listening
 from signing.keys import private_pem
@@ -127,6 +127,32 @@ def test_standard_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert both.exit_code == 2
     assert json.loads(both.stdout)["error"] == "'-o -' and --json exclude each other: there is one standard output"
     assert sorted(path.name for path in Path().iterdir()) == ["key.pem", "pub.pem"]
+
+
+def test_a_file_that_was_written_is_not_summed_up_if_quiet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is asked for is printed all the same."""
+    monkeypatch.chdir(tmp_path)
+    Path("key.pem").write_bytes(private_pem(PRIVATE_KEY, None))
+    Path("net.gtr").write_bytes(small_trace())
+    signed = CliRunner().invoke(main, ["sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr", "-q"])
+    assert (signed.exit_code, signed.output) == (0, "")
+    assert Path("net.sgtr").exists()
+    told = CliRunner().invoke(main, ["inspect", "net.sgtr", "-q"])
+    assert (told.exit_code, told.stdout.splitlines()[0]) == (0, "net.sgtr: signed trace")
+
+
+def test_an_interrupt_before_a_command_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its module is being imported: as an interrupt later on."""
+
+    def interrupted(self: LazyCommand) -> click.Command:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LazyCommand, "load", interrupted)
+    done = CliRunner().invoke(main, ["sign", "net.gtr", "--json"])
+    assert (done.exit_code, done.stderr) == (130, "error: interrupted\n")
+    assert json.loads(done.stdout) == {"ok": False, "error": "interrupted"}
 
 
 def test_standard_error_that_is_closed(tmp_path: Path) -> None:

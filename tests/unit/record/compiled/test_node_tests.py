@@ -32,6 +32,7 @@ SAMPLE = """
     test_mul_int8 test_argmax_keepdims_random test_convtranspose_1d test_sinh_example test_spacetodepth
     test_clip_default_int8_max test_tril test_pow_types_float32_int64
     test_scatternd test_scatternd_multiply test_scatternd_max_with_element_indices test_convinteger_with_padding
+    test_scatter_elements_with_duplicate_indices test_scatter_elements_with_negative_indices
     test_size test_spacetodepth_crd_mode_example test_adagrad_multiple test_adam test_nesterov_momentum
     test_dft_irfft test_scan9_scalar test_loop11 test_det_nd test_bitshift_right_int32_shift_ge_width
     test_bitshift_left_int8_negative_shift test_mod_float_edge_cases_fmod_0_float32 test_roialign_mode_max
