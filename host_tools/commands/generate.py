@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection
 from pathlib import Path
 
@@ -196,5 +197,6 @@ def generate_command(
         )
     if name == linux_folder.PLATFORM:
         warn("the kernel and its root see all that is replayed and can change it: docs/LINUX.md")
-    following = f"see {folder}/README.md" if optee or isinstance(board, str) else f"make -C {folder}"
+    command = f"make -C {shlex.quote(str(folder))}"
+    following = f"see {folder}/README.md" if optee or isinstance(board, str) else command
     return Outcome(data, f"{folder}: {', '.join(files)}\nnext: {following}")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Sequence
@@ -137,7 +138,7 @@ def load(folder: Path) -> Firmware:
     path = folder / ELF
     for file in (path, folder / BINARY):
         if not file.is_file():
-            raise RunnerError(f"{file} is missing: 'make -C {folder}' makes it")
+            raise RunnerError(f"{file} is missing: 'make -C {shlex.quote(str(folder))}' makes it")
     found = read_elf(path)
     check_binary(folder / BINARY, path, found.segments)
     return found

@@ -36,3 +36,30 @@ def test_it_compiles(compiler: str, tmp_path: Path) -> None:
     assert symbols("-D", "--defined-only", "libgramophone_gpu.so") == declared
     # The core's own memory functions: those of the C library may access memory unaligned.
     assert not {"memcpy", "memset", "memmove"} & symbols("--undefined-only", "core.o")
+
+
+def test_other_flags_build_anew(tmp_path: Path) -> None:
+    """Objects of another compiler, or of other flags, are not linked."""
+    require(f"{CROSS}gcc", "gcc-aarch64-linux-gnu")
+    out = generate(Options("v3d42", platform_of("linux"), KEY, libraries.source()), tmp_path / "out")
+    cross = f"CROSS_COMPILE={CROSS}"
+    compile_firmware(out, "npy.o", cross)
+    first = (out / "npy.o").read_bytes()
+    compile_firmware(out, "npy.o", cross, "EXTRA_CFLAGS=-DGRAMOPHONE_UNUSED -O0")
+    assert (out / "npy.o").read_bytes() != first
+    compile_firmware(out, "npy.o", cross)
+    assert (out / "npy.o").read_bytes() == first
+
+
+def test_a_compiler_for_another_machine_is_named(tmp_path: Path) -> None:
+    """Before anything is compiled; what needs no compiler for AArch64 is made."""
+    out = generate(Options("v3d42", platform_of("linux"), KEY, libraries.source()), tmp_path / "out")
+    compiler = tmp_path / "cc"
+    compiler.write_text("#!/bin/sh\necho riscv64-linux-gnu\n", encoding="utf-8")
+    compiler.chmod(0o755)
+    done = subprocess.run(["make", f"CC={compiler}"], cwd=out, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    expected = f"{compiler} compiles for 'riscv64-linux-gnu', this is for AArch64 Linux: make CROSS_COMPILE="
+    assert expected in done.stderr
+    assert not list(out.glob("*.o"))
+    assert subprocess.run(["make", f"CC={compiler}", "clean"], cwd=out, check=False).returncode == 0
