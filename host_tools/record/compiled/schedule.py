@@ -26,12 +26,23 @@ from tinygrad.helpers import Context
 from tinygrad.nn.onnx import OnnxRunner, required_input_python_consts
 from tinygrad.uop.ops import Ops, UOp, buffers
 
-from host_tools.record.compiled import grams, recurrent, resized, sampled, scan, spectrum, training
+from host_tools.record.compiled import grams, loops, recurrent, resized, sampled, scan, spectrum, training
 from host_tools.record.compiled.compilers import program_of
 from host_tools.record.compiled.glsl import MAX_BINDINGS, Glsl
 from host_tools.record.compiled.operators import OPERATORS
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
 from host_tools.record.compiled.unrolling import within_registers
+
+REDUCTIONS = (
+    "AveragePool",
+    "GlobalAveragePool",
+    "GlobalMaxPool",
+    "ReduceMean",
+    "ReduceSum",
+    "ReduceMax",
+    "ReduceMin",
+    "ReduceL2",
+)
 
 heuristic.hand_coded_optimizations = within_registers(heuristic.hand_coded_optimizations)
 
@@ -50,6 +61,8 @@ def front_end(model: Path) -> OnnxRunner:
         "DynamicQuantizeLSTM": recurrent.quantized_lstm,
         **scan.within(runner),
     }
+    for name in REDUCTIONS:
+        runner.onnx_ops[name] = loops.apart(runner.onnx_ops[name])
     return runner
 
 
@@ -112,6 +125,10 @@ def _plan(linear: UOp, inputs: dict[str, Tensor], outputs: dict[str, Tensor]) ->
             raise NotImplementedError(f"{item.src[0].op.name.lower()} between kernels")
         program = to_program(item.src[0], renderer)
         source = next(str(part.arg) for part in program.src if part.op is Ops.SOURCE)
+        rounds = loops.rounds(next(part.src for part in program.src if part.op is Ops.LINEAR))
+        if rounds > loops.JUDGED:
+            name = _plain(program.arg.name)
+            raise NotImplementedError(f"kernel {name} goes round loops {rounds} times, lavapipe {loops.JUDGED}")
         info = program.arg
         if info.vars:
             raise NotImplementedError("sizes that are known when it runs only")
