@@ -129,6 +129,7 @@ class GuestJob:
         gpu: key of `placements.PLACEMENTS`.
         uses_gpu: a run in which no compute job reached the GPU is an error.
         overlay: for the machine's device tree, compiled; None: none.
+        expected_jobs: GPU jobs that it runs, for who waits; 0: nobody knows.
     """
 
     command: str
@@ -137,6 +138,7 @@ class GuestJob:
     gpu: str = DEFAULT_GPU
     uses_gpu: bool = True
     overlay: bytes | None = None
+    expected_jobs: int = 0
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from host_tools.record.checking import LEFT_OUT, UNCHECKED, check_replay
 from host_tools.record.convert import convert
 from host_tools.record.layouts import in_order
 from host_tools.record.slots import with_slots
-from host_tools.support.progress import phase
+from host_tools.support.progress import jobs_in, phase
 from host_tools.support.version import TOOL
 from host_tools.vgpu.build import qemu_plugin
 from trace_format import limits
@@ -114,9 +114,11 @@ def record_program(
     plugin = qemu_plugin()
 
     def run(number: int) -> ProgramRun:
-        with phase(f"recording {program.path.name}: run {number + 1} of {len(jobs)}"):
-            capture = Path(folder) / f"{number}.capture"
-            result = boot(jobs[number], root, plugin, {"capture": str(capture)}, timeout=timeout)
+        capture, progress = (Path(folder) / f"{number}.{what}" for what in ("capture", "progress"))
+        arguments = {"capture": str(capture), "progress": str(progress)}
+        what = f"recording {program.path.name}: run {number + 1} of {len(jobs)}"
+        with phase(what, jobs_in(progress, 0)):
+            result = boot(jobs[number], root, plugin, arguments, timeout=timeout)
         meta = {"name": name, "recorder": TOOL}
         meta |= {"kernel": root.kernel_name, "driver": root.driver_name}
         notes = {**root.notes, "qemu": qemu_version()}

@@ -21,6 +21,7 @@ from host_tools.support.progress import phase
 
 GUEST_FOLDER = "cache"  # the guest's init points Mesa to it
 ARCHIVE = "shader-cache.tar.gz"
+JOBS = ".jobs"  # suffix of the file that says how many there were
 # Keep the job's exit status: the archive is made whether or not it failed.
 SAVE = f"status=$?; tar -c -C /{GUEST_FOLDER} . | gzip -1 >/out/{ARCHIVE}; (exit $status)"
 
@@ -54,9 +55,20 @@ def with_shader_cache(
         if not path.exists():
             with phase("a run that compiles the shaders, once for each network"):
                 result = boot(warming, root, plugin, plugin_args, timeout=timeout)
+            with written_whole(path.with_suffix(JOBS)) as temporary:
+                temporary.write_text(str(result.counters["jobs"]), encoding="ascii")
             with written_whole(path) as temporary:
                 temporary.write_bytes(result.files[ARCHIVE])
-    return replace(job, files={**job.files, **_unpack(path)})
+    files = {**job.files, **_unpack(path)}
+    return replace(job, files=files, expected_jobs=_jobs(path.with_suffix(JOBS)))
+
+
+def _jobs(path: Path) -> int:
+    """How many the run that compiled had; 0 if that was not kept."""
+    try:
+        return int(path.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return 0
 
 
 def _unpack(path: Path) -> dict[str, bytes]:

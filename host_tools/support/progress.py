@@ -5,7 +5,8 @@
         ...
 
 prints "boot 2 of 3, 40 s" where standard error is a file or a pipe, and every half minute before that
-"boot 2 of 3, 30 s so far". Phases lie in one another, and side by side in threads.
+"boot 2 of 3, 30 s so far". Phases lie in one another, and side by side in threads. What can be counted is:
+"boot 2 of 3, 120 of 403 jobs, 30 s so far, about 70 s left".
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from host_tools.support.messages import LOG, shows
 
@@ -23,14 +26,53 @@ LONG_S = 5  # shorter phases leave no line
 SO_FAR_S = 30
 
 
+@dataclass
+class Jobs:
+    """Jobs that are being done, and how fast.
+
+    Attributes:
+        done: how many have ended so far.
+        total: how many there are; 0: nobody knows.
+    """
+
+    done: Callable[[], int]
+    total: int = 0
+    _since: tuple[int, float] | None = field(default=None, init=False)  # a first count that is not 0, and its time
+
+    def told(self, now: float) -> tuple[str, str]:
+        """How far it is, and how long it takes yet, at a time in seconds; each "" while that is not known."""
+        done = self.done()
+        if not done:
+            return "", ""
+        self._since = self._since or (done, now)
+        first, began = self._since
+        if done > self.total:
+            return f"{done} jobs", ""
+        left = (now - began) / (done - first) * (self.total - done) if done > first else 0
+        return f"{done} of {self.total} jobs", f"about {left:.0f} s left" if left >= 1 else ""
+
+
+def jobs_in(file: Path, total: int) -> Jobs:
+    """Jobs whose number the virtual GPU writes to a file (its plugin's `progress`)."""
+
+    def done() -> int:
+        try:
+            return int.from_bytes(file.read_bytes()[:8], "little")
+        except OSError:
+            return 0
+
+    return Jobs(done, total)
+
+
 @contextmanager
-def phase(what: str) -> Iterator[None]:
+def phase(what: str, jobs: Jobs | None = None) -> Iterator[None]:
     """Say what is being done while the context lasts, and how long it took."""
+    jobs = jobs or Jobs(lambda: 0)
     began = time.monotonic()
     LOG.debug("%s: begins", what)
     on_terminal = sys.stderr is not None and sys.stderr.isatty() and shows(logging.INFO)
     try:
-        with _TERMINAL.line(what) if on_terminal else _so_far(what, began):
+        with _TERMINAL.line(what, jobs) if on_terminal else _so_far(what, jobs, began):
             yield
     except BaseException:
         LOG.debug("%s: ended early, after %.0f s", what, time.monotonic() - began)
@@ -40,13 +82,15 @@ def phase(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def _so_far(what: str, began: float) -> Iterator[None]:
+def _so_far(what: str, jobs: Jobs, began: float) -> Iterator[None]:
     """A line now and then, from a thread that waits."""
     over = threading.Event()
 
     def wait() -> None:
         while not over.wait(SO_FAR_S):
-            LOG.info("%s, %.0f s so far", what, time.monotonic() - began)
+            now = time.monotonic()
+            far, left = jobs.told(now)
+            LOG.info("%s", ", ".join(filter(None, (what, far, f"{now - began:.0f} s so far", left))))
 
     thread = threading.Thread(target=wait, daemon=True)
     thread.start()
@@ -65,18 +109,28 @@ class _Terminal:
         self.phases = 0
 
     @contextmanager
-    def line(self, what: str) -> Iterator[None]:
+    def line(self, what: str, jobs: Jobs) -> Iterator[None]:
         """A line with the time that has passed."""
         from rich.console import Console  # not for those who print to a file
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
+        from rich.text import Text
+
+        class Far(ProgressColumn):
+            """How far it is."""
+
+            max_refresh = 0.5
+
+            def render(self, task: Task) -> Text:
+                return Text(", ".join(filter(None, task.fields["jobs"].told(time.monotonic()))))
 
         with self.lock:
             if not self.phases:
-                columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+                text = TextColumn("{task.description}", markup=False)
+                columns = (SpinnerColumn(), text, TimeElapsedColumn(), Far())
                 self.display = Progress(*columns, console=Console(stderr=True), transient=True)
                 self.display.start()
             self.phases += 1
-            task = self.display.add_task(what)
+            task = self.display.add_task(what, jobs=jobs)
         try:
             yield
         finally:

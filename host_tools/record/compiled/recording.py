@@ -23,7 +23,7 @@ from host_tools.record.compiled.plan import Buffer, Kind
 from host_tools.record.convert import convert
 from host_tools.record.program import FOLDER, RESULT, GuestProgram, program_job
 from host_tools.record.slots import declared
-from host_tools.support.progress import phase
+from host_tools.support.progress import jobs_in, phase
 from host_tools.support.version import TOOL
 from host_tools.vgpu.build import qemu_plugin
 from trace_format.schema import MAX_RANK, DType, SlotKind
@@ -73,11 +73,11 @@ def record_plan(
             results={"tensors": runner.RESULT},
         )
         capture = Path(folder) / "capture"
-        with phase("recording the compiled network"):
+        progress = Path(folder) / "progress"
+        with phase("recording the compiled network", jobs_in(progress, len(layout.plan.calls))):
             try:
-                result = boot(
-                    program_job(root, program, gpu), root, plugin, {"capture": str(capture)}, timeout=timeout
-                )
+                arguments = {"capture": str(capture), "progress": str(progress)}
+                result = boot(program_job(root, program, gpu), root, plugin, arguments, timeout=timeout)
             except StoppedError as error:
                 calls = layout.plan.calls
                 at = f"kernel {calls[error.jobs].name}, " if error.jobs < len(calls) else ""

@@ -33,7 +33,7 @@ from host_tools.record.preflight import NetworkError, preflight
 from host_tools.record.shader_cache import with_shader_cache
 from host_tools.record.slots import CpuWork, with_slots
 from host_tools.support.gpu_folders import DEFAULT_GPU
-from host_tools.support.progress import phase
+from host_tools.support.progress import jobs_in, phase
 from host_tools.support.version import TOOL
 from host_tools.vgpu.build import qemu_plugin
 from trace_format.trace import Trace
@@ -211,8 +211,9 @@ def _record(machine: Machine, network: Network, inputs: dict[str, Float32], name
             plugin=machine.plugin,
             timeout=machine.timeout,
         )
-        with phase(f"run {machine.number} of {RUNS}"):
-            arguments = {"capture": str(capture)}
+        progress = capture.with_suffix(".progress")
+        with phase(f"run {machine.number} of {RUNS}", jobs_in(progress, recorded.expected_jobs)):
+            arguments = {"capture": str(capture), "progress": str(progress)}
             result = ncnn_result(boot(recorded, root, machine.plugin, arguments, timeout=machine.timeout).files)
     except ProgramError as error:
         raise NetworkError(f"ncnn cannot run the network: {_without_traceback(error.output)}") from error

@@ -85,6 +85,8 @@ static bool parse(const char *name, const char *value, struct arguments *out)
         return parse_text(value, &out->capture_path);
     if (!strcmp(name, "stats"))
         return parse_text(value, &out->stats_path);
+    if (!strcmp(name, "progress"))
+        return parse_text(value, &out->progress_path);
     if (!strcmp(name, "archive"))
         return parse_text(value, &out->archive_path);
     if (!strcmp(name, "window"))

@@ -20,6 +20,7 @@
  *                       world (and ends a recording), 0 gives it back
  *   capture=FILE        record (recorder.h)
  *   stats=FILE          counters as JSON, at exit
+ *   progress=FILE       how many jobs have ended, while it runs (progress.h)
  *   window=ADDR         where the recording guest says that it is ready and gets its job (job_window.h)
  *   archive=FILE        that job; without it the machine stops when it is ready
  *   hang=N, fault=N     test aids: compute job N never completes, or faults
@@ -40,7 +41,7 @@ struct piece {
 };
 
 struct arguments {
-    const char *gpu_name, *capture_path, *stats_path, *archive_path;
+    const char *gpu_name, *capture_path, *stats_path, *progress_path, *archive_path;
     uint64_t base, irq, ram_base, carveout_base, carveout_size, firewall, window;
     bool has_base, has_irq, secure;
     struct piece pieces[MAX_PIECES];

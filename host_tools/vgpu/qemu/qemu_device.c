@@ -16,6 +16,7 @@
 
 #include "arguments.h"
 #include "job_window.h"
+#include "progress.h"
 #include "qemu_abi.h"
 #include "recorder.h"
 #include "stats.h"
@@ -114,6 +115,7 @@ static void finish(void)
 static void stop_on_error(void)
 {
     const char *error = vgpu_error(device.gpu);
+    progress_tell(device.arguments.progress_path, device.gpu);
     if (error && !device.finished) {
         fprintf(stderr, "gramophone: virtual GPU: %s\n", error);
         finish();
