@@ -10,20 +10,12 @@ from typing import Any
 
 import click
 
-from host_tools.accesses.job_work import JobWork, job_work
-from host_tools.accesses.observe import random_inputs
+from host_tools.accesses.job_times import job_times
+from host_tools.accesses.job_work import JobWork
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, warn
 from host_tools.commands.traces import read_trace
-from host_tools.families.family import family_of
-from host_tools.families.page_tables import DivergenceError
-from host_tools.model.timing import Chip, Estimate, JobTime, TimingError, chip_of, estimate, together
-from host_tools.support.progress import phase
-from host_tools.vgpu import confined
-from trace_format.errors import GramophoneError
-from trace_format.schema import SlotKind
-from trace_format.trace import Trace
+from host_tools.model.timing import Chip, Estimate, JobTime, TimingError, chip_of, together
 
-SEED = 0  # of inputs: a network's jobs do the same with all of them
 BAR = 30  # characters of the longest bar
 NOTICE = "estimates of a model, no times of hardware; eight of ten are expected between low and high"
 
@@ -45,15 +37,10 @@ def time_command(file: Path, chip: str | None) -> Outcome:
     trace, _ = read_trace(file)
     try:
         found = chip_of(trace.gpu, chip)
-        if reason := family_of(trace.gpu).untimed(trace):
-            raise TimingError(reason)
-        work = _work(trace)
-        for number, job in enumerate(work, 1):
-            if job.lists:
-                raise TimingError(f"job {number} runs a bin or render list, of which the model knows nothing")
+        timed = job_times(trace, found)
     except TimingError as error:
         raise TimingError(f"{file}: {error}") from error
-    times = [estimate(job.dispatches, found) for job in work]
+    work, times = [job for job, _ in timed], [time for _, time in timed]
     start = [time for job, time in zip(work, times, strict=True) if job.prepares]
     replay = [time for job, time in zip(work, times, strict=True) if not job.prepares]
     data: dict[str, Any] = {
@@ -71,23 +58,6 @@ def time_command(file: Path, chip: str | None) -> Outcome:
     }
     warn(f"{found.name}: {NOTICE}")
     return Outcome(data, "\n".join(_text(found, work, times, together(start), together(replay))))
-
-
-def _work(trace: Trace) -> list[JobWork]:
-    """What the jobs do, counted in a sandbox.
-
-    Raises:
-        TimingError: there are no jobs, or some that the model knows nothing of.
-        GramophoneError: the trace cannot be replayed.
-    """
-    if not trace.jobs:
-        raise TimingError("it has no GPU jobs")
-    inputs = random_inputs(trace, SEED, (SlotKind.INPUT, SlotKind.PARAMETER))
-    try:
-        with phase("counting what the jobs do"):
-            return confined.call(lambda: job_work(trace, inputs), list[JobWork])
-    except DivergenceError as error:
-        raise GramophoneError(f"its jobs cannot be counted: {error}") from error
 
 
 def _text(

@@ -16,6 +16,7 @@ from host_tools.machine.errors import RecordError
 from host_tools.record.compiled import compilers
 from host_tools.record.compiled.compilers import Compiler
 from host_tools.record.differences import default_tolerance, relative_difference
+from host_tools.record.fastest import fastest
 from host_tools.record.inputs import INPUT_SEEDS, random_inputs
 from host_tools.record.ncnn import cpu as ncnn_cpu
 from host_tools.record.ncnn import pnnx
@@ -23,6 +24,7 @@ from host_tools.record.ncnn.network import record_network
 from host_tools.record.ncnn.pnnx import Converted, Shape, UnconvertedError
 from host_tools.record.preflight import NetworkError, preflight
 from host_tools.record.pytorch import program
+from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.support.messages import LOG
 from host_tools.support.progress import phase
 from trace_format import limits
@@ -33,7 +35,8 @@ if TYPE_CHECKING:
     from host_tools.record.onnx_model import OnnxModel
 
 NCNN, TINYGRAD = "ncnn", compilers.TINYGRAD.name
-COMPILERS = ("auto", NCNN, *compilers.COMPILERS)
+FASTEST = "fastest"
+COMPILERS = ("auto", NCNN, *compilers.COMPILERS, FASTEST)
 
 
 def record_onnx(
@@ -52,7 +55,7 @@ def record_onnx(
 
     ncnn's kernels are for convolutional networks of float32 and take inputs that a caller can change in size; what
     ncnn does not run on the GPU, but for layers at the end, tinygrad compiles. With the compiler "ncnn" layers on
-    the CPU may stand anywhere.
+    the CPU may stand anywhere. "fastest" records by both and keeps what takes less time by the model.
 
     Args:
         path: the file; what it refers to lies beside it.
@@ -92,6 +95,16 @@ def _record_model(
     **how: Any,
 ) -> Trace:
     """Record a network of ONNX's, by who takes it."""
+    if compiler == FASTEST:
+        if values:
+            raise NetworkError(f"--compiler {FASTEST} takes no --input: ncnn records with values of its own")
+
+        def record(by: str) -> Trace:
+            return _record_model(
+                path, model, shapes, compiler=by, values={}, tolerance=tolerance, fp16=fp16, **how
+            )
+
+        return fastest(record, (NCNN, TINYGRAD), how.get("gpu", DEFAULT_GPU))
     full = model.shapes(shapes)
     said = ""
     if compiler not in compilers.COMPILERS and not values:
@@ -219,7 +232,7 @@ def record_pytorch(
             fp16=fp16,
             **how,
         )
-    if compiler in compilers.COMPILERS or values:
+    if compiler in (*compilers.COMPILERS, FASTEST) or values:
         raise NetworkError(f"TorchScript is for ncnn: {compiler} takes what torch.export.save writes")
     _check_torchscript(path)
     try:

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""How long a trace's jobs take on a chip, from what they do in one replay."""
+
+from __future__ import annotations
+
+from host_tools.accesses.job_work import JobWork, job_work
+from host_tools.accesses.observe import random_inputs
+from host_tools.families.family import family_of
+from host_tools.families.page_tables import DivergenceError
+from host_tools.model.timing import Chip, Estimate, JobTime, TimingError, estimate, together
+from host_tools.support.progress import phase
+from host_tools.vgpu import confined
+from trace_format.errors import GramophoneError
+from trace_format.schema import SlotKind
+from trace_format.trace import Trace
+
+SEED = 0  # of inputs: a network's jobs do the same with all of them
+
+
+def job_times(trace: Trace, chip: Chip) -> list[tuple[JobWork, JobTime]]:
+    """What each job does, counted in a sandbox, and how long that takes.
+
+    Args:
+        trace: a built one, or a recording, whose jobs prepare weights each time.
+        chip: one that has the trace's GPU.
+
+    Raises:
+        TimingError: there are no jobs, or some that the model knows nothing of.
+        GramophoneError: the trace cannot be replayed.
+    """
+    if reason := family_of(trace.gpu).untimed(trace):
+        raise TimingError(reason)
+    if not trace.jobs:
+        raise TimingError("it has no GPU jobs")
+    inputs = random_inputs(trace, SEED, (SlotKind.INPUT, SlotKind.PARAMETER))
+    try:
+        with phase("counting what the jobs do"):
+            work = confined.call(lambda: job_work(trace, inputs), list[JobWork])
+    except DivergenceError as error:
+        raise GramophoneError(f"its jobs cannot be counted: {error}") from error
+    for number, job in enumerate(work, 1):
+        if job.lists:
+            raise TimingError(f"job {number} runs a bin or render list, of which the model knows nothing")
+    return [(job, estimate(job.dispatches, chip)) for job in work]
+
+
+def replay_time(trace: Trace, chip: Chip) -> Estimate:
+    """How long the jobs of each replay take together.
+
+    Raises:
+        TimingError, GramophoneError: as `job_times`.
+    """
+    return together([time for job, time in job_times(trace, chip) if not job.prepares])

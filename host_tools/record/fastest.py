@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Of a network's recordings by several compilers the one whose replay takes less time, by the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from host_tools.accesses.job_times import replay_time
+from host_tools.machine.errors import RecordError
+from host_tools.model.timing import Chip, Estimate, TimingError, chip_of
+from host_tools.passes.pipeline import build
+from host_tools.record.preflight import NetworkError
+from host_tools.support.messages import LOG
+from trace_format.actions import Columns, Op
+from trace_format.trace import Trace
+
+
+def fastest(record: Callable[[str], Trace], compilers: Sequence[str], gpu: str) -> Trace:
+    """Record by each compiler, and keep one recording.
+
+    Args:
+        record: makes the recording by a compiler; RecordError: it does not take the network.
+        compilers: their names.
+        gpu: what they record for.
+
+    Raises:
+        NetworkError: no chip with this GPU has constants, or no compiler takes the network.
+    """
+    try:
+        chip = chip_of(gpu)
+    except TimingError as error:
+        raise NetworkError(f"--compiler fastest: {error}") from None
+    found: list[tuple[float, str, Trace]] = []
+    said = []
+    for by in compilers:
+        try:
+            trace = record(by)
+            time = _time(trace, chip)
+        except (RecordError, TimingError) as error:
+            said.append(f"by {by}: {error}")
+            LOG.info("not by %s: %s", by, error)
+            continue
+        low, middle, high = (us / 1e3 for us in (time.low_us, time.us, time.high_us))
+        LOG.info("by %s: %.2f ms a replay (%.2f to %.2f), by the model of %s", by, middle, low, high, chip.name)
+        found.append((time.us, by, trace))
+    if not found:
+        raise NetworkError("; ".join(said))
+    _, kept, trace = min(found, key=lambda one: one[0])
+    LOG.info("kept: the recording by %s", kept)
+    return trace
+
+
+def _time(trace: Trace, chip: Chip) -> Estimate:
+    if Columns(trace.actions).is_op(Op.OPERATE).any():
+        raise TimingError("the CPU computes layers of it, of whose time the model knows nothing")
+    return replay_time(build(trace, trust_note=True), chip)  # it was made a moment ago

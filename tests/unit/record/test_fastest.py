@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Which of several recordings is kept."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from host_tools.demo import RAW
+from host_tools.machine.errors import RecordError
+from host_tools.record import fastest as module
+from host_tools.record.fastest import fastest
+from host_tools.record.preflight import NetworkError
+from trace_format.actions import ACTION_DTYPE, Op, action
+from trace_format.trace import Trace
+
+
+def half(trace: Trace) -> Trace:
+    """The first of its jobs only, which take less time."""
+    jobs = np.flatnonzero(trace.actions["op"] == Op.JOB)
+    copies = np.isin(trace.actions["op"], (Op.COPY_TO_GPU, Op.COPY_FROM_GPU))
+    kept = ~copies & (np.arange(len(trace.actions)) < jobs[len(jobs) // 2])
+    return trace.with_(actions=trace.actions[kept], slots=[])
+
+
+def test_what_takes_less_time_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Trace.read(RAW)
+    shorter = half(whole)
+    monkeypatch.setattr(module, "build", lambda trace, trust_note: trace)  # half of a recording cannot be built
+    for order in (("whole", "half"), ("half", "whole")):
+        kept = fastest(lambda by: {"whole": whole, "half": shorter}[by], order, "v3d42")
+        assert kept is shorter
+
+
+def test_a_compiler_that_does_not_take_it_is_left_out() -> None:
+    whole = Trace.read(RAW)
+
+    def record(by: str) -> Trace:
+        if by == "ncnn":
+            raise RecordError("a layer on the CPU")
+        return whole
+
+    assert fastest(record, ("ncnn", "tinygrad"), "v3d42") is whole
+
+
+def test_nobody_takes_it() -> None:
+    def record(by: str) -> Trace:
+        raise RecordError(f"{by} has no such layer")
+
+    with pytest.raises(NetworkError, match=r"^by a: a has no such layer; by b: b has no such layer$"):
+        fastest(record, ("a", "b"), "v3d42")
+
+
+def test_operators_on_the_cpu_have_no_time() -> None:
+    whole = Trace.read(RAW)
+    operate = np.array([action(Op.OPERATE)], ACTION_DTYPE)
+    mixed = whole.with_(actions=np.concatenate([whole.actions, operate]))
+    with pytest.raises(NetworkError, match="the CPU computes layers of it"):
+        fastest(lambda by: mixed, ("ncnn",), "v3d42")
+
+
+def test_a_gpu_without_constants_is_refused_before_anything_is_recorded() -> None:
+    def record(by: str) -> Trace:
+        raise AssertionError
+
+    with pytest.raises(NetworkError, match="--compiler fastest: no chip with GPU mali_g31 has constants"):
+        fastest(record, ("ncnn",), "mali_g31")
