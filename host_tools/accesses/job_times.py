@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from host_tools.accesses.job_work import JobWork, job_work
 from host_tools.accesses.observe import random_inputs
 from host_tools.families.family import family_of
 from host_tools.families.page_tables import DivergenceError
-from host_tools.model.timing import Chip, Estimate, JobTime, TimingError, estimate, together
+from host_tools.model.timing import Chip, Estimate, JobTime, TimingError, chip_of, estimate, together
 from host_tools.support.progress import phase
 from host_tools.vgpu import confined
 from trace_format.errors import GramophoneError
@@ -42,6 +44,40 @@ def job_times(trace: Trace, chip: Chip) -> list[tuple[JobWork, JobTime]]:
         if job.lists:
             raise TimingError(f"job {number} runs a bin or render list, of which the model knows nothing")
     return [(job, estimate(job.dispatches, chip)) for job in work]
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """How long a replay's jobs take on a chip, as an interval in microseconds; no time of hardware.
+
+    Attributes:
+        chip, title: the chip, as `--chip` and as people call it.
+    """
+
+    chip: str
+    title: str
+    us: float
+    low_us: float
+    high_us: float
+
+    def text(self) -> str:
+        """For people."""
+        low, middle, high = (us / 1e3 for us in (self.low_us, self.us, self.high_us))
+        return f"{middle:,.2f} ms a replay ({low:,.2f} to {high:,.2f}) on a {self.title}"
+
+
+def estimated(trace: Trace) -> Estimated | None:
+    """The estimate for the chip with the trace's GPU; None where the model knows nothing of it or of the jobs.
+
+    Raises:
+        GramophoneError: the trace cannot be replayed.
+    """
+    try:
+        chip = chip_of(trace.gpu)
+        time = replay_time(trace, chip)
+    except TimingError:
+        return None
+    return Estimated(chip.name, chip.title, time.us, time.low_us, time.high_us)
 
 
 def replay_time(trace: Trace, chip: Chip) -> Estimate:

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from host_tools.accesses.job_costs import JobCost, job_costs
+from host_tools.accesses.job_times import estimated
 from host_tools.commands.framework import GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.replay import Prepared, outcome, prepare, run_options
 from host_tools.families.page_tables import DivergenceError
@@ -64,6 +65,7 @@ def bench_command(signed: Path, runner: str, repeat: int, **options: Any) -> Out
         raise GramophoneError(f"{signed}: {error}") from error
     if results[-1].compute == NONE:
         warn("this virtual GPU runs no shaders; its jobs take no time")
+    estimate = estimated(prepared.trace)
     counted = [result.instructions for result in results if result.instructions]
     data: dict[str, Any] = {
         "device": results[-1].device,
@@ -74,9 +76,11 @@ def bench_command(signed: Path, runner: str, repeat: int, **options: Any) -> Out
         "instructions": (
             {part: _spread([getattr(row, part) for row in counted]) for part in PARTS} if counted else None
         ),
+        "estimate": asdict(estimate) if estimate else None,
         "job_costs": [asdict(job) for job in jobs],
     }
-    return Outcome(data, "\n".join(_text(data, results[-1], jobs, job_names(prepared.trace))))
+    said = estimate.text() if estimate else ""
+    return Outcome(data, "\n".join(_text(data, results[-1], said, jobs, job_names(prepared.trace))))
 
 
 def _results(prepared: Prepared, repeat: int) -> tuple[list[ReplayResult], list[float]]:
@@ -97,7 +101,9 @@ def _spread(values: Sequence[float]) -> dict[str, float]:
     return {"minimum": min(values), "median": statistics.median(values)}
 
 
-def _text(data: dict[str, Any], result: ReplayResult, jobs: list[JobCost], names: list[str]) -> list[str]:
+def _text(
+    data: dict[str, Any], result: ReplayResult, estimate: str, jobs: list[JobCost], names: list[str]
+) -> list[str]:
     lines = [f"{data['device']}: {result.jobs} jobs, {result.actions} actions, {data['replays']} replays"]
     lines.append(f"{'':22} {'minimum':>14} {'median':>14}")
     lines += [
@@ -107,6 +113,8 @@ def _text(data: dict[str, Any], result: ReplayResult, jobs: list[JobCost], names
     for name, key in (("replay, ms", "replay_seconds"), ("whole run, ms", "run_seconds")):
         if spread := data[key]:
             lines.append(f"{name:22} {spread['minimum'] * 1e3:14,.2f} {spread['median'] * 1e3:14,.2f}")
+    if estimate:
+        lines.append(f"estimated, not measured: {estimate}; 'gramophone time' has each job")
     lines.append("on the virtual GPU:")
     lines.append(
         f"{'job':>5} {'actions':>8} {'writes':>7} {'instructions':>13} {'bytes read':>11} {'written':>10} "

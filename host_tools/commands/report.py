@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from host_tools.accesses.job_times import estimated
 from host_tools.audit.report import facts
 from host_tools.audit.report.collect import Asked, collect, parse
 from host_tools.audit.report.page import page, unreadable_page
@@ -94,6 +96,8 @@ def report_command(
     with phase("reading the trace" if no_run else "running it on the virtual GPU"):
         asked = Asked(str(file), data, trusted, command, not no_run, values, origins)
         found = confined.call(lambda: collect(asked, trace), facts.Report)
+    if found.run.state == facts.RAN:
+        found = replace(found, estimate=estimated(trace))
     written = []
     if output is not None:
         write(output, page(found).encode())
@@ -132,6 +136,7 @@ def _text(found: facts.Report) -> list[str]:
         ("needs", f"{found.needs.secure_bytes} bytes of secure memory; values for {listed(found.needs.values)}"),
         ("jobs", f"{len(found.jobs)}, with {len(found.shaders)} shaders, in {found.actions} actions"),
         ("run", f"{found.run.text} (compute: {found.run.compute})"),
+        *([("estimated", f"{found.estimate.text()}, by a model")] if found.estimate else []),
         ("findings", ", ".join(f"{number} {name}{'s' * (number != 1)}" for name, number in found.counts.items())),
     ]
     return [f"{name:16} {text}" for name, text in rows]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from host_tools.accesses.job_times import estimated
 from host_tools.accesses.job_work import job_work
 from host_tools.accesses.observe import random_inputs
 from host_tools.cli import main
@@ -140,3 +141,27 @@ def test_other_refusals(tmp_path: Path) -> None:
     assert "hikey960 has another GPU than the trace" in refused(path, "--chip", "hikey960")
     path.write_bytes(b"nothing")
     assert str(path) in refused(path)
+
+
+def test_bench_and_report_have_the_same_sum(built: Path, tmp_path: Path) -> None:
+    whole = json.loads(run(built, "--json").stdout)["replay"]
+    signed, key, image = tmp_path / "net.sgtr", tmp_path / "pub.pem", tmp_path / "data.npy"
+    signed.write_bytes(sign_trace(built.read_bytes(), ES256))
+    key.write_bytes(ES256.public.pem())
+    np.save(image, np.zeros((1, 28, 28), np.float32))
+    words = ["bench", str(signed), "--key", str(key), "--input", f"data={image}", "--repeat", "1"]
+    found = json.loads(CliRunner().invoke(main, [*words, "--json"]).stdout)["estimate"]
+    assert (found["chip"], found["us"], found["high_us"]) == ("pi4", whole["us"], whole["high_us"])
+    line = next(x for x in CliRunner().invoke(main, words).stdout.splitlines() if x.startswith("estimated"))
+    assert "not measured" in line
+    page = tmp_path / "page.html"
+    told = CliRunner().invoke(main, ["report", str(built), "-o", str(page), "--json"])
+    assert json.loads(told.stdout)["estimate"] == found
+    assert "nothing was measured" in page.read_text(encoding="utf-8")
+
+
+def test_no_estimate_where_the_model_knows_nothing() -> None:
+    """No jobs, jobs on some of a Mali's cores."""
+    raw = Trace.read(RAW)
+    assert estimated(raw.with_(actions=raw.actions[:0], slots=[])) is None
+    assert estimated(with_affinity(Trace.read(MALI), 0x0F)) is None

@@ -11,6 +11,8 @@ import hashlib
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from host_tools.accesses.job_times import Estimated
+
 # Verdicts on the signature.
 VERIFIED, REFUSED, NO_KEY, UNSIGNED = "verified", "refused", "no-key", "unsigned"
 # What became of the run on the virtual GPU.
@@ -223,7 +225,11 @@ class Run:
 
 @dataclass(frozen=True)
 class Report:
-    """All of it."""
+    """All of it.
+
+    Attributes:
+        estimate: how long a replay takes on a board; None: not asked for, or nothing is known of it.
+    """
 
     tool: str
     file: File
@@ -243,6 +249,7 @@ class Report:
     findings: list[Finding]
     counts: dict[str, int]
     reproduce: list[str]
+    estimate: Estimated | None = None
 
     @property
     def ok(self) -> bool:
