@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -37,13 +38,13 @@ def test_the_virtual_gpu_s_file(tmp_path: Path) -> None:
 
 def test_a_line_says_how_far_it_is(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "SO_FAR_S", 0.01)
-    asked = []
+    asked = threading.Event()
+    again = threading.Event()
 
     def done() -> int:
-        asked.append(1)
+        (again if asked.is_set() else asked).set()
         return 12
 
     with listening(), progress.phase("run 1 of 3", Jobs(done, 40)):
-        while len(asked) < 2:
-            pass
+        assert again.wait(30)
     assert "run 1 of 3, 12 of 40 jobs, 0 s so far" in capsys.readouterr().err
