@@ -21,6 +21,7 @@ from host_tools.record.ncnn import cpu as ncnn_cpu
 from host_tools.record.ncnn.job import Float32, ncnn_job, ncnn_result
 from host_tools.record.shader_cache import with_shader_cache
 from host_tools.support.cache import cache_dir
+from host_tools.support.progress import jobs_in
 from host_tools.vgpu.build import qemu_plugin
 
 SHAPE = (3, 9, 7)  # rows and channels that no vector length divides
@@ -67,8 +68,11 @@ def test_recording_does_not_depend_on_what_was_cached(
             shutil.rmtree(cache_dir(saved_state.PART))
         capture = tmp_path / run
         ready = with_shader_cache(job, warming, root, gpu)
-        result = boot(ready, root, gpu, {"capture": str(capture)})
+        told = tmp_path / f"{run}.progress"
+        result = boot(ready, root, gpu, {"capture": str(capture), "progress": str(told)})
         captures.append(capture.read_bytes())
+        # The run that compiled was without ncnn's CPU back end beside the GPU's, which has no jobs.
+        assert jobs_in(told, 0).done() == result.counters["jobs"] == ready.expected_jobs
         [memory] = cache_dir(saved_state.PART).glob(f"*/{machine.RAM}")
         memories.append(hashlib.sha256(memory.read_bytes()).digest())
     assert captures[0] == captures[1] == captures[2]
