@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from host_tools.record import onnx_model
 from host_tools.record.differences import relative_difference
 from host_tools.record.preflight import NetworkError
-from host_tools.record.pytorch import program
+from host_tools.record.pytorch import program, sharing
 from host_tools.record.pytorch.convert import read_program
 from tests.support.torch_program import call, meta, write
 from tests.support.torch_program import program as written
@@ -147,3 +148,21 @@ def test_indices_of_a_pooling_that_are_read(tmp_path: Path) -> None:
     assert read_program(taken).outputs == ("out0",)
     read = write(tmp_path / "m.pt2", written([pooled, call("aten.neg.default", ["y"], self="at")], values=values))
     assert refused(read) == "operator max_pool2d_with_indices: its second result, such as indices, is read"
+
+
+@pytest.mark.parametrize(("index", "row"), [(0, 0), (2, 2), (-1, 2), (-3, 0)])
+def test_one_row_of_an_axis(index: int, row: int) -> None:
+    assert sharing._rows(selected(index), 0).tolist() == [row]
+
+
+@pytest.mark.parametrize("index", [3, -4])
+def test_a_row_outside_of_an_axis_is_none_of_its_rows(index: int) -> None:
+    """A slice in its place would give an empty piece, and a result without it."""
+    with pytest.raises(IndexError):
+        sharing._rows(selected(index), 0)
+
+
+def selected(index: int) -> Any:
+    """A view of one of three rows."""
+    call = SimpleNamespace(operator="select", arguments={"index": index})
+    return SimpleNamespace(call=call, of=SimpleNamespace(shape=(3, 4)), at=0)
