@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from host_tools.record.preflight import NetworkError
 from host_tools.record.pytorch.graph import Graph, Name, axis_of
 from host_tools.record.pytorch.program import Call, Tensor
 
@@ -88,11 +89,17 @@ def written_back(g: Graph, view: View, whole: Name, part: Name) -> Name | None:
 
 
 def _rows(view: View, axis: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Which rows of an axis a view has."""
+    """Which rows of an axis a view has.
+
+    Raises:
+        NetworkError: one that there is not.
+    """
     operator, arguments = view.call.operator, view.call.arguments
     rows: np.ndarray[tuple[int], np.dtype[np.int64]] = np.arange(view.of.shape[axis])
     if operator in ("select", "unbind"):
         index = int(arguments["index"] if operator == "select" else view.at)
+        if not -len(rows) <= index < len(rows):
+            raise NetworkError(f"a damaged program: {operator} of row {index} where there are {len(rows)}")
         return rows[[index]]
     if operator == "slice":
         return rows[arguments.get("start") : arguments.get("end") : arguments.get("step", 1)]

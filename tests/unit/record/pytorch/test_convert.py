@@ -158,7 +158,7 @@ def test_one_row_of_an_axis(index: int, row: int) -> None:
 @pytest.mark.parametrize("index", [3, -4])
 def test_a_row_outside_of_an_axis_is_none_of_its_rows(index: int) -> None:
     """A slice in its place would give an empty piece, and a result without it."""
-    with pytest.raises(IndexError):
+    with pytest.raises(NetworkError, match=f"a damaged program: select of row {index} where there are 3"):
         sharing._rows(selected(index), 0)
 
 
