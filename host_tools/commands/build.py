@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from host_tools.commands.facts import NAME, facts
-from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome, Pair, UsageError
+from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome, Pair, UsageError, warn
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.families.family import family_of
 from host_tools.families.page_tables import DivergenceError
@@ -131,6 +131,8 @@ def build_command(
     trace = Trace.parse(data, str(raw))
     source_hash = hashlib.sha256(data).digest()
     del data  # a network's is large
+    if not trace.raw:
+        warn(f"{raw} is built already: what passes have left out, such as recorded inputs, does not come back")
     changes: Sequence[Applied] = ()
     if gpu is not None and gpu != trace.gpu:
         with layout.naming(str(raw)):

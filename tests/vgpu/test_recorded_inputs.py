@@ -81,3 +81,12 @@ def test_the_command_says_what_must_be_given(keep: bool, kept: Trace, dropped: T
     assert done.exit_code == 0, done.output
     assert (done.stdout.splitlines()[-1] == "a replay must be given: data") == (not keep)
     assert np.array_equal(Trace.read(tmp_path / "net.gtr").actions, (kept if keep else dropped).actions)
+
+
+def test_the_command_says_that_it_is_built_already(dropped: Trace, tmp_path: Path) -> None:
+    built = tmp_path / "net.gtr"
+    built.write_bytes(dropped.build())
+    for source, said in ((RAW, 0), (built, 1)):
+        done = CliRunner().invoke(main, ["build", str(source), "-o", str(tmp_path / "again.gtr")])
+        assert done.exit_code == 0, done.output
+        assert done.stderr.count(f"warning: {source} is built already") == said
