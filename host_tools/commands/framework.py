@@ -24,7 +24,7 @@ import importlib
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -121,11 +121,15 @@ class GramophoneCommand(WithExample):
 
     Args:
         in_place: name of a flag with which the output may be the file that is the argument.
+        groups: title -> options that help shows under it, in this order, before all others.
     """
 
-    def __init__(self, *args: Any, in_place: str = "", **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, in_place: str = "", groups: Mapping[str, Sequence[str]] | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.in_place = in_place
+        self.groups = groups or {}
         self.params += [
             click.Option(["--json", "as_json"], is_flag=True, help="Print the result as one JSON object."),
             click.Option(["-v", "--verbose"], is_flag=True, help="Say what is done, in detail."),
@@ -136,6 +140,24 @@ class GramophoneCommand(WithExample):
             ),
             click.Option(["--log"], type=FILE, help="File for all messages, with details and times."),
         ]
+
+    def grouped(self, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
+        """Title -> options and their help; all are "Options" where there are no groups."""
+        title_of = {option: title for title, options in self.groups.items() for option in options}
+        rest = "Other options" if self.groups else "Options"
+        found: dict[str, list[tuple[str, str]]] = {title: [] for title in (*self.groups, rest)}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                title = next((title_of[opt] for opt in param.opts if opt in title_of), rest)
+                found[title].append(record)
+        return found
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options by group."""
+        for title, records in self.grouped(ctx).items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the options. One that takes a single value is given once: the last would win in silence."""

@@ -88,6 +88,14 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
     "generate",
     cls=GramophoneCommand,
     example="gramophone generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out\nmake -C out size",
+    groups={
+        "Target": ("--gpu", "--platform", "--board", "--carveout-mib", "--mmu", "-o", "--force"),
+        "Trust": ("--key", "--min-security-version"),
+        "Evidence": ("--replay-log", "--log-hashes", "--attest"),
+        "What traces may need": ("--operator", "--codec"),
+        "OP-TEE": ("--share-gpu", "--any-client", "--policy"),
+        "Sources": ("--bearssl", "--aws-lc"),
+    },
 )
 @click.option("--gpu", required=True, type=click.Choice(drivers()), help="GPU to drive.")
 @click.option("--platform", type=click.Choice(platforms.names()), help="Board or environment.")

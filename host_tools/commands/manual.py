@@ -43,8 +43,13 @@ def pages(
     page.short_help = group.get_short_help_str(1000)
     page.synopsis = " ".join(group.collect_usage_pieces(ctx))
     page.description = inspect.cleandoc(group.help or "")
-    page.options = [param.get_help_record(ctx) for param in group.params if isinstance(param, click.Option)]
+    groups = group.grouped(ctx) if isinstance(group, GramophoneCommand) and group.groups else {}
+    if not groups:
+        page.options = [param.get_help_record(ctx) for param in group.params if isinstance(param, click.Option)]
     text = _plain(str(page))
+    for title, records in groups.items():
+        text += f".SH {title.upper()}\n"
+        text += "".join(f".TP\n\\fB{_escaped(option)}\\fP\n{_escaped(said)}\n" for option, said in records)
     if isinstance(group, click.Group):
         below = [(child, group.get_command(ctx, child)) for child in group.list_commands(ctx)]
         text += ".SH COMMANDS\n"

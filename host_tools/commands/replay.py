@@ -217,6 +217,14 @@ def _replays(repeat: int | None, series: Mapping[str, Tensor]) -> int:
         "gramophone replay net.sgtr --key pub.pem --input data=cat.npy --top 5 --labels words.txt\n"
         "gramophone replay net.sgtr --key pub.pem --input data=x.npy --expect prob=y.npy --tolerance 1e-5"
     ),
+    groups={
+        "Values in": ("--input", "--param", "--series"),
+        "Values out": ("-o", "--each", "--top", "--labels", "--expect", "--tolerance"),
+        "Where it runs": ("--on", "--normal-world", "--gpu", "--firmware", "--timeout", "--repeat"),
+        "Trust": ("--key", "--min-security-version"),
+        "Evidence": ("--store", "--entries", "--nonce", "--attestation"),
+        "Sources": ("--bearssl", "--aws-lc"),
+    },
 )
 @run_options
 @click.option(

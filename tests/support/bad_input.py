@@ -216,8 +216,8 @@ def listing() -> list[tuple[Path, bytes]]:
     return sorted((path, path.read_bytes() if path.is_file() else b"") for path in Path().rglob("*"))
 
 
-def refused(words: list[str]) -> str:
-    """Run a command that must refuse, without and with --json; its sentence."""
+def refused(words: list[str], written: str = "") -> str:
+    """Its sentence, of a command that must refuse, without and with --json. `written`: what it writes all the same."""
     before = listing()
     result = run(words)
     assert result.stdout == ""
@@ -228,6 +228,8 @@ def refused(words: list[str]) -> str:
     assert check(with_json) == sentence
     assert with_json.stdout.count("\n") == 1
     assert json.loads(with_json.stdout) == {"ok": False, "error": sentence}
+    if written:
+        Path(written).unlink()
     assert listing() == before
     return sentence
 

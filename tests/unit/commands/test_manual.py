@@ -135,3 +135,17 @@ def test_one_vocabulary() -> None:
     tee = dict(device.help_of_commands(device.parser()))["replay"]
     for option in ("--input", "--param", "-o", "--output", "--repeat", "--json", "-v", "-q", "--log"):
         assert option in tee
+
+
+def test_groups_name_options_and_help_shows_each_once() -> None:
+    grouped = {name: command for name, command in commands().items() if getattr(command, "groups", None)}
+    assert {"generate", "replay"} <= {name.split()[-1] for name in grouped}
+    for name, command in grouped.items():
+        assert isinstance(command, GramophoneCommand)
+        named = [option for options in command.groups.values() for option in options]
+        assert len(named) == len(set(named)), name
+        assert set(named) <= {opt for param in command.params for opt in param.opts}, name
+        with click.Context(command, info_name=name) as ctx:
+            shown = [record for records in command.grouped(ctx).values() for record in records]
+            records = (param.get_help_record(ctx) for param in command.get_params(ctx))
+            assert sorted(shown) == sorted(record for record in records if record is not None)
