@@ -217,7 +217,7 @@ def listing() -> list[tuple[Path, bytes]]:
 
 
 def refused(words: list[str], written: str = "") -> str:
-    """Its sentence, of a command that must refuse, without and with --json. `written`: what it writes all the same."""
+    """Its sentence, of a command that must refuse, with --json, too. `written`: what it leaves all the same."""
     before = listing()
     result = run(words)
     assert result.stdout == ""
