@@ -23,10 +23,20 @@ from tinygrad.codegen import to_program
 from tinygrad.codegen.opt import heuristic
 from tinygrad.engine.realize import get_call_arg_uops
 from tinygrad.helpers import Context
-from tinygrad.nn.onnx import OnnxRunner, required_input_python_consts
+from tinygrad.nn.onnx import Domain, OnnxRunner, OpSetId, required_input_python_consts
 from tinygrad.uop.ops import Ops, UOp, buffers
 
-from host_tools.record.compiled import grams, loops, recurrent, resized, sampled, scan, spectrum, training
+from host_tools.record.compiled import (
+    exponentials,
+    grams,
+    loops,
+    recurrent,
+    resized,
+    sampled,
+    scan,
+    spectrum,
+    training,
+)
 from host_tools.record.compiled.compilers import program_of
 from host_tools.record.compiled.glsl import MAX_BINDINGS, Glsl
 from host_tools.record.compiled.operators import OPERATORS
@@ -53,6 +63,11 @@ def front_end(model: Path) -> OnnxRunner:
     runner.onnx_ops = {
         **runner.onnx_ops,
         **OPERATORS,
+        "LogSoftmax": exponentials.log_softmax,
+        "Softmax": {
+            OpSetId(Domain.ONNX, 1): exponentials.softmax_1,
+            OpSetId(Domain.ONNX, 13): exponentials.softmax,
+        },
         **grams.OPERATORS,
         **resized.OPERATORS,
         **sampled.OPERATORS,
