@@ -36,7 +36,7 @@ def boots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[GuestJob]:
             member = tarfile.TarInfo("./part0/shaders.db")
             member.size = 3
             tar.addfile(member, io.BytesIO(b"abc"))
-        return GuestResult("", {shader_cache.ARCHIVE: archive.getvalue()}, "", 1.0, {})
+        return GuestResult("", {shader_cache.ARCHIVE: archive.getvalue()}, "", 1.0, {"jobs": 3})
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(shader_cache, "boot", boot)
@@ -49,6 +49,17 @@ def test_made_once_and_laid_beside_the_jobs_own_files(root: RecordRoot, boots: l
     assert first.files == {"job/input": b"\1\2", "cache/part0/shaders.db": b"abc"}
     assert shader_cache.with_shader_cache(JOB, WARMING, root, Path("plugin")) == first
     assert [job.files for job in boots] == [WARMING.files]
+    assert first.expected_jobs == 3
+
+
+def test_a_number_of_jobs_that_was_not_kept_is_not_known(root: RecordRoot, boots: list[GuestJob]) -> None:
+    """Caches made before it was kept have none."""
+    shader_cache.with_shader_cache(JOB, WARMING, root, Path("plugin"))
+    [kept] = cache_dir("record", "shaders").glob("*.jobs")
+    for damage in (lambda: kept.write_text("many"), kept.unlink):
+        damage()
+        assert shader_cache.with_shader_cache(JOB, WARMING, root, Path("plugin")).expected_jobs == 0
+    assert len(boots) == 1
 
 
 @pytest.mark.parametrize(
