@@ -14,6 +14,7 @@ from host_tools.audit.state import State
 from host_tools.families.accesses import Followed, NotFollowedError
 from host_tools.families.family import Named, Shader
 from host_tools.model import frames
+from host_tools.model.job_names import names_by_action
 from host_tools.support.pages import pieces
 from host_tools.vgpu.build import BuildError
 from trace_format.actions import Action, Op, actions_of
@@ -54,6 +55,7 @@ class JobFacts:
         number: among all that the trace starts, from 0.
         action: index of the action that starts it.
         marker: number in the marker before it, one that no other job has; None: there is none.
+        name: what the recording calls it; "" for nothing.
         kind: as the profile calls it.
         registers: that describe it, as far as the trace wrote them, by name.
         work: how much it is, in words; "" where that is in descriptors.
@@ -65,6 +67,7 @@ class JobFacts:
     number: int
     action: int
     marker: int | None
+    name: str
     kind: str
     registers: Mapping[str, int]
     work: str
@@ -110,14 +113,16 @@ class _Follower:
         self.jobs: list[JobFacts] = []
         self.epochs: list[Mappings] = []
         self.marker: int | None = None
+        self.name = ""
         self.remapped = True
         self.followed, self.not_followed = self._followed()
 
     def follow(self) -> Jobs:
         """All actions, one after the other."""
+        names = names_by_action(self.trace)
         for index, row in enumerate(actions_of(self.trace.actions)):
             if row.op == Op.JOB:
-                self.marker = row.number
+                self.marker, self.name = row.number, names.get(index, "")
             if (job := self.state.starts.of(row)) is not None:
                 before = self.state.registers.get(row.register, 0)
                 if row.op == Op.REG_WRITE:  # the register that starts it is part of the description
@@ -160,6 +165,7 @@ class _Follower:
                 len(self.jobs),
                 index,
                 self.marker,
+                self.name,
                 kind,
                 registers,
                 work,
@@ -168,7 +174,7 @@ class _Follower:
                 len(self.epochs) - 1,
             )
         )
-        self.marker = None
+        self.marker, self.name = None, ""
 
     def _code(self, space: int, va: int) -> Code:
         def read(at: int, size: int) -> bytes | None:

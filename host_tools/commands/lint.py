@@ -20,6 +20,7 @@ from host_tools.audit.sarif import sarif
 from host_tools.audit.verdicts import rule_of_error
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
 from host_tools.commands.traces import read_trace
+from host_tools.model.job_names import name_before, names_by_action
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase
 from trace_format.errors import GramophoneError, TraceError, printable
@@ -63,7 +64,12 @@ def lint_command(file: Path, strict: bool, dynamic: bool, allow: Path | None, sa
         log = sarif("gramophone lint", RULES, str(file), findings, reasons)
         write_atomically(sarif_file, json.dumps(log, indent=1).encode() + b"\n")
     counts = counts_of(findings, reasons)
-    lines = [line(finding, reasons.get(index)) for index, finding in enumerate(findings)]
+    names = names_by_action(trace)
+    jobs = ["" if found.action is None else name_before(names, found.action) for found in findings]
+    lines = [
+        line(finding, reasons.get(index)) + (f" ({jobs[index]})" if jobs[index] else "")
+        for index, finding in enumerate(findings)
+    ]
     lines += _flow(flow) if flow else []
     lines.append(summary(counts))
     data = {
@@ -72,6 +78,7 @@ def lint_command(file: Path, strict: bool, dynamic: bool, allow: Path | None, sa
                 "rule": finding.rule.id,
                 "severity": finding.rule.severity.value,
                 "action": finding.action,
+                "job": jobs[index],
                 "text": finding.text,
                 "allowed": reasons.get(index),
             }

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,11 @@ from host_tools.accesses.job_times import job_times
 from host_tools.accesses.job_work import JobWork
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, warn
 from host_tools.commands.traces import read_trace
-from host_tools.model.timing import Chip, Estimate, JobTime, TimingError, chip_of, together
+from host_tools.model.job_names import names_by_action
+from host_tools.model.timing import Estimate, JobTime, TimingError, chip_of, together
 
 BAR = 30  # characters of the longest bar
+NAME = 30  # of a name
 NOTICE = "estimates of a model, no times of hardware; eight of ten are expected between low and high"
 
 
@@ -27,7 +29,14 @@ NOTICE = "estimates of a model, no times of hardware; eight of ten are expected 
 )
 @click.argument("file", type=FILE)
 @click.option("--chip", help="Board: pi4, pi5, hikey960; default: the one with the trace's GPU.")
-def time_command(file: Path, chip: str | None) -> Outcome:
+@click.option(
+    "--by",
+    type=click.Choice(("job", "layer")),
+    default="job",
+    show_default=True,
+    help="What has a line; layer: jobs that the recording calls the same together.",
+)
+def time_command(file: Path, chip: str | None, by: str) -> Outcome:
     """Estimate how long each job of a trace takes on a board's GPU, with an interval.
 
     What jobs do is counted in a replay on the virtual GPU with random inputs; the constants and what each rests on
@@ -41,6 +50,12 @@ def time_command(file: Path, chip: str | None) -> Outcome:
     except TimingError as error:
         raise TimingError(f"{file}: {error}") from error
     work, times = [job for job, _ in timed], [time for _, time in timed]
+    names = names_by_action(trace)
+    if by == "layer" and not names:
+        raise TimingError(f"{file}: its recording names no jobs: --by layer has nothing to go by")
+    layers: dict[str, list[JobTime]] = {}
+    for job, time in zip(work, times, strict=True):
+        layers.setdefault(names.get(job.action, ""), []).append(time)
     start = [time for job, time in zip(work, times, strict=True) if job.prepares]
     replay = [time for job, time in zip(work, times, strict=True) if not job.prepares]
     data: dict[str, Any] = {
@@ -50,35 +65,59 @@ def time_command(file: Path, chip: str | None) -> Outcome:
         "notice": NOTICE,
         "guesses": [name for name, constant in found.constants.items() if constant.guess],
         "jobs": [
-            {"action": job.action, "prepares": job.prepares, **asdict(time)}
+            {"action": job.action, "name": names.get(job.action, ""), "prepares": job.prepares, **asdict(time)}
             for job, time in zip(work, times, strict=True)
+        ],
+        "layers": [
+            {"name": name, "jobs": len(of), **asdict(together(of))} for name, of in layers.items() if names
         ],
         "start_up": asdict(together(start)),
         "replay": asdict(together(replay)),
     }
     warn(f"{found.name}: {NOTICE}")
-    return Outcome(data, "\n".join(_text(found, work, times, together(start), together(replay))))
+    lines = [f"{found.title}: estimated microseconds"]
+    lines += _by_layer(layers) if by == "layer" else _by_job(work, times, names)
+    if start:
+        lines.append(f"{'start-up, once':>13} {_row(together(start))}")
+    lines.append(f"{'a replay':>13} {_row(together(replay))}")
+    return Outcome(data, "\n".join([*lines, _bound(times)]))
 
 
-def _text(
-    chip: Chip, work: Sequence[JobWork], times: Sequence[JobTime], start: Estimate, replay: Estimate
-) -> list[str]:
+def _by_job(work: Sequence[JobWork], times: Sequence[JobTime], names: Mapping[int, str]) -> list[str]:
     longest = max(time.us for time in times)
-    lines = [f"{chip.title}: estimated microseconds", f"{'job':>5} {'action':>7} {_columns()} binds"]
+    wide = NAME if names else 0
+    lines = [f"{'job':>5} {'action':>7} {_columns()} {'binds':10} {'name' if names else ''}".rstrip()]
     for number, (job, time) in enumerate(zip(work, times, strict=True), 1):
-        bar = "#" * max(1, round(BAR * time.us / longest))
+        name = f"{_short(names.get(job.action, '')):{wide}} " if wide else ""
         once = " (start-up)" if job.prepares else ""
-        lines.append(f"{number:5} {job.action:7} {_row(time)} {time.binds:10} {bar}{once}")
-    if start.us:
-        lines.append(f"{'start-up, once':>13} {_row(start)}")
-    lines.append(f"{'a replay':>13} {_row(replay)}")
+        lines.append(f"{number:5} {job.action:7} {_row(time)} {time.binds:10} {name}{_bar(time, longest)}{once}")
+    return lines
+
+
+def _by_layer(layers: Mapping[str, Sequence[JobTime]]) -> list[str]:
+    whole = {name: together(times) for name, times in layers.items()}
+    longest = max(time.us for time in whole.values())
+    return [f"{'jobs':>13} {_columns()} layer"] + [
+        f"{len(layers[name]):13} {_row(time)} {_short(name or 'no name'):{NAME}} {_bar(time, longest)}"
+        for name, time in whole.items()
+    ]
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= NAME else f"{name[: NAME - 3]}..."
+
+
+def _bar(time: Estimate, longest: float) -> str:
+    return "#" * max(1, round(BAR * time.us / longest))
+
+
+def _bound(times: Sequence[JobTime]) -> str:
     by_part: dict[str, float] = {}
     for time in times:
         by_part[time.binds] = by_part.get(time.binds, 0.0) + time.us
     whole = sum(by_part.values())
     shares = sorted(by_part.items(), key=lambda item: -item[1])
-    lines.append("bound by: " + ", ".join(f"{name} {100 * us / whole:.0f} %" for name, us in shares))
-    return lines
+    return "bound by: " + ", ".join(f"{name} {100 * us / whole:.0f} %" for name, us in shares)
 
 
 def _columns() -> str:

@@ -15,6 +15,7 @@ from host_tools import runners
 from host_tools.audit.dynamic import lint_dynamic
 from host_tools.cli import main
 from host_tools.machine.root import RecordRoot
+from host_tools.model.job_names import job_names
 from host_tools.record import onnx_model
 from host_tools.record.differences import relative_difference
 from host_tools.runners.replay import ReplayRequest
@@ -72,6 +73,9 @@ def test_a_network_of_several_types(gpu: str, root: RecordRoot, tmp_path: Path) 
     model, raw, built = reader(tmp_path / "net.onnx"), tmp_path / "raw.gtr", tmp_path / "built.gtr"
     said = gramophone("record", "onnx", model, "--gpu", gpu, "-o", raw)
     assert "not by ncnn: input text: ncnn takes float32, found int64; compiling it with tinygrad" in said
+    names = job_names(Trace.read(raw))
+    assert any("(LSTM)" in name for name in names)
+    assert any("(Softmax)" in name for name in names)
     gramophone("build", raw, "-o", built)
     errors = {
         finding.rule.id for finding in lint_dynamic(Trace.read(built))[0] if finding.rule.severity.value == "error"

@@ -165,3 +165,27 @@ def test_no_estimate_where_the_model_knows_nothing() -> None:
     raw = Trace.read(RAW)
     assert estimated(raw.with_(actions=raw.actions[:0], slots=[])) is None
     assert estimated(with_affinity(Trace.read(MALI), 0x0F)) is None
+
+
+def test_jobs_of_a_layer_together(tmp_path: Path) -> None:
+    trace = build(Trace.read(RAW))
+    names = ["conv1 (Conv)", *["a layer whose name is longer than a column (Conv)"] * (trace.jobs - 1)]
+    path = tmp_path / "named.gtr"
+    path.write_bytes(trace.with_(notes=trace.notes | {"calls": names}).build())
+    done = run(path, "--by", "layer")
+    assert done.exit_code == 0, done.output
+    rows = [line.split() for line in done.stdout.splitlines() if "conv1" in line or "a layer" in line]
+    assert [row[0] for row in rows] == ["1", str(trace.jobs - 1)]
+    found = json.loads(run(path, "--json").stdout)
+    assert [job["name"] for job in found["jobs"]] == names
+    assert [(layer["name"], layer["jobs"]) for layer in found["layers"]] == [
+        (names[0], 1),
+        (names[1], trace.jobs - 1),
+    ]
+    assert sum(layer["us"] for layer in found["layers"]) == pytest.approx(sum(job["us"] for job in found["jobs"]))
+    assert "conv1 (Conv)" in run(path).stdout.splitlines()[2]
+
+
+def test_by_layer_needs_names(built: Path) -> None:
+    assert "its recording names no jobs" in refused(built, "--by", "layer")
+    assert json.loads(run(built, "--json").stdout)["layers"] == []

@@ -140,6 +140,7 @@ class Job:
     number: int
     action: int
     marker: int | None
+    name: str
     kind: str
     work: str
     registers: dict[str, int]

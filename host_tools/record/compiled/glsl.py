@@ -77,6 +77,10 @@ def _operation(ctx: Any, x: UOp) -> str | None:
             return f"({a}{own[x.op]}{rest[0]})"
         if x.op is Ops.CMPLT:
             return f"(!{a}&&{rest[0]})"
+    if x.op is Ops.ADD and kind == dtypes.float:
+        # A loop's terms are added to each other first, then to its sum, which loses less. tinygrad's own text
+        # leaves these brackets out, and would add one term after the other to the sum.
+        return f"({strip_parens(a) if x.src[0].op is Ops.ADD else a}+{rest[0]})"
     if x.op is Ops.CMOD:  # of negative operands, GLSL's % is not defined
         return f"({a}-({a}/{rest[0]})*{rest[0]})"
     if x.op in GroupOp.Comparison or x.op is Ops.WHERE or x.dtype not in NARROW:

@@ -26,6 +26,8 @@ from host_tools.record.compiled.plan import Kind, Plan
 from host_tools.record.compiled.recording import record_plan
 from host_tools.record.compiled.shaders import spirv
 from host_tools.record.differences import default_tolerance, relative_difference
+from host_tools.record.job_layers import name_jobs
+from host_tools.record.onnx_layers import layer_results
 from host_tools.record.onnx_model import OnnxModel, Shape
 from host_tools.record.preflight import NetworkError
 from host_tools.support.progress import phase
@@ -48,6 +50,7 @@ class Compiled:
         layout: the plan and where its buffers lie.
         shaders: SPIR-V of its kernels.
         cases: inputs and what ONNX Runtime makes of them: the recorded ones, and others.
+        model: the network itself, with fixed shapes.
         differences: of the plan on lavapipe from these, by output, relative to the largest value.
         tolerance: largest difference that is taken for rounding.
     """
@@ -55,6 +58,7 @@ class Compiled:
     layout: Layout
     shaders: list[bytes]
     cases: list[tuple[Tensors, Tensors]]
+    model: OnnxModel
     differences: dict[str, float]
     tolerance: float
 
@@ -97,7 +101,7 @@ def compile_onnx(
                 _compare(runner.judged(layout, shaders, given), expected, tolerance, "on lavapipe", differences)
     except PlanError as error:
         raise NetworkError(f"{compiler.name}'s plan cannot be run: {error}") from error
-    return Compiled(layout, shaders, cases, differences, tolerance)
+    return Compiled(layout, shaders, cases, model, differences, tolerance)
 
 
 def ready(plan: Plan) -> tuple[Layout, list[bytes]]:
@@ -143,6 +147,7 @@ def record_compiled(
         notes={**notes, CALLS: [call.name for call in compiled.layout.plan.calls]},
     )
     _compare(left, expected, compiled.tolerance, f"on {gpu}", {})
+    name_jobs(trace, lambda: layer_results(compiled.model, given), given)
     if check:
         check_replay(trace, others, compiled.tolerance, "ONNX Runtime's result")
     else:

@@ -22,10 +22,12 @@ from host_tools.record.convert import convert
 from host_tools.record.differences import default_tolerance, relative_difference
 from host_tools.record.handed_over import HandedOver
 from host_tools.record.inputs import Tensors, held_out, telling_inputs
+from host_tools.record.job_layers import name_jobs
 from host_tools.record.layouts import of_ncnn
 from host_tools.record.ncnn import cpu as ncnn_cpu
 from host_tools.record.ncnn.cpu_layers import CpuEnd
 from host_tools.record.ncnn.job import Float32, NcnnResult, ncnn_job, ncnn_result
+from host_tools.record.ncnn.layer_results import layer_results
 from host_tools.record.ncnn.model_weights import ModelWeights
 from host_tools.record.operating import check_operators, with_operators
 from host_tools.record.operating_between import with_operators_between
@@ -134,6 +136,8 @@ def record_network(
             check_result(run.result, tolerance)
         constants = _constants(end, *runs[:2])
         trace = _with_slots(runs, end, constants)
+    given = runs[0].inputs
+    name_jobs(trace, lambda: layer_results((param, found.data), end.until, given), given)
     trace.notes["weights_sha256"] = hashlib.sha256(weights).hexdigest()  # of the file, also where it has float16
     if options:
         trace.notes["precision"] = [option.removeprefix("--") for option in options]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from host_tools.model.description import describe_actions
-from host_tools.model.job_names import LONGEST, job_names
+from host_tools.model.job_names import LONGEST, job_names, name_before, names_by_action
 from tests.support.small_jobs import DOUBLE_TWICE, small
 
 
@@ -29,3 +29,12 @@ def test_a_name_is_short_and_moves_no_terminal() -> None:
     first, second = job_names(trace)
     assert first == r"\x1b[2J\nok"
     assert second == "x" * (LONGEST - 3) + "..."
+
+
+def test_an_action_is_of_the_last_job_that_was_announced() -> None:
+    trace = small(*DOUBLE_TWICE).with_(notes={"calls": ["conv1", ""]})
+    (marker, name), *others = names_by_action(trace).items()
+    assert (name, others) == ("conv1", [])
+    names = {marker: "conv1", marker + 9: "relu1"}
+    places = (0, marker - 1, marker, marker + 8, marker + 9, 10**9)
+    assert [name_before(names, at) for at in places] == ["", "", "conv1", "conv1", "relu1", "relu1"]
