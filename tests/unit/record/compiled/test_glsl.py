@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from host_tools.record.compiled import runner
 from host_tools.record.compiled.network import compile_onnx
 from tests.support.onnx_graphs import cast, model, node
 
@@ -99,6 +100,20 @@ def test_functions(tmp_path: Path) -> None:
     worst = max(found.differences, key=lambda name: found.differences[name])
     assert found.differences[worst] < 5e-6, worst
     assert found.differences["half"] == 0
+
+
+def test_terms_are_added_to_each_other_before_they_are_added_to_the_sum(tmp_path: Path) -> None:
+    """2^24 and then ones, four a round: one after the other, each would be lost in a float32."""
+    size, wide = 256, 64  # so many results that no sum is shared between threads
+    weights = np.ones((size, wide), np.float32)
+    weights[0] = 1 << 24
+    nodes = [node("MatMul", "x w", "y")]
+    path = model(tmp_path / "net.onnx", nodes, {"x": ("float32", [wide, size])}, {"y": "float32"}, {"w": weights})
+    x = np.ones((wide, size), np.float32)
+    found = compile_onnx(path, {}, values={"x": x}, tolerance=1.0)
+    left = runner.judged(found.layout, found.shaders, {"x": x})["y"]
+    exact = (1 << 24) + size - 1
+    assert np.abs(left.astype(np.float64) - exact).max() < 8  # one after the other: 255
 
 
 @pytest.mark.parametrize("steps", [1, 5])
