@@ -14,7 +14,7 @@ from host_tools.accesses.job_times import job_times
 from host_tools.accesses.job_work import JobWork
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, warn
 from host_tools.commands.traces import read_trace
-from host_tools.model.job_names import names_by_action
+from host_tools.model.job_names import names_by_action, shortened
 from host_tools.model.timing import Estimate, JobTime, TimingError, chip_of, together
 
 BAR = 30  # characters of the longest bar
@@ -88,7 +88,7 @@ def _by_job(work: Sequence[JobWork], times: Sequence[JobTime], names: Mapping[in
     wide = NAME if names else 0
     lines = [f"{'job':>5} {'action':>7} {_columns()} {'binds':10} {'name' if names else ''}".rstrip()]
     for number, (job, time) in enumerate(zip(work, times, strict=True), 1):
-        name = f"{_short(names.get(job.action, '')):{wide}} " if wide else ""
+        name = f"{shortened(names.get(job.action, ''), NAME):{wide}} " if wide else ""
         once = " (start-up)" if job.prepares else ""
         lines.append(f"{number:5} {job.action:7} {_row(time)} {time.binds:10} {name}{_bar(time, longest)}{once}")
     return lines
@@ -98,13 +98,9 @@ def _by_layer(layers: Mapping[str, Sequence[JobTime]]) -> list[str]:
     whole = {name: together(times) for name, times in layers.items()}
     longest = max(time.us for time in whole.values())
     return [f"{'jobs':>13} {_columns()} layer"] + [
-        f"{len(layers[name]):13} {_row(time)} {_short(name or 'no name'):{NAME}} {_bar(time, longest)}"
+        f"{len(layers[name]):13} {_row(time)} {shortened(name or 'no name', NAME):{NAME}} {_bar(time, longest)}"
         for name, time in whole.items()
     ]
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= NAME else f"{name[: NAME - 3]}..."
 
 
 def _bar(time: Estimate, longest: float) -> str:

@@ -20,7 +20,7 @@ def job_names(trace: Trace) -> list[str]:
     jobs = int(Columns(trace.actions).is_op(Op.JOB).sum())
     if not isinstance(names, list) or len(names) != jobs or not all(isinstance(name, str) for name in names):
         return []
-    return [_short(printable(name)) for name in names]
+    return [shortened(printable(name), LONGEST) for name in names]
 
 
 def names_by_action(trace: Trace) -> dict[int, str]:
@@ -36,5 +36,6 @@ def name_before(names: Mapping[int, str], action: int) -> str:
     return names[markers[at - 1]] if at else ""
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}..."
+def shortened(name: str, longest: int) -> str:
+    """A name of so many characters at most."""
+    return name if len(name) <= longest else f"{name[: longest - 3]}..."

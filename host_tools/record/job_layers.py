@@ -71,14 +71,14 @@ def name_jobs(trace: Trace, layers: Callable[[], Sequence[Result]], inputs: Mapp
             return
         found = matched(jobs, [result.sums for result in results])
         known = {at for at in found if at is not None}
-        shown = {at: _heaviest(at, known, results) for at in known}
+        makers = {result.tensor: number for number, result in enumerate(results)}
+        shown = {at: _heaviest(at, known, results, makers) for at in known}
     if known:
         trace.notes[NOTE] = ["" if at is None else f"{shown[at].layer} ({shown[at].kind})" for at in found]
 
 
-def _heaviest(at: int, known: set[int], results: Sequence[Result]) -> Result:
+def _heaviest(at: int, known: set[int], results: Sequence[Result], makers: Mapping[str, int]) -> Result:
     """The layer with most to do of those whose results are only in registers until this one's is written."""
-    makers = {result.tensor: number for number, result in enumerate(results)}
     near, seen = [at], {at}
     while near:
         result = results[near.pop(0)]
@@ -162,7 +162,7 @@ class _Watch(Interpreter):
         return [sums(whole.view(kind)) for kind in KINDS]
 
 
-def _written(trace: Trace, inputs: Mapping[str, NDArray[np.float32]]) -> list[list[Sums]]:
+def _written(trace: Trace, inputs: Mapping[str, NDArray[Any]]) -> list[list[Sums]]:
     """What each job of a recording writes."""
     run = _Watch(trace)
     try:
