@@ -43,7 +43,7 @@ def measure(path: Path, gpu: str, compiler: str) -> Row:
         row = dataclasses.replace(row, seconds=time.monotonic() - start)
         network = read_program(path)
         with np.load(path.with_suffix(".npz")) as arrays:
-            given = dict.fromkeys(network.inputs, arrays[f"input{REPLAYED}"])
+            given = {name: arrays[f"input{REPLAYED}_{at}"] for at, name in enumerate(network.inputs)}
             torch = {name: arrays[f"output{REPLAYED}_{at}"] for at, name in enumerate(network.outputs)}
         row, found = replayed(row, raw, given, onnx_model.run(network, given))
     except GramophoneError as error:

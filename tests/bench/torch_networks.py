@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Seven networks as plain PyTorch code, with weights by a seed, and the files that PyTorch writes of them.
+"""Nine networks as plain PyTorch code, with weights by a seed, and the files that PyTorch writes of them.
 
 `python tests/bench/torch_networks.py FOLDER [NAME...]`, by any Python that has PyTorch: a network becomes NAME.pt2
 (torch.export), NAME.pt (TorchScript), NAME.onnx (torch.onnx, which needs onnxscript) and NAME.npz, inputs with
@@ -237,15 +237,38 @@ class MobileNet(nn.Sequential):  # type: ignore[misc]
         )
 
 
-# The largest value of an input, and its shape.
+class TwoInputs(nn.Module):  # type: ignore[misc]
+    """A picture, and numbers about it: classes by both."""
+
+    def __init__(self, numbers: int = 10, classes: int = 4) -> None:
+        super().__init__()
+        self.picture = nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.ReLU(), nn.Conv2d(8, 16, 3, 2, 1), nn.ReLU())
+        self.numbers = nn.Sequential(nn.Linear(numbers, 16), nn.ReLU())
+        self.classes = nn.Linear(32, classes)
+
+    def forward(self, image: Tensor, numbers: Tensor) -> Tensor:
+        seen = self.picture(image).mean(dim=(2, 3))
+        return F.softmax(self.classes(torch.cat((seen, self.numbers(numbers)), dim=1)), dim=1)
+
+
+class TwoConvolutions(nn.Sequential):  # type: ignore[misc]
+    """The least that is called a network."""
+
+    def __init__(self) -> None:
+        super().__init__(nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 8, 3, padding=1), nn.ReLU())
+
+
+# The largest value of an input, and the inputs' shapes.
 NETWORKS = {
-    "unet": (UNet, 1.0, (1, 3, 64, 64)),
-    "keyword": (KeywordSpotter, 1.0, (1, 49, 40)),
-    "detector": (Detector, 255.0, (1, 3, 128, 128)),
-    "super_resolution": (SuperResolution, 1.0, (1, 3, 32, 32)),
-    "resnet18": (ResNet18, 1.0, (1, 3, 224, 224)),
-    "squeezenet": (SqueezeNet, 1.0, (1, 3, 224, 224)),
-    "mobilenet": (MobileNet, 1.0, (1, 3, 224, 224)),
+    "unet": (UNet, 1.0, ((1, 3, 64, 64),)),
+    "keyword": (KeywordSpotter, 1.0, ((1, 49, 40),)),
+    "detector": (Detector, 255.0, ((1, 3, 128, 128),)),
+    "super_resolution": (SuperResolution, 1.0, ((1, 3, 32, 32),)),
+    "resnet18": (ResNet18, 1.0, ((1, 3, 224, 224),)),
+    "squeezenet": (SqueezeNet, 1.0, ((1, 3, 224, 224),)),
+    "mobilenet": (MobileNet, 1.0, ((1, 3, 224, 224),)),
+    "two_inputs": (TwoInputs, 1.0, ((1, 3, 32, 32), (1, 10))),
+    "two_convolutions": (TwoConvolutions, 1.0, ((1, 3, 32, 32),)),
 }
 COUNT = 2  # inputs with PyTorch's outputs
 
@@ -264,20 +287,20 @@ def network(name: str) -> nn.Module:
 
 def write(name: str, folder: Path) -> None:
     """The files of a network."""
-    _, most, shape = NETWORKS[name]
+    _, most, shapes = NETWORKS[name]
     net = network(name)
-    given = [torch.rand(shape) * most for _ in range(COUNT)]
+    given = [tuple(torch.rand(shape) * most for shape in shapes) for _ in range(COUNT)]
     arrays: dict[str, Any] = {}
     with torch.no_grad():
-        for number, value in enumerate(given):
-            left = net(value)
+        for number, values in enumerate(given):
+            left = net(*values)
             left = (left,) if isinstance(left, Tensor) else left
-            arrays[f"input{number}"] = value.numpy()
+            arrays |= {f"input{number}_{at}": tensor.numpy() for at, tensor in enumerate(values)}
             arrays |= {f"output{number}_{at}": tensor.numpy() for at, tensor in enumerate(left)}
         np.savez(folder / f"{name}.npz", **arrays)
-        torch.export.save(torch.export.export(net, (given[0],)), folder / f"{name}.pt2")
+        torch.export.save(torch.export.export(net, given[0]), folder / f"{name}.pt2")
         torch.jit.save(torch.jit.trace(net, given[0]), folder / f"{name}.pt")
-        torch.onnx.export(net, (given[0],), folder / f"{name}.onnx")
+        torch.onnx.export(net, given[0], folder / f"{name}.onnx")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from host_tools.record.program import FOLDER, GuestProgram, program_job
 from host_tools.vgpu.build import qemu_plugin
 from tests.support.node_cases import Prepared, Why, judged
 
-GUESTS = ("v3d42", "v3d71")
+GUESTS = ("v3d42", "v3d71", "mali_g71", "mali_g72", "mali_g52r1", "mali_g31")
 BATCH = 40  # cases of a boot
 TOGETHER = 20  # of a process of the runner
 SECONDS = 3600.0  # for a boot, on a machine that does other things, too
