@@ -6,6 +6,7 @@ from __future__ import annotations
 from host_tools.gpus.mali.rules.file import RuleFile, parse
 
 FILE = "mali_g52-to-mali_g71.toml"
+PAIR = "mali_g52", "mali_g71"
 HEAD = 'source = "mali_g52"\ntarget = "mali_g71"\n'
 DESCRIPTOR = """
 [[rule]]
@@ -40,7 +41,29 @@ to = 4
 reason = "why"
 fact = "whence"
 """
+OPERATION = """
+[[rule]]
+name = "operation"
+kind = "operation"
+names = ["FRCP_APPROX.f32"]
+fma = [[0x200000, 0x7e0000]]
+add = [[0x20000, 0xf0000]]
+but = [[0x200001, 0x7fffff]]
+operands = ["lane_id"]
+reason = "why"
+fact = "whence"
+"""
+CORES = """
+[[rule]]
+name = "cores"
+kind = "register"
+registers = ["js*.AFFINITY_NEXT_LO"]
+keep = "cores"
+reason = "why"
+fact = "whence"
+"""
 
 
-def rules(*parts: str) -> RuleFile:
-    return parse(FILE, "".join([HEAD, *parts]).encode())
+def rules(*parts: str, pair: tuple[str, str] = PAIR) -> RuleFile:
+    head = HEAD.replace(PAIR[0], pair[0]).replace(PAIR[1], pair[1])
+    return parse(FILE, "".join([head, *parts]).encode(), *pair)

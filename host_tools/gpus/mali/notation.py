@@ -16,7 +16,7 @@ from host_tools.gpus.mali.operations import add, fma
 
 _MESSAGES = {0: "none", 5: "load", 6: "store", 7: "atomic", 8: "barrier", 15: "64 bit"}
 _CONSTANT_OF = {4: 0, 5: 1, 6: 2, 7: 3, 2: 4, 3: 5}  # bits 6:4 of a constant's FAU index
-_FIXED = {0: "#0", 1: "lane_id", 2: "warp_id", 3: "core_id"}
+FIXED_OPERANDS = {0: "#0", 1: "lane_id", 2: "warp_id", 3: "core_id"}
 _PARTS = ("h0", "h1", "")  # low half, high half, whole
 _BOTH = ((0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2))  # of FMA, ADD: modes 7 to 15
 
@@ -73,7 +73,7 @@ def _fau(index: int, clause: Clause) -> str:
         return f"u{index & 0x7F}"
     place = _CONSTANT_OF.get(index >> 4)
     if place is None:
-        return _FIXED.get(index, f"fau{index}")
+        return FIXED_OPERANDS.get(index, f"fau{index}")
     return f"#{clause.constants.get(place, 0) << 4 | index & 0xF:#x}"
 
 

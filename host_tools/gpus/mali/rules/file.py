@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Rule files: what has to be changed in a recording of one GPU so that another one can replay it, as data.
 
-A file SOURCE-to-TARGET.toml names both GPUs (`source`, `target`) and has a `[[rule]]` for each change. Every rule
-has a `name`, a `kind`, the `reason` for it and the source of the `fact`. Numbers in memory are little-endian.
+A file names the GPUs that recordings come from (`source`) and go to (`target`), one or a list of them, and has a
+`[[rule]]` for each change. No two files have rules for one pair. Every rule has a `name`, a `kind`, the `reason`
+for it and the source of the `fact`; with a `source` or `target` of its own, a list, it holds for these only.
+Numbers in memory are little-endian.
 
 descriptor: a field of the descriptors of all jobs of one type.
     job        type of job, by name
@@ -16,6 +18,14 @@ code: a word of executable memory.
 register: accesses to registers.
     registers  their names; * stands for any text
     to         value that writes are given; left out, writes are dropped. Reads are dropped either way.
+    keep       "cores" in place of `to`: a bit a shader core; those that both GPUs have are kept, in what reads are
+               to find, too
+    required   true: a recording that does not write them is refused
+operation: what a shader may not have, since the target lacks it: the recording is refused.
+    names      of operations, as docs/BIFROST.md has them
+    fma, add   further ones by their encoding, for each unit: pairs of bits and mask
+    but        pairs, too: encodings of the FMA unit that are allowed all the same
+    operands   names of operands, as `lane_id`
 
 All rules look at the recording as it was. No two may apply in one place.
 """
@@ -23,7 +33,7 @@ All rules look at the recording as it was. No two may apply in one place.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib import resources
@@ -31,6 +41,8 @@ from itertools import combinations
 from typing import Any
 
 from host_tools.gpus.mali.descriptors import TABLE, DescriptorError
+from host_tools.gpus.mali.notation import FIXED_OPERANDS
+from host_tools.gpus.mali.operations import ADD, FMA
 from trace_format import profile
 from trace_format.errors import TraceError
 from trace_format.toml_table import Table, loads
@@ -38,6 +50,9 @@ from trace_format.toml_table import Table, loads
 # That have a descriptor after their header: name in a rule -> in the table.
 JOB_TYPES = {name.replace("_", "-"): name for name, job in TABLE.jobs.items() if len(job.parts) > 1}
 MAX_ALIGN = 4096  # of a word of code
+FOLDER = resources.files(__package__)
+KNOWN = {operation.name for _, _, operation in (*FMA, *ADD)}
+OPERANDS = set(FIXED_OPERANDS.values())
 
 
 class RuleError(TraceError):
@@ -84,16 +99,32 @@ class CodeRule:
 
 @dataclass(frozen=True)
 class RegisterRule:
-    """See the module's text; `registers` are all that the patterns mean."""
+    """See the module's text; `registers` are all that the patterns mean, `cores` the bits that `keep` keeps."""
 
     name: str
     reason: str
     fact: str
     registers: tuple[str, ...]
     to: int | None
+    cores: int | None = None
+    required: bool = False
 
 
-Rule = DescriptorRule | CodeRule | RegisterRule
+@dataclass(frozen=True)
+class OperationRule:
+    """See the module's text; `fma`, `add` and `but` are (bits, mask)."""
+
+    name: str
+    reason: str
+    fact: str
+    names: frozenset[str]
+    fma: tuple[tuple[int, int], ...]
+    add: tuple[tuple[int, int], ...]
+    but: tuple[tuple[int, int], ...]
+    operands: frozenset[str]
+
+
+Rule = DescriptorRule | CodeRule | RegisterRule | OperationRule
 
 
 @dataclass(frozen=True)
@@ -106,67 +137,101 @@ class RuleFile:
     rules: tuple[Rule, ...]
 
 
-def available() -> list[tuple[str, str]]:
-    """(source, target) of all rule files."""
-    stems = [
-        e.name.removesuffix(".toml") for e in resources.files(__package__).iterdir() if e.name.endswith(".toml")
-    ]
-    return sorted((stem.partition("-to-")[0], stem.partition("-to-")[2]) for stem in stems)
+def available() -> dict[tuple[str, str], str]:
+    """The file with the rules of each pair, source and target."""
+    found: dict[tuple[str, str], str] = {}
+    for file in sorted(e.name for e in FOLDER.iterdir() if e.name.endswith(".toml")):
+        for pair in _pairs(Table(loads(_text(file), RuleError), file, RuleError)):
+            if found.setdefault(pair, file) != file:
+                raise RuleError(f"{found[pair]} and {file} both have rules from {pair[0]} to {pair[1]}")
+    return found
 
 
 def load(source: str, target: str) -> RuleFile:
     """The rules from GPU `source` to `target`; RuleError when there are none or their file is malformed."""
-    if (source, target) not in available():
-        pairs = ", ".join(f"{a} -> {b}" for a, b in available())
-        raise RuleError(f"no rules turn a recording of {source} into a trace for {target}; there are: {pairs}")
-    file = f"{source}-to-{target}.toml"
-    return parse(file, (resources.files(__package__) / file).read_bytes())
+    files = available()
+    if (source, target) not in files:
+        known = ", ".join(sorted(b for a, b in files if a == source)) or "no other GPU"
+        raise RuleError(f"no rules turn a recording of {source} into a trace for {target}; there are for {known}")
+    file = files[source, target]
+    return parse(file, _text(file), source, target)
 
 
-def parse(file: str, text: bytes) -> RuleFile:
-    """Read a rule file.
+def _text(file: str) -> bytes:
+    return (FOLDER / file).read_bytes()
+
+
+def parse(file: str, text: bytes, source: str, target: str) -> RuleFile:
+    """The rules of a file for a pair that it names.
 
     Raises:
         RuleError: naming the file and, by number and name, the rule.
     """
     try:
-        return _parse(file, text)
+        return _parse(file, text, source, target)
     except RuleError as error:
         error.file = file
         raise
 
 
-def _parse(file: str, text: bytes) -> RuleFile:
-    top = Table(loads(text, RuleError), "the file", RuleError)
-    source, target = (top.take(key, str) for key in ("source", "target"))
-    for name in (source, target):
+def _pairs(top: Table) -> list[tuple[str, str]]:
+    sources, targets = (_gpus(top, key) for key in ("source", "target"))
+    pairs = [(one, other) for one in sources for other in targets if one != other]
+    if not pairs:
+        raise RuleError("source and target", expected="two GPUs", found=", ".join([*sources, *targets]))
+    return pairs
+
+
+def _gpus(table: Table, key: str) -> list[str]:
+    """One name, or a list."""
+    value = table.rows.get(key)
+    names = [table.text(key)] if type(value) is str else list(table.take(key, list))
+    for name in names:
         if name not in profile.names():
-            raise RuleError(f"no profile for GPU {name!r}; there are: {', '.join(profile.names())}")
-    if source == target or file != f"{source}-to-{target}.toml":
-        raise RuleError(
-            "source and target", expected="two GPUs that the file is named after", found=f"{source}, {target}"
-        )
+            raise table.fail(f"{key}: no profile for GPU {name!r}; there are: {', '.join(profile.names())}")
+    return names
+
+
+def _parse(file: str, text: bytes, source: str, target: str) -> RuleFile:
+    top = Table(loads(text, RuleError), "the file", RuleError)
+    pairs = _pairs(top)
     rows = top.take("rule", list)
     top.end()
     if not rows:
         raise RuleError("there is no rule")
-    rules = [
-        _rule(index, row, profile.load(source), profile.load(target)) for index, row in enumerate(rows, start=1)
-    ]
-    for (i, one), (j, other) in combinations(enumerate(rules, start=1), 2):
+    for pair in pairs:  # also those that are not asked for: a file is right or wrong
+        rules = _rules(rows, *pair)
+        if pair == (source, target):
+            kept = rules
+    return RuleFile(file, source, target, tuple(kept))
+
+
+def _rules(rows: Sequence[Any], source: str, target: str) -> list[Rule]:
+    """Those that hold for a pair."""
+    rules: dict[int, Rule] = {}
+    for index, row in enumerate(rows, start=1):
+        if rule := _rule(index, row, source, target):
+            rules[index] = rule
+    for (i, one), (j, other) in combinations(rules.items(), 2):
         if one.name == other.name:
             raise RuleError(f"rules {i} and {j} have one name, {one.name}")
         if _overlap(one, other):
             raise RuleError(f"rules {i} ({one.name}) and {j} ({other.name}) can apply in one place")
-    return RuleFile(file, source, target, tuple(rules))
+    return list(rules.values())
 
 
-def _rule(index: int, row: Any, source: profile.Profile, target: profile.Profile) -> Rule:
+def _rule(index: int, row: Any, from_gpu: str, to_gpu: str) -> Rule | None:
     if not isinstance(row, dict):
         raise RuleError(f"rule {index}", expected="a table", found=repr(row))
     table = Table(row, f"rule {index}", RuleError)
     name = table.text("name")
     table.where += f" ({name})"
+    holds = True
+    for key, gpu in (("source", from_gpu), ("target", to_gpu)):
+        holds &= key not in table.rows or gpu in _gpus(table, key)
+    if not holds:
+        return None
+    source, target = profile.load(from_gpu), profile.load(to_gpu)
     kind = table.take("kind", str)
     texts = name, table.text("reason"), table.text("fact")
     rule: Rule
@@ -176,8 +241,10 @@ def _rule(index: int, row: Any, source: profile.Profile, target: profile.Profile
         rule = _code(table, *texts)
     elif kind == "register":
         rule = _register(table, *texts, source, target)
+    elif kind == "operation":
+        rule = _operation(table, *texts)
     else:
-        raise table.fail("kind", "descriptor, code or register", repr(kind))
+        raise table.fail("kind", "descriptor, code, register or operation", repr(kind))
     table.end()
     return rule
 
@@ -252,7 +319,39 @@ def _register(
         register = target.registers.get(other)
         if register is None or not register.accepts(to or 0):
             raise table.fail(f"a trace for {target.title} may not write {to:#x} to {other}")
-    return RegisterRule(name, reason, fact, tuple(found), to)
+    cores = None
+    if "keep" in table.rows:
+        if table.take("keep", str) != "cores" or to is not None:
+            raise table.fail("keep", '"cores", and no `to`', "something else")
+        cores = _cores(source) & _cores(target)
+    return RegisterRule(name, reason, fact, tuple(found), to, cores, bool(table.take("required", bool, False)))
+
+
+def _cores(gpu: profile.Profile) -> int:
+    """The shader cores of the model, a bit each: of the first 32, more no Mali has."""
+    return gpu.register("gpu.SHADER_PRESENT_LO").reset
+
+
+def _operation(table: Table, name: str, reason: str, fact: str) -> OperationRule:
+    names, operands = (frozenset(table.texts(key)) for key in ("names", "operands"))
+    if unknown := sorted(names - KNOWN):
+        raise table.fail("names", "operations of docs/BIFROST.md", ", ".join(unknown))
+    if unknown := sorted(operands - OPERANDS):
+        raise table.fail("operands", f"of {', '.join(sorted(OPERANDS))}", ", ".join(unknown))
+    fma, add, but = (_encodings(table, key, bits) for key, bits in (("fma", 23), ("add", 20), ("but", 23)))
+    if not (names or operands or fma or add):
+        raise table.fail("names", "what it is about", "nothing")
+    return OperationRule(name, reason, fact, names, fma, add, but, operands)
+
+
+def _encodings(table: Table, key: str, bits: int) -> tuple[tuple[int, int], ...]:
+    found = []
+    for pair in table.take(key, list, []):
+        word, mask = pair if isinstance(pair, list) and len(pair) == 2 else (None, None)
+        if type(word) is not int or type(mask) is not int or word & ~mask or not 0 < mask < 1 << bits:
+            raise table.fail(key, f"bits and a mask of {bits} bits with them in it", repr(pair))
+        found.append((word, mask))
+    return tuple(found)
 
 
 def _overlap(one: Rule, other: Rule) -> bool:

@@ -10,15 +10,24 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from host_tools.families.family import family_of
 from host_tools.families.retargeting import Applied
-from host_tools.gpus.mali.descriptors import HEADER, POINTER
+from host_tools.gpus.mali.descriptors import DRAW, HEADER, JOBS, POINTER, STATE, Job
 from host_tools.gpus.mali.job_manager import ChainStarts
 from host_tools.gpus.mali.rules import file
-from host_tools.gpus.mali.rules.file import CodeRule, DescriptorRule, RegisterRule, RuleError, RuleFile
+from host_tools.gpus.mali.rules.file import (
+    CodeRule,
+    DescriptorRule,
+    OperationRule,
+    RegisterRule,
+    RuleError,
+    RuleFile,
+)
+from host_tools.gpus.mali.rules.shaders import refused
 from host_tools.model.image_view import UNKNOWN, ImageView, Offsets
 from trace_format import profile
 from trace_format.actions import (
@@ -67,7 +76,8 @@ def apply(trace: Trace, rules: RuleFile) -> tuple[Trace, list[Applied]]:
         gpu=rules.target,
         actions=actions,
         image=image,
-        meta={k: v for k, v in trace.meta.items() if k not in ("revision_min", "revision_max")},
+        va_bytes=min(trace.va_bytes, 1 << profile.load(rules.target).mmu["va_bits"]),
+        meta=_meta(trace, rules),
         notes={
             **trace.notes,
             "recorded_on": rules.source,
@@ -76,6 +86,15 @@ def apply(trace: Trace, rules: RuleFile) -> tuple[Trace, list[Applied]]:
     )
     result.check()
     return result, applied
+
+
+def _meta(trace: Trace, rules: RuleFile) -> dict[str, Any]:
+    """The manifest's other fields: cores that must be there are those that jobs may run on."""
+    meta = {k: v for k, v in trace.meta.items() if k not in ("revision_min", "revision_max")}
+    for rule in rules.rules:
+        if isinstance(rule, RegisterRule) and rule.cores is not None and "core_mask" in meta:
+            meta["core_mask"] &= rule.cores
+    return meta
 
 
 class _Patcher:
@@ -87,6 +106,8 @@ class _Patcher:
         self.places = places
         self.descriptors = [r for r in rules.rules if isinstance(r, DescriptorRule)]
         self.code = [r for r in rules.rules if isinstance(r, CodeRule)]
+        self.operations = [r for r in rules.rules if isinstance(r, OperationRule)]
+        self.shaders: set[tuple[int, int]] = set()
         self.starts = ChainStarts(trace.profile)
         self.patched = self.view.image.copy()
         self.targets: defaultdict[int, set[int]] = defaultdict(set)  # byte of the image -> carve-out offsets
@@ -118,7 +139,24 @@ class _Patcher:
             for rule in self.descriptors:
                 if rule.job == kind:
                     self._field(rule, space, va)
+            if self.operations and kind in JOBS:
+                self._shader(JOBS[kind], space, va)
             va = self._header(space, va, "next")
+
+    def _shader(self, job: Job, space: int, va: int) -> None:
+        """Refuse what the target lacks, in the job's code."""
+        for part in job.parts.values():
+            if part.descriptor is not DRAW:
+                continue
+            draw = self._read(space, va + part.offset, DRAW.size, "a draw descriptor")
+            at = DRAW["state"].address(draw)
+            code = at and STATE["shader"].address(self._read(space, at, STATE.size, "a renderer state"))
+            if not code or (space, code) in self.shaders:
+                continue
+            self.shaders.add((space, code))
+            what = refused(lambda at, size: self._read(space, at, size, "a shader"), code, self.operations)
+            if what:
+                raise self._fail(what)
 
     def _header(self, space: int, va: int, name: str) -> int:
         """A field of a job's header; of the others some may not be recorded, as the GPU writes them."""
@@ -210,6 +248,7 @@ def _registers(trace: Trace, rules: RuleFile, places: Counter[str]) -> Actions:
     by_name = {name: rule for rule in rules.rules if isinstance(rule, RegisterRule) for name in rule.registers}
     lines = dict(_lines(source.interrupts, target.interrupts))
     kept: list[Action] = []
+    written: set[str] = set()
     for at, row in enumerate(actions_of(trace.actions)):
         new = row
         if row.op in LINE_OPS:
@@ -222,13 +261,22 @@ def _registers(trace: Trace, rules: RuleFile, places: Counter[str]) -> Actions:
                     raise RuleError(
                         f"action {at}: rule {rule.name}: {name} carries a value from a read to a write"
                     )
-                if row.op != Op.REG_WRITE or rule.to is None:
+                if rule.cores is not None:
+                    new = row.with_(value=row.value & rule.cores)
+                elif row.op != Op.REG_WRITE or rule.to is None:
                     places[rule.name] += 1
                     continue
-                new = row.with_(value=rule.to, mask=ALL_BITS)
+                else:
+                    new = row.with_(value=rule.to, mask=ALL_BITS)
+                    written.add(rule.name)
                 places[rule.name] += new != row
             new = new.with_(register=_allowed(at, new, target.registers.get(name), name, target).index)
         kept.append(new)
+    for missing in (rule for rule in by_name.values() if rule.required and rule.name not in written):
+        raise RuleError(
+            f"rule {missing.name}: the recording never writes {missing.registers[0]}, which {target.title} needs "
+            f"({missing.reason})"
+        )
     return array_of(kept)
 
 

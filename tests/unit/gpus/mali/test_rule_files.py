@@ -4,33 +4,52 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from host_tools.gpus.mali.descriptors import TABLE
-from host_tools.gpus.mali.rules import RuleError, available
+from host_tools.gpus.mali.rules import RuleError, available, file
 from host_tools.gpus.mali.rules.file import JOB_TYPES, load, parse
 from tests.support import mali_samples as m
-from tests.support.mali_rules import CODE_RULE, DESCRIPTOR, FILE, HEAD, REGISTER, STATE, rules
+from tests.support.mali_rules import (
+    CODE_RULE,
+    CORES,
+    DESCRIPTOR,
+    FILE,
+    HEAD,
+    OPERATION,
+    PAIR,
+    REGISTER,
+    STATE,
+    rules,
+)
 
 MALFORMED: list[tuple[str, str, str, str]] = [
     # name, what is replaced in a good file (a regular expression), by what, message
     ("not TOML", r"\[\[rule\]\]", "[[rule", "not TOML: "),
     ("no source", 'source = "mali_g52"\n', "", "the file: source is missing"),
-    ("source is a number", '"mali_g52"', "52", "the file: source: expected a value of type str, found 52"),
+    ("source is a number", '"mali_g52"', "52", "the file: source: expected a value of type list, found 52"),
     (
         "unknown GPU",
         "mali_g71",
         "mali_g99",
-        "no profile for GPU 'mali_g99'; there are: mali_g31, mali_g52, mali_g52r1",
+        "the file: target: no profile for GPU 'mali_g99'; there are: mali_g31, mali_g52, mali_g52r1",
     ),
+    ("one GPU", "mali_g71", "mali_g52", "source and target: expected two GPUs, found mali_g52, mali_g52"),
     (
-        "named after others",
-        "mali_g71",
-        "v3d42",
-        "source and target: expected two GPUs that the file is named after",
+        "a list of one GPU",
+        '"mali_g71"',
+        '["mali_g52"]',
+        "source and target: expected two GPUs, found mali_g52, mali",
     ),
-    ("one GPU", "mali_g71", "mali_g52", "source and target: expected two GPUs"),
+    ("no target in a list", '"mali_g71"', "[]", "source and target: expected two GPUs, found mali_g52"),
+    (
+        "a number in a list",
+        '"mali_g71"',
+        "[71]",
+        "the file: target: no profile for GPU 71; there are: mali_g31",
+    ),
     ("unknown key of the file", r'target = "mali_g71"', r"\g<0>\nversion = 1", "the file: unknown keys version"),
     ("no rule", r"(?s)\[\[rule.*", "rule = []", "there is no rule"),
     ("rule is no list", r"(?s)\[\[rule.*", "rule = 3", "the file: rule: expected a value of type list"),
@@ -38,7 +57,12 @@ MALFORMED: list[tuple[str, str, str, str]] = [
     ("no name", 'name = "field"\n', "", "rule 1: name is missing"),
     ("empty name", '"field"', '" "', "rule 1: name is empty"),
     ("no kind", 'kind = "descriptor"\n', "", "rule 1 (field): kind is missing"),
-    ("unknown kind", '"descriptor"', '"memory"', "rule 1 (field): kind: expected descriptor, code or register"),
+    (
+        "unknown kind",
+        '"descriptor"',
+        '"memory"',
+        "rule 1 (field): kind: expected descriptor, code, register",
+    ),
     ("no reason", 'reason = "why"\n', "", "rule 1 (field): reason is missing"),
     ("empty fact", '"whence"', '""', "rule 1 (field): fact is empty"),
     ("unknown key", "job =", "jobs = 1\njob =", "rule 1 (field): unknown keys jobs"),
@@ -103,9 +127,66 @@ MALFORMED: list[tuple[str, str, str, str]] = [
     ("read-only register", "JM_CONFIG", "GPU_ID", "a trace for Arm Mali G71 may not write 0x4 to gpu.GPU_ID"),
     ("bits not allowed", "to = 4", "to = 0x80000000", "Arm Mali G71 may not write 0x80000000 to gpu.JM_CONFIG"),
     ("one that the target lacks", "JM_CONFIG", "PWR_KEY", "may not write 0x4 to gpu.PWR_KEY"),
+    (
+        "cores and a value",
+        'keep = "cores"',
+        r"\g<0>\nto = 1",
+        'rule 4 (cores): keep: expected "cores"',
+    ),
+    ("something else is kept", '"cores"\nreason', '"all"\nreason', 'rule 4 (cores): keep: expected "cores"'),
+    (
+        "required is a number",
+        "to = 4",
+        r"\g<0>\nrequired = 1",
+        "rule 3 (register): required: expected a value",
+    ),
+    ("a rule of another GPU", "to = 4", r'\g<0>\nsource = "v3d99"', "source: no profile for GPU 'v3d99'"),
+    (
+        "unknown operation",
+        "FRCP_APPROX",
+        "FRCP_EXACT",
+        "rule 5 (operation): names: expected operations of docs/BI",
+    ),
+    ("a name that is a number", '"FRCP_APPROX.f32"', "3", "rule 5 (operation): names: expected a list of texts"),
+    (
+        "unknown operand",
+        "lane_id",
+        "thread_id",
+        "operands: expected of #0, core_id, lane_id, warp_id, found thread",
+    ),
+    (
+        "bits outside the mask",
+        "0x7e0000",
+        "0x5e0000",
+        "(operation): fma: expected bits and a mask of 23 bits",
+    ),
+    (
+        "a mask that is too wide",
+        "0xf0000",
+        "0x1f0000",
+        "(operation): add: expected bits and a mask of 20 bits",
+    ),
+    (
+        "an encoding without a mask",
+        r"\[0x20000, 0xf0000\]",
+        "[1]",
+        "(operation): add: expected bits and a",
+    ),
+    (
+        "an encoding that is a text",
+        r"\[0x20000, 0xf0000\]",
+        '"1"',
+        "(operation): add: expected bits and a mask of",
+    ),
+    (
+        "about nothing",
+        r'(?s)names = \["FRCP.*?"lane_id"\]',
+        "",
+        "(operation): names: expected what it is about",
+    ),
     ("two of one name", '"word"', '"field"', "rules 1 and 2 have one name, field"),
 ]
-GOOD = HEAD + DESCRIPTOR + CODE_RULE + REGISTER
+GOOD = HEAD + DESCRIPTOR + CODE_RULE + REGISTER + CORES + OPERATION
 
 
 @pytest.mark.parametrize(("name", "what", "by", "message"), MALFORMED, ids=[row[0] for row in MALFORMED])
@@ -113,14 +194,14 @@ def test_malformed_rule_files(name: str, what: str, by: str, message: str) -> No
     text, count = re.subn(what, by, GOOD, count=1)
     assert count == 1
     with pytest.raises(RuleError) as caught:
-        parse(FILE, text.encode())
+        parse(FILE, text.encode(), *PAIR)
     assert str(caught.value).startswith(f"{FILE}: ")
     assert message in str(caught.value)
 
 
 def test_a_file_that_is_not_text() -> None:
     with pytest.raises(RuleError, match=rf"{FILE}: not TOML: 'utf-8' codec"):
-        parse(FILE, b"\xff\xfe")
+        parse(FILE, b"\xff\xfe", *PAIR)
 
 
 def second(rule: str, *changes: tuple[str, str]) -> str:
@@ -200,6 +281,27 @@ def test_job_types_are_those_of_the_samples() -> None:
 
 
 def test_rule_files_that_ship_are_read() -> None:
-    assert ("mali_g52", "mali_g71") in available()
-    for source, target in available():
+    files = available()
+    assert files["mali_g52", "mali_g71"] == FILE
+    assert len([pair for pair, file in files.items() if file == "malis.toml"]) == 12
+    for source, target in files:
         assert load(source, target).rules
+
+
+def test_a_rule_may_hold_for_some_pairs_only() -> None:
+    text = HEAD.replace('"mali_g71"', '["mali_g71", "mali_g31"]') + DESCRIPTOR + REGISTER
+    text = text.replace('name = "field"', 'name = "field"\ntarget = ["mali_g31"]')
+    for target, names in (("mali_g71", ["register"]), ("mali_g31", ["field", "register"])):
+        assert [rule.name for rule in parse(FILE, text.encode(), "mali_g52", target).rules] == names
+
+
+def test_a_mistake_about_another_pair_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each file is right or wrong as a whole, and no two have one pair."""
+    wrong = HEAD.replace('"mali_g71"', '["mali_g71", "mali_g31"]') + REGISTER + 'target = ["mali_g31"]\nelse = 1\n'
+    with pytest.raises(RuleError, match="unknown keys else"):
+        parse(FILE, wrong.encode(), *PAIR)
+    for name in ("one.toml", "two.toml"):
+        (tmp_path / name).write_text(HEAD + REGISTER)
+    monkeypatch.setattr(file, "FOLDER", tmp_path)
+    with pytest.raises(RuleError, match=r"one\.toml and two\.toml both have rules from mali_g52 to mali_g71"):
+        available()

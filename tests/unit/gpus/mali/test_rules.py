@@ -281,7 +281,7 @@ def test_only_raw_recordings_of_the_source(tmp_path: Path, files: dict[str, byte
     with pytest.raises(RuleError, match="only a raw recording can be turned"):
         retarget(trace.with_(raw=False), "mali_g71")
     with pytest.raises(
-        RuleError, match=r"no rules turn a recording of mali_g52 into .* v3d42; there are: mali_g52 ->"
+        RuleError, match=r"no rules turn a recording of mali_g52 into .* v3d42; there are for mali_g71"
     ):
         retarget(trace, "v3d42")
     with pytest.raises(RuleError, match="the rules are for another GPU: expected mali_g52, found v3d42"):
@@ -348,9 +348,8 @@ def test_the_command_refuses(raw: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.gtr"
     result = build(raw, "-o", out, "--gpu", "v3d42")
     assert result.exit_code == 2
-    assert (
-        f"{raw}: no rules turn a recording of mali_g52 into a trace for v3d42; there are: mali_g52 -> mali_g71"
-        in (result.stderr)
+    assert f"{raw}: no rules turn a recording of mali_g52 into a trace for v3d42; there are for mali_g71" in (
+        result.stderr
     )
     assert build(raw, "-o", out, "--gpu", "nothing").exit_code == 2
     assert not out.exists()
