@@ -48,7 +48,8 @@ static bool check(const struct chain *chain, const uint8_t *header)
     return true;
 }
 
-/* 0, or the exception that ends the chain. */
+/* 0, or the exception that ends the chain: also of what is not modelled, so that no job that was not run is
+ * ever called done. */
 static uint32_t write_value(struct chain *chain)
 {
     uint8_t payload[MALI_WRITE_VALUE_BYTES];
@@ -65,7 +66,9 @@ static uint32_t write_value(struct chain *chain)
     case MALI_WRITE_VALUE_TYPE_IMMEDIATE_16: bytes = 2; break;
     case MALI_WRITE_VALUE_TYPE_IMMEDIATE_32: bytes = 4; break;
     case MALI_WRITE_VALUE_TYPE_IMMEDIATE_64: break;
-    default: fail(chain, "unknown type of a write-value job", mali_write_value_type(payload)); return 0;
+    default:
+        fail(chain, "unknown type of a write-value job", mali_write_value_type(payload));
+        return MALI_JOB_CONFIG_FAULT;
     }
     return mali_write(chain->dev, chain->space, va, &value, bytes) ? 0 : MALI_JOB_WRITE_FAULT;
 }
@@ -80,7 +83,7 @@ static uint32_t run_job(struct chain *chain, uint32_t type)
         return mali_compute(chain->dev, chain->space, chain->va);
     case MALI_JOB_HEADER_TYPE_CACHE_FLUSH: mali_flushed(chain->dev); return 0;
     case MALI_JOB_HEADER_TYPE_WRITE_VALUE: return write_value(chain);
-    default: fail(chain, "job type is not modelled", type); return 0;
+    default: fail(chain, "job type is not modelled", type); return MALI_JOB_CONFIG_FAULT;
     }
 }
 
@@ -101,12 +104,12 @@ static uint32_t step(struct chain *chain)
     uint8_t header[MALI_JOB_HEADER_BYTES];
     if (chain->va % MALI_JOB_HEADER_ALIGN) {
         fail(chain, "the header is not aligned to 64 bytes", (uint32_t)chain->va);
-        return 0;
+        return MALI_JOB_CONFIG_FAULT;
     }
     if (!read_header(chain, header))
         return MALI_JOB_READ_FAULT;
     if (!check(chain, header))
-        return 0;
+        return MALI_JOB_CONFIG_FAULT;
     uint32_t exception = run_job(chain, mali_job_header_type(header));
     unsigned index = mali_job_header_index(header);
     chain->done[index / 8] |= (uint8_t)(1u << index % 8);
@@ -137,10 +140,12 @@ static uint32_t run_chain(struct mali_device *dev, unsigned slot, uint32_t confi
     }
     uint32_t exception = 0;
     for (unsigned jobs = 0; chain.va && !exception && !vgpu_error(&dev->base); jobs++) {
-        if (jobs == MAX_CHAIN)
-            fail(&chain, "the chain has no end", jobs);
-        else
+        if (jobs < MAX_CHAIN) {
             exception = step(&chain);
+        } else {
+            fail(&chain, "the chain has no end", jobs);
+            exception = MALI_JOB_CONFIG_FAULT;
+        }
     }
     *mali_reg(dev, at + JS_TAIL_LO) = (uint32_t)chain.va;
     *mali_reg(dev, at + JS_TAIL_LO + 4) = (uint32_t)(chain.va >> 32);
