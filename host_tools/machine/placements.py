@@ -53,12 +53,14 @@ class Placement:
         module: kernel module of its driver.
         nodes: of the device tree, in order; see this file's head.
         setup: shell commands without which its user-space driver refuses to work.
+        without_ncnn: why ncnn does not run on it, and what to do; "": it does.
     """
 
     gpu: str
     module: str
     nodes: tuple[dict[str, Any], ...]
     setup: str = ""
+    without_ncnn: str = ""
 
     @property
     def _gpu_node(self) -> dict[str, Any]:
@@ -82,7 +84,8 @@ def read(file: Path) -> tuple[Driver, dict[str, Placement]]:
     placements = {}
     for name, row in data.items():
         row = data[row["like"]] | row if "like" in row else row
-        placements[name] = Placement(row["gpu"], driver.module, tuple(row["nodes"]), row.get("setup", ""))
+        texts = (row.get(key, "") for key in ("setup", "without_ncnn"))
+        placements[name] = Placement(row["gpu"], driver.module, tuple(row["nodes"]), *texts)
     return driver, placements
 
 

@@ -22,7 +22,7 @@ from host_tools.record.ncnn import cpu as ncnn_cpu
 from host_tools.record.ncnn import pnnx
 from host_tools.record.ncnn.network import record_network
 from host_tools.record.ncnn.pnnx import Converted, Shape, UnconvertedError
-from host_tools.record.preflight import NetworkError, preflight
+from host_tools.record.preflight import NetworkError, preflight, refuse_without_ncnn
 from host_tools.record.pytorch import program
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.support.messages import LOG
@@ -109,6 +109,7 @@ def _record_model(
     said = ""
     if compiler not in compilers.COMPILERS and not values:
         try:
+            refuse_without_ncnn(how.get("gpu", DEFAULT_GPU))
             converted = _converted(path, model, full, tolerance, between=compiler == NCNN)
             return _recorded(path, converted, tolerance=tolerance, fp16=fp16, **how)
         except RecordError as error:
@@ -235,6 +236,7 @@ def record_pytorch(
     if compiler in (*compilers.COMPILERS, FASTEST) or values:
         raise NetworkError(f"TorchScript is for ncnn: {compiler} takes what torch.export.save writes")
     _check_torchscript(path)
+    refuse_without_ncnn(how.get("gpu", DEFAULT_GPU))
     try:
         return _recorded(path, convert_pytorch(path, shapes), tolerance=tolerance, fp16=fp16, **how)
     except NetworkError as error:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from host_tools.machine.errors import RecordError
+from host_tools.machine.placements import PLACEMENTS
 from host_tools.record.ncnn.cpu_layers import CpuEnd, cpu_end
 from host_tools.record.ncnn.model_weights import ModelWeights
 from host_tools.record.ncnn.param import casts_to_half, layers_of
@@ -42,6 +43,12 @@ class Checked:
     weights: ModelWeights
     end: CpuEnd
     halves: bool = False
+
+
+def refuse_without_ncnn(gpu: str) -> None:
+    """NetworkError if ncnn is known not to run on this GPU, before anything is converted or booted."""
+    if gpu in PLACEMENTS and (reason := PLACEMENTS[gpu].without_ncnn):
+        raise NetworkError(reason)
 
 
 def preflight(

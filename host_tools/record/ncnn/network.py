@@ -31,7 +31,7 @@ from host_tools.record.ncnn.layer_results import layer_results
 from host_tools.record.ncnn.model_weights import ModelWeights
 from host_tools.record.operating import check_operators, with_operators
 from host_tools.record.operating_between import with_operators_between
-from host_tools.record.preflight import NetworkError, preflight
+from host_tools.record.preflight import NetworkError, preflight, refuse_without_ncnn
 from host_tools.record.shader_cache import with_shader_cache
 from host_tools.record.slots import CpuWork, with_slots
 from host_tools.support.gpu_folders import DEFAULT_GPU
@@ -108,6 +108,7 @@ def record_network(
         RecordError: no GPU job, a hang or fault, a result or a replay that differs from ncnn's CPU result, a job
             stream that depends on the data, or tensors that cannot be found in memory.
     """
+    refuse_without_ncnn(gpu)
     checked = preflight(param, weights, shapes, until)
     found, end = checked.weights, checked.end
     options = program_options(found, fp16)

@@ -10,7 +10,8 @@ import pytest
 
 from host_tools.demo import PARAM, WEIGHTS
 from host_tools.record.ncnn import cpu as ncnn_cpu
-from host_tools.record.preflight import NetworkError, preflight
+from host_tools.record.ncnn.network import record_network
+from host_tools.record.preflight import NetworkError, preflight, refuse_without_ncnn
 
 LENET = PARAM.read_bytes()
 LENET_BIN = WEIGHTS.read_bytes()
@@ -31,6 +32,15 @@ def halved() -> bytes:
         at += 4 * biases
     assert at == len(LENET_BIN)
     return out
+
+
+def test_a_gpu_that_ncnn_does_not_run_on_is_refused_at_once() -> None:
+    """Also where the files are no network's: nothing is read before."""
+    said = r"ncnn does not run on a Mali G31: .* with '--compiler tinygrad', or on a mali_g72 for 'gramophone build"
+    with pytest.raises(NetworkError, match=said):
+        record_network(b"", b"", {}, name="net", gpu="mali_g31")
+    for gpu in ("v3d42", "mali_g71", "mali_g72", "mali_g52r1"):
+        refuse_without_ncnn(gpu)
 
 
 def test_a_good_network_keeps_its_bytes() -> None:
