@@ -21,6 +21,7 @@ from host_tools.passes.listing import PASSES
 from host_tools.passes.note_check import LEFT_OUT, NOT_CHECKED
 from host_tools.passes.pipeline import KEEP_INPUTS, Step, build
 from host_tools.passes.program import Program
+from host_tools.passes.timeouts import MARGIN
 from host_tools.support.messages import LOG
 from host_tools.support.progress import phase
 from host_tools.support.tensors import Assignment, assigned, load_all, without_value
@@ -83,7 +84,10 @@ from trace_format.trace import Trace
 @click.option(
     "--timeout-margin",
     type=click.IntRange(2, 1000),
-    help="Waits for jobs end after so many times what these are estimated to take at worst; without, as recorded.",
+    default=MARGIN,
+    show_default=True,
+    help="Waits for jobs end after so many times what these are estimated to take at worst; '--skip timeouts': "
+    "after what was recorded.",
 )
 @click.option("--keep-inputs", is_flag=True, help="Keep recorded inputs, for replays that are given none.")
 @click.option(
@@ -110,7 +114,7 @@ def build_command(
     skip: tuple[str, ...],
     observe: bool,
     trust_note: bool,
-    timeout_margin: int | None,
+    timeout_margin: int,
     keep_inputs: bool,
     gpu: str | None,
     optimise: str,

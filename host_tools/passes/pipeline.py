@@ -18,6 +18,7 @@ from host_tools.passes.note_check import check_note
 from host_tools.passes.parameters import bind_program
 from host_tools.passes.program import Program, Sizes
 from host_tools.passes.state import keep
+from host_tools.passes.timeouts import MARGIN
 from trace_format.actions import Columns, Op
 from trace_format.errors import GramophoneError, TraceError
 from trace_format.trace import Trace
@@ -50,7 +51,7 @@ def build(
     progress: Callable[[Step], None] | None = None,
     recording: Callable[[], Trace] | None = None,
     trust_note: bool = False,
-    timeout_margin: int | None = None,
+    timeout_margin: int | None = MARGIN,
 ) -> Trace:
     """Run all passes but those in `skip`.
 

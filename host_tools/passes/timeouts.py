@@ -3,7 +3,7 @@
 
 One that is too short breaks a trace on a board, one that is too long only makes a hang noticed later. So it is
 `program.timeout_margin` times the end of the estimate's interval, and at least FLOOR_US; without a margin nothing
-changes (docs/adr/0051-time.md).
+changes (docs/adr/0051-time.md). Where so many waits add up to more than the time budget, this becomes longer.
 """
 
 from __future__ import annotations
@@ -20,9 +20,12 @@ from host_tools.model.timing import Chip, TimingError, chip_of, estimate
 from host_tools.passes.program import Program
 from host_tools.passes.registry import Pass
 from host_tools.vgpu.binding import VgpuError
-from trace_format.actions import Action
-from trace_format.schema import SlotKind
+from trace_format.actions import Action, Actions, Columns, Op
+from trace_format.operands import Type
+from trace_format.schema import MAX_TIME_BUDGET_US, SlotKind
 
+SECOND_US = 1_000_000
+MARGIN = 10  # times the end of an estimate's interval: what `build` takes if nobody says otherwise
 FLOOR_US = 100_000  # for what no estimate has, as Linux waits for a GPU's handshakes (v3d_gem.c)
 LEAST = 2  # times the interval's end, where that is longer than what was recorded
 
@@ -51,7 +54,19 @@ def set_timeouts(program: Program) -> str:
         rows[at] = wait.with_(timeout_us=int(max(timeout, FLOOR_US)))
     if not np.array_equal(rows, trace.actions):
         program.actions = rows
+    if (budget := _budget(rows)) > trace.meta["time_budget_us"]:
+        program.replace(meta={**program.meta, "time_budget_us": budget})
     return ""
+
+
+def _budget(rows: Actions) -> int:
+    """Microseconds, whole seconds: time for each wait and pause of a replay, as far as a device takes any."""
+    columns = Columns(rows)
+    start = np.flatnonzero(columns.is_op(Op.REPLAY_START))
+    replay = slice(int(start[0]) if len(start) else 0, None)
+    waits = (columns.of(kind)[replay] for kind in (Type.TIMEOUT, Type.MICROSECONDS))
+    total = sum(int(some[some > 0].sum()) for some in waits)
+    return min(-(-total // SECOND_US) * SECOND_US, MAX_TIME_BUDGET_US)
 
 
 def _worst(jobs: Sequence[JobWork], chip: Chip) -> Iterator[tuple[int, float]]:

@@ -32,9 +32,9 @@ def waits(trace: Trace) -> list[int]:
 @pytest.mark.parametrize("raw", RECORDINGS, ids=lambda path: path.name)
 def test_waits_of_a_network(raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the floor, each is the margin times its own job's and the one's before; with it, the floor."""
-    recorded = build(Trace.read(raw))
+    recorded = build(Trace.read(raw), timeout_margin=None)
     assert set(waits(recorded)) == {IRQ_TIMEOUT_US}
-    assert set(waits(build(Trace.read(raw), timeout_margin=10))) == {timeouts.FLOOR_US}
+    assert set(waits(build(Trace.read(raw)))) == {timeouts.FLOOR_US}
     monkeypatch.setattr(timeouts, "FLOOR_US", 1)
     found = waits(build(Trace.read(raw), timeout_margin=20))
     chip = chips()[CHIPS[recorded.gpu]]
@@ -45,7 +45,7 @@ def test_waits_of_a_network(raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nothing_else_changes() -> None:
-    recorded, found = build(Trace.read(RAW)), build(Trace.read(RAW), timeout_margin=10)
+    recorded, found = build(Trace.read(RAW), timeout_margin=None), build(Trace.read(RAW))
     assert bytes(found.image) == bytes(recorded.image)
     assert len(found.actions) == len(recorded.actions)
     changed = {
@@ -58,14 +58,14 @@ def test_nothing_else_changes() -> None:
 
 def test_the_rule_on_budgets_finds_nothing_any_more() -> None:
     """GR501: the recorded timeouts of LeNet add up to more than the budget."""
-    recorded, found = build(Trace.read(RAW)), build(Trace.read(RAW), timeout_margin=10)
+    recorded, found = build(Trace.read(RAW), timeout_margin=None), build(Trace.read(RAW))
     assert [finding.rule.id for finding in lint(recorded)] == ["GR501"]
     assert [finding.rule.id for finding in lint(found)] == []
 
 
 def test_gpus_without_constants_and_masks_keep_what_was_recorded() -> None:
     """And the pass says why."""
-    mali = build(Trace.read(RECORDINGS[2]))
+    mali = build(Trace.read(RECORDINGS[2]), timeout_margin=None)
     other = Program(mali.with_(gpu="mali_g72"))
     other.timeout_margin = 10
     assert "no chip with GPU mali_g72 has constants" in timeouts.set_timeouts(other)
@@ -74,7 +74,7 @@ def test_gpus_without_constants_and_masks_keep_what_was_recorded() -> None:
 
 def test_jobs_that_cannot_be_run_keep_what_was_recorded() -> None:
     """The pass says why, and `build` goes on: it need not run them."""
-    raw = build(Trace.read(RAW))
+    raw = build(Trace.read(RAW), timeout_margin=None)
     broken = Program(raw.with_(image=bytes(len(raw.image))))
     broken.timeout_margin = 10
     assert timeouts.set_timeouts(broken).startswith("its jobs cannot be counted: action ")
@@ -108,10 +108,26 @@ def test_what_a_wait_is_for() -> None:
 
 
 def test_a_long_job_keeps_what_was_recorded_unless_it_may_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    program = Program(build(Trace.read(RAW)))
+    program = Program(build(Trace.read(RAW), timeout_margin=None))
     for worst, expected in ((1.0, 100_000), (30_000.0, 300_000), (1e6, 5_000_000), (3e6, 6_000_000)):
         monkeypatch.setattr(timeouts, "_worst", lambda jobs, chip, us=worst: [(jobs[0].waits[0], us)])
         tried = Program(program.trace())
         tried.timeout_margin = 10
         assert timeouts.set_timeouts(tried) == ""
         assert waits(tried.trace())[0] == expected
+
+
+def test_the_time_budget_has_room_for_each_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """GR501 has nothing to say of long jobs either; ten minutes are the most that a device takes."""
+    recorded = build(Trace.read(RAW), timeout_margin=None)
+    before = recorded.meta["time_budget_us"]
+    assert build(Trace.read(RAW)).meta["time_budget_us"] == before == 60_000_000
+    for worst, expected in ((2e6, range(61_000_000, 600_000_000)), (1e9, [600_000_000])):
+        monkeypatch.setattr(timeouts, "_worst", lambda jobs, chip, us=worst: [(job.waits[0], us) for job in jobs])
+        tried = Program(recorded)
+        tried.timeout_margin = 10
+        assert timeouts.set_timeouts(tried) == ""
+        found = tried.trace()
+        assert found.meta["time_budget_us"] in expected
+        assert found.meta["time_budget_us"] % 1_000_000 == 0
+        assert [finding.rule.id for finding in lint(found)] == (["GR501"] if worst == 1e9 else [])
