@@ -71,6 +71,10 @@ COMMANDS = {
         "time.time_command",
         "Estimate how long each job of a trace takes on a board's GPU, with an interval.",
     ),
+    "calibrate": LazyCommand(
+        "calibrate.calibrate_command",
+        "Fit the constants of `time` to how long replays took on a board of yours.",
+    ),
     "report": LazyCommand(
         "report.report_command",
         "Write how a trace behaves on one page: who signed it, what it needs, what its jobs touch.",

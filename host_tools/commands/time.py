@@ -15,7 +15,9 @@ from host_tools.accesses.job_work import JobWork
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, warn
 from host_tools.commands.traces import read_trace
 from host_tools.model.job_names import names_by_action, shortened
-from host_tools.model.timing import Estimate, JobTime, TimingError, chip_of, together
+from host_tools.model.timing import Chip, Estimate, JobTime, TimingError, chip_of, read_chips, together
+from trace_format import limits
+from trace_format.files import read_file
 
 BAR = 30  # characters of the longest bar
 NAME = 30  # of a name
@@ -30,13 +32,16 @@ NOTICE = "estimates of a model, no times of hardware; eight of ten are expected 
 @click.argument("file", type=FILE)
 @click.option("--chip", help="Board: pi4, pi5, hikey960; default: the one with the trace's GPU.")
 @click.option(
+    "--constants", type=FILE, help="Constants of a board, as `calibrate` writes them, in place of the project's."
+)
+@click.option(
     "--by",
     type=click.Choice(("job", "layer")),
     default="job",
     show_default=True,
     help="What has a line; layer: jobs that the recording calls the same together.",
 )
-def time_command(file: Path, chip: str | None, by: str) -> Outcome:
+def time_command(file: Path, chip: str | None, constants: Path | None, by: str) -> Outcome:
     """Estimate how long each job of a trace takes on a board's GPU, with an interval.
 
     What jobs do is counted in a replay on the virtual GPU with random inputs; the constants and what each rests on
@@ -45,7 +50,7 @@ def time_command(file: Path, chip: str | None, by: str) -> Outcome:
     """
     trace, _ = read_trace(file)
     try:
-        found = chip_of(trace.gpu, chip)
+        found = chip_of(trace.gpu, chip, _chips(constants) if constants else None)
         timed = job_times(trace, found)
     except TimingError as error:
         raise TimingError(f"{file}: {error}") from error
@@ -81,6 +86,13 @@ def time_command(file: Path, chip: str | None, by: str) -> Outcome:
         lines.append(f"{'start-up, once':>13} {_row(together(start))}")
     lines.append(f"{'a replay':>13} {_row(together(replay))}")
     return Outcome(data, "\n".join([*lines, _bound(times)]))
+
+
+def _chips(file: Path) -> dict[str, Chip]:
+    try:
+        return {chip.name: chip for chip in read_chips(read_file(file, limits.SMALL_BYTES))}
+    except TimingError as error:
+        raise TimingError(f"{file}: {error}") from error
 
 
 def _by_job(work: Sequence[JobWork], times: Sequence[JobTime], names: Mapping[int, str]) -> list[str]:

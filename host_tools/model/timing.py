@@ -126,13 +126,16 @@ def chips() -> dict[str, Chip]:
     }
 
 
-def chip_of(gpu: str, name: str | None = None) -> Chip:
+def chip_of(gpu: str, name: str | None = None, known: Mapping[str, Chip] | None = None) -> Chip:
     """The chip of this name, or the one that has this GPU.
+
+    Args:
+        known: chips by name; None: those of the families' files.
 
     Raises:
         TimingError: there is none, or it has another GPU.
     """
-    known = chips()
+    known = chips() if known is None else known
     if name is None:
         for chip in known.values():
             if chip.gpu == gpu:

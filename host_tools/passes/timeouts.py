@@ -23,6 +23,7 @@ from host_tools.vgpu.binding import VgpuError
 from trace_format.actions import Action, Actions, Columns, Op
 from trace_format.operands import Type
 from trace_format.schema import MAX_TIME_BUDGET_US, SlotKind
+from trace_format.trace import Trace
 
 SECOND_US = 1_000_000
 MARGIN = 10  # times the end of an estimate's interval: what `build` takes if nobody says otherwise
@@ -54,7 +55,7 @@ def set_timeouts(program: Program) -> str:
         rows[at] = wait.with_(timeout_us=int(max(timeout, FLOOR_US)))
     if not np.array_equal(rows, trace.actions):
         program.actions = rows
-    if (budget := _budget(rows)) > trace.meta["time_budget_us"]:
+    if (budget := _budget(rows)) > (Trace.META_DEFAULTS | trace.meta)["time_budget_us"]:
         program.replace(meta={**program.meta, "time_budget_us": budget})
     return ""
 
