@@ -73,7 +73,7 @@ COMMANDS = {
     ),
     "calibrate": LazyCommand(
         "calibrate.calibrate_command",
-        "Fit the constants of `time` to how long replays took on a board of yours.",
+        "Fit the constants of `time` to how long replays took on a board.",
     ),
     "report": LazyCommand(
         "report.report_command",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Commands that record: the group, `gramophone record ncnn`, `... run`, `... pi-kit` and `... pi`."""
+"""Commands that record: the group, `record ncnn`, `... run`, `... self-test`, `... pi-kit` and `... pi`."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from host_tools.commands.record_options import (
 )
 from host_tools.commands.streams import OUTPUT, check_output, write
 from host_tools.machine.snapshot import timestamp
+from host_tools.record import self_test
 from host_tools.record.board.kit import kit, packed
 from host_tools.record.board.result import board_trace
 from host_tools.record.ncnn.network import record_network
@@ -193,6 +194,31 @@ def record_run(
     for line in run.output.splitlines():
         say(f"{program.name}: {line}")
     return written(run.trace, output, stamp)
+
+
+@record.command(
+    "self-test",
+    cls=GramophoneCommand,
+    example="gramophone record self-test launch --gpu v3d42 -o launch.raw.gtr",
+)
+@click.argument("network", type=click.Choice(tuple(self_test.NETWORKS)))
+@OUTPUT
+@GPU
+@CHECK
+@TIMEOUT
+@SNAPSHOT
+def record_self_test(
+    network: str, output: Path, gpu: str, check: bool, timeout: float, snapshot: str | None
+) -> Outcome:
+    """Record a small network that stresses one thing that takes time on a GPU.
+
+    launch starts 32 jobs, store and load write and read four megabytes, gemm multiplies matrices. Their times on a
+    board are what `gramophone calibrate` takes; they are a first replay for a new board, too.
+    """
+    check_output(output)
+    stamp = timestamp(snapshot) if snapshot is not None else ""
+    trace = self_test.record_self_test(network, gpu, timeout=timeout, snapshot=stamp, check=check)
+    return written(trace, output, stamp)
 
 
 @record.command(

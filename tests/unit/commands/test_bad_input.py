@@ -90,6 +90,7 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
         "horse.txt": {"too few": b"", "not text": b"\xff\n" * 6},
     },
     "time net.gtr": {"net.gtr": TRACE},
+    "calibrate net.gtr=array.npy -o out": {"array.npy": NOTHING},  # more: tests/vgpu/test_calibrate.py
     "bench net.sgtr --key pub.pem --input x=array.npy": {
         "net.sgtr": SIGNED_TRACE,
         "pub.pem": DEVICE_KEY,
@@ -103,6 +104,7 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
     "record ncnn net.param net.bin --shape data=1x2x3 -o out": {"net.param": NCNN_PARAM, "net.bin": NOTHING},
     "record run -o out --file horse.txt -- net.bin": {"net.bin": NOTHING, "horse.txt": NOTHING},
     "record pi-kit net.param net.bin --shape data=1x2x3 -o out": {"net.param": NCNN_PARAM, "net.bin": NOTHING},
+    "record self-test launch -o out": {},
     "record pi net.bin -o out": {"net.bin": {"no archive": b"no archive"}},  # more: test_board.py
     # More: tests/qemu/test_frontends.py.
     "record onnx net.bin -o out": {"net.bin": NOTHING},
@@ -171,6 +173,8 @@ OVERWRITING = [
     "sign net.gtr --signing-key key.pem -o SAME",
     "sign net.sgtr --replace --signing-key key.pem -o key.pem",
     "build net.gtr -o ./net.gtr",
+    "calibrate net.gtr=array.npy -o net.gtr",
+    "calibrate net.gtr=array.npy -o array.npy",
     "replay net.sgtr --key pub.pem --input x=array.npy --output y=array.npy",
     "replay net.sgtr --key pub.pem --output y=net.sgtr",
     "flash out -o net.sgtr --trace net.sgtr",
