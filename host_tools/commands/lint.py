@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
+from host_tools.accesses.job_times import Estimated, estimated
 from host_tools.audit.allowed import accepted, read
 from host_tools.audit.dynamic import lint_dynamic
 from host_tools.audit.findings import counts_of, fails, line, summary
@@ -24,6 +26,7 @@ from host_tools.model.job_names import name_before, names_by_action
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase
 from trace_format.errors import GramophoneError, TraceError, printable
+from trace_format.trace import Trace
 
 
 @click.command(
@@ -54,10 +57,11 @@ def lint_command(file: Path, strict: bool, dynamic: bool, allow: Path | None, sa
     except TraceError as error:
         raise GramophoneError(f"{error} [{rule_of_error(error).id}]") from error
     findings = lint(trace)
-    flow = None
+    flow = estimate = None
     if dynamic:
         with phase("following data on the virtual GPU"):
             more, flow = lint_dynamic(trace)
+        estimate = _estimate(trace)
         findings += more
     reasons = accepted(findings, allowances)
     if sarif_file:
@@ -71,6 +75,7 @@ def lint_command(file: Path, strict: bool, dynamic: bool, allow: Path | None, sa
         for index, finding in enumerate(findings)
     ]
     lines += _flow(flow) if flow else []
+    lines += [f"time     estimated, not measured: {estimate.text()}"] if estimate else []
     lines.append(summary(counts))
     data = {
         "findings": [
@@ -86,8 +91,17 @@ def lint_command(file: Path, strict: bool, dynamic: bool, allow: Path | None, sa
         ],
         "counts": {severity.value: counts[severity] for severity in Severity},
         "flow": flow.as_json() if flow else None,
+        "estimate": asdict(estimate) if estimate else None,
     }
     return Outcome(data, "\n".join(lines), ok=not fails(counts, strict))
+
+
+def _estimate(trace: Trace) -> Estimated | None:
+    """How long a replay takes by the model; nothing of a trace that cannot be replayed, which findings say."""
+    try:
+        return estimated(trace)
+    except GramophoneError:
+        return None
 
 
 def _flow(flow: Flow) -> list[str]:
