@@ -29,6 +29,7 @@ from host_tools.gpus.mali.rules.file import (
 )
 from host_tools.gpus.mali.rules.shaders import refused
 from host_tools.model.image_view import UNKNOWN, ImageView, Offsets
+from host_tools.model.job_names import name_before, names_by_action
 from trace_format import profile
 from trace_format.actions import (
     ALL_BITS,
@@ -239,7 +240,8 @@ class _Patcher:
             )
 
     def _fail(self, what: str) -> RuleError:
-        return RuleError(f"action {self.at}: {what}")
+        name = name_before(names_by_action(self.trace), self.at)
+        return RuleError(f"action {self.at}{f' ({name})' if name else ''}: {what}")
 
 
 def _registers(trace: Trace, rules: RuleFile, places: Counter[str]) -> Actions:

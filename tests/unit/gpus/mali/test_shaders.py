@@ -10,6 +10,7 @@ import pytest
 from host_tools.gpus.mali.rules import RuleError, apply, retarget
 from host_tools.gpus.mali.rules.file import OperationRule, load
 from host_tools.gpus.mali.rules.shaders import refused
+from host_tools.model.job_names import NOTE
 from tests.support.mali_rules import OPERATION, rules
 from tests.support.networks import COMMITTED
 from trace_format import profile
@@ -42,6 +43,12 @@ def test_by_name(lenet: Trace) -> None:
     assert "rule odd: +FRCP_APPROX.f32 [0x0670" in said
     assert said.endswith(": why")
     assert not found(lenet, names=frozenset({"FRCP.f32", "ATOM_C.i32"}))
+
+
+def test_the_layer_is_named(lenet: Trace) -> None:
+    named = lenet.with_(notes={**lenet.notes, NOTE: [f"layer {number}" for number in range(lenet.jobs)]})
+    said = found(named, names=frozenset({"FRCP_APPROX.f32"}))
+    assert " (layer " in said.partition(": rule odd: ")[0]
 
 
 def test_by_encoding(lenet: Trace) -> None:
