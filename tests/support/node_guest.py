@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from host_tools.machine.boot import boot
@@ -38,7 +38,12 @@ def in_guest(cases: Sequence[Prepared], gpu: str) -> dict[str, tuple[Why, str]]:
         return in_guest(cases[:half], gpu) | in_guest(cases[half:], gpu)
 
 
-def _booted(cases: Sequence[Prepared], gpu: str) -> dict[str, tuple[Why, str]]:
+def ran(cases: Sequence[Prepared], gpu: str, lines: Callable[[Sequence[str]], Iterable[str]]) -> dict[str, bytes]:
+    """What the machine leaves of one boot, by name.
+
+    Args:
+        lines: of a shell, made of each case's words for the runner.
+    """
     root = ready_root("")
     with tempfile.TemporaryDirectory(prefix="gramophone-") as folder:
         files, words = [], []
@@ -48,15 +53,19 @@ def _booted(cases: Sequence[Prepared], gpu: str) -> dict[str, tuple[Why, str]]:
                 files[-1].write_bytes(data)
             names = (runner.PLAN, runner.CONSTANTS, runner.TENSORS, f"/out/{runner.RESULT}")
             words.append(" ".join(f"{name}{at}" for name in names))
-        lines = [f"cd /{FOLDER}"]
-        lines += [
-            f"./runner {' '.join(words[at : at + TOGETHER])} || true" for at in range(0, len(words), TOGETHER)
-        ]
-        for at, those in enumerate(words):  # what ended one of these runs ends no other case
-            lines.append(f"[ -f /out/{runner.RESULT}{at} ] || ./runner {those} >/out/said{at} 2>&1 || true")
         job = program_job(root, GuestProgram(runner.for_guest(root), files=files), gpu)
-        job = dataclasses.replace(job, command="\n".join([*lines, "true"]))
-        left = boot(job, root, qemu_plugin(), timeout=SECONDS).files
+        job = dataclasses.replace(job, command="\n".join([f"cd /{FOLDER}", *lines(words), "true"]))
+        return boot(job, root, qemu_plugin(), timeout=SECONDS).files
+
+
+def _booted(cases: Sequence[Prepared], gpu: str) -> dict[str, tuple[Why, str]]:
+    def lines(words: Sequence[str]) -> Iterator[str]:
+        for at in range(0, len(words), TOGETHER):
+            yield f"./runner {' '.join(words[at : at + TOGETHER])} || true"
+        for at, those in enumerate(words):  # what ended one of these runs ends no other case
+            yield f"[ -f /out/{runner.RESULT}{at} ] || ./runner {those} >/out/said{at} 2>&1 || true"
+
+    left = ran(cases, gpu, lines)
     found = {}
     for at, ready in enumerate(cases):
         answer = left.get(f"{runner.RESULT}{at}")
