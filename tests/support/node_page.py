@@ -28,6 +28,11 @@ def page(cases: Sequence[NodeCase], others: int, answers: Answers) -> str:
     return "\n".join([*_counts(cases, others, answers), "", *_failures(cases, answers)])
 
 
+def _judges(answers: Answers) -> list[str]:
+    """The CPU, and the GPUs that have judged any."""
+    return [CPU, *(gpu for gpu in GUESTS if answers.get(gpu))]
+
+
 def _counts(cases: Sequence[NodeCase], others: int, answers: Answers) -> list[str]:
     right = _passed(answers[CPU])
     lines = [f"{len(cases) + others} cases, {len(cases)} of them of numbers only.", ""]
@@ -35,7 +40,7 @@ def _counts(cases: Sequence[NodeCase], others: int, answers: Answers) -> list[st
         "| judge | cases | right | of those that lavapipe has right | wrong or refused |",
         "|---|---|---|---|---|",
     ]
-    for judge in (CPU, *GUESTS):
+    for judge in _judges(answers):
         of, passed = answers[judge], _passed(answers[judge])
         both = right & of.keys()
         share = f"{len(passed & both)} of {len(both)}" if judge != CPU else ""
@@ -48,12 +53,12 @@ def _failures(cases: Sequence[NodeCase], answers: Answers) -> list[str]:
     rows: dict[tuple[str, str, str], list[str]] = {}
     for case in cases:
         said: dict[str, list[str]] = {}
-        for judge in (CPU, *GUESTS):
+        for judge in _judges(answers):
             why, text = answers[judge].get(case.name, (Why.PASSED, ""))
             if why is not Why.PASSED:
                 said.setdefault(_reason(why, text), []).append(judge)
         for reason, judges in said.items():
-            where = "all" if len(judges) == len(GUESTS) + 1 else ", ".join(judges)
+            where = "all" if len(judges) == len(_judges(answers)) else ", ".join(judges)
             rows.setdefault((_operator(case), where, reason), []).append(case.name.removeprefix("test_"))
     lines = ["| operator | cases, without `test_` | where | why |", "|---|---|---|---|"]
     lines += [

@@ -127,3 +127,4 @@ def test_the_page() -> None:
     assert "| v3d71 | 1 | 0 | 0 of 0 | 1 |" in made
     assert "| Neg | here | v3d42 | wrong result: differs by up to 3 |" in made
     assert "| Neg | nowhere | all | the compiler refuses it: no |" in made
+    assert "mali" not in made, "which has judged nothing"
