@@ -48,7 +48,7 @@ class Calibrated:
     """What came of it.
 
     Attributes:
-        chip: with the new constants; its interval is that of the errors that are left.
+        chip: with the new constants; its interval is that of replays left out, of fewer than three as it was.
         before, after: estimates in microseconds, a replay each.
         left_out: estimates of each replay by a fit to the others; empty for fewer than three.
     """
@@ -80,9 +80,10 @@ def calibrate(chip: Chip, measured: Sequence[Measured]) -> Calibrated:
             _estimate(chip, _fitted(chip, [*measured[:at], *measured[at + 1 :]]), one)
             for at, one in enumerate(measured)
         )
-    ratios = [one.us / us for one, us in zip(measured, others or after, strict=True)]
+    # What a fit says of its own replays is no error: the interval stays where there are too few to leave one out.
+    ratios = [one.us / us for one, us in zip(measured, others, strict=True)] if others else [chip.low, chip.high]
     constants = {name: _moved(chip.constants[name], values[name], len(measured)) for name in chip.constants}
-    fitted = replace(chip, low=min(1.0, *ratios, 1.0), high=max(1.0, *ratios, 1.0), constants=constants)
+    fitted = replace(chip, low=min(1.0, *ratios), high=max(1.0, *ratios), constants=constants)
     before = tuple(_estimate(chip, chip.values(), one) for one in measured)
     return Calibrated(fitted, before, after, others)
 

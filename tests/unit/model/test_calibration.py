@@ -89,6 +89,7 @@ def test_what_the_times_say_nothing_of_stays() -> None:
     for name in chip.constants.keys() - {"start"}:
         assert found.chip.constants[name].value == pytest.approx(chip.constants[name].value, rel=0.05, abs=0.05)
     assert found.left_out == ()
+    assert (found.chip.low, found.chip.high) == (chip.low, chip.high), "one replay says nothing of errors"
 
 
 def test_constants_without_room_never_move() -> None:
