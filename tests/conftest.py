@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from host_tools.support import progress
+from host_tools.support.sandbox import OFF, VARIABLE
 from tests.support.recordings import GPUREPLAY, REGISTER_LOGS, folder
 
 pytest_plugins = ["tests.support.cpu_time", "tests.support.json_schemas", "tests.support.sampling"]
@@ -56,3 +58,11 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that all processes of a run of the tests have in common (pytest-xdist's own are inside it)."""
     base = tmp_path_factory.getbasetemp()
     return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture
+def without_sandboxes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """For ONNX's own tests: a sandbox a kernel takes longer than a case, and all that runs is ONNX's own."""
+    monkeypatch.setenv(VARIABLE, OFF)
+    yield
+    assert os.environ[VARIABLE] == OFF

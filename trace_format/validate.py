@@ -23,7 +23,7 @@ from trace_format.opcodes import ACTIONS, MAP_WRITE
 from trace_format.operands import COUNTED_BY, FIELD_BITS, REGISTERS, Type
 from trace_format.schema import KEEP_SLOTS, PAGE_BYTES
 
-__all__ = ["Actions", "check_actions", "job_count"]
+__all__ = ["Actions", "check_actions", "job_count", "replay_total"]
 
 Mask = NDArray[np.bool_]
 
@@ -205,6 +205,14 @@ def _raise_first(
     if wrong.any():
         index = int(np.argmax(wrong))
         raise error(f"{where}action {index}: {what}: {describe(actions[index])}", action=index)
+
+
+def replay_total(actions: Actions, kind: Type) -> int:
+    """The sum of all operands of a kind, timeouts or pauses, of one replay: from ReplayStart on."""
+    columns = Columns(actions)
+    start = np.flatnonzero(columns.is_op(Op.REPLAY_START))
+    found = columns.of(kind)[int(start[0]) if len(start) else 0 :]
+    return int(found[found > 0].sum())
 
 
 def job_count(actions: Actions) -> int:

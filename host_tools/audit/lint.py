@@ -13,9 +13,10 @@ from host_tools.audit.rules import DEVICE_RETRIES, RULES, Finding
 from host_tools.audit.state import State
 from host_tools.families.family import family_of
 from trace_format import policy
-from trace_format.actions import Columns, Op, Type, actions_of
+from trace_format.actions import Columns, Type, actions_of
 from trace_format.operands import REGISTERS
 from trace_format.trace import Trace
+from trace_format.validate import replay_total
 
 # Rules of which each finding ends every replay on every device. A slot that lies wrongly (GR401) may only leak,
 # and a job that is not waited for (GR601) may have ended.
@@ -69,12 +70,9 @@ def _family(trace: Trace) -> Iterator[Finding]:
 
 def _budget(trace: Trace) -> Iterator[Finding]:
     meta = Trace.META_DEFAULTS | trace.meta
-    columns = Columns(trace.actions)
-    start = np.flatnonzero(columns.is_op(Op.REPLAY_START))
     budget, retries = int(meta["time_budget_us"]), int(meta["retry_limit"])
     for rule, what, operand in (("GR501", "timeouts", Type.TIMEOUT), ("GR502", "pauses", Type.MICROSECONDS)):
-        waits = columns.of(operand)[int(start[0]) if len(start) else 0 :]
-        total = int(waits[waits > 0].sum())
+        total = replay_total(trace.actions, operand)
         if total > budget or not budget:
             text = f"the {what} of a replay add up to {total} us, the time budget is {budget} us"
             yield Finding(RULES[rule], text)

@@ -20,10 +20,11 @@ from host_tools.model.timing import Chip, TimingError, chip_of, estimate
 from host_tools.passes.program import Program
 from host_tools.passes.registry import Pass
 from host_tools.vgpu.binding import VgpuError
-from trace_format.actions import Action, Actions, Columns, Op
+from trace_format.actions import Action, Actions
 from trace_format.operands import Type
 from trace_format.schema import MAX_TIME_BUDGET_US, SlotKind
 from trace_format.trace import Trace
+from trace_format.validate import replay_total
 
 SECOND_US = 1_000_000
 MARGIN = 10  # times the end of an estimate's interval: what `build` takes if nobody says otherwise
@@ -62,11 +63,7 @@ def set_timeouts(program: Program) -> str:
 
 def _budget(rows: Actions) -> int:
     """Microseconds, whole seconds: time for each wait and pause of a replay, as far as a device takes any."""
-    columns = Columns(rows)
-    start = np.flatnonzero(columns.is_op(Op.REPLAY_START))
-    replay = slice(int(start[0]) if len(start) else 0, None)
-    waits = (columns.of(kind)[replay] for kind in (Type.TIMEOUT, Type.MICROSECONDS))
-    total = sum(int(some[some > 0].sum()) for some in waits)
+    total = sum(replay_total(rows, kind) for kind in (Type.TIMEOUT, Type.MICROSECONDS))
     return min(-(-total // SECOND_US) * SECOND_US, MAX_TIME_BUDGET_US)
 
 

@@ -53,4 +53,4 @@ def fastest(record: Callable[[str], Trace], compilers: Sequence[str], gpu: str) 
 def _time(trace: Trace, chip: Chip) -> Estimate:
     if Columns(trace.actions).is_op(Op.OPERATE).any():
         raise TimingError("the CPU computes layers of it, of whose time the model knows nothing")
-    return replay_time(build(trace, trust_note=True), chip)  # it was made a moment ago
+    return replay_time(build(trace, trust_note=True, timeout_margin=None), chip)  # it was made a moment ago

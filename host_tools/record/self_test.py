@@ -30,15 +30,20 @@ Shapes = dict[str, Sequence[int]]
 Made = tuple[list[Any], Shapes, Shapes, dict[str, Any]]  # nodes, inputs, outputs, constants
 
 
-def _launch() -> Made:
+def _products(count: int, rows: int, edge: int) -> Made:
+    """One matrix after the other, of constants."""
     from onnx import helper
 
     generator = np.random.default_rng(SEED)
     constants, nodes = {}, []
-    for at in range(LAUNCHES):
-        constants[f"w{at}"] = generator.normal(0, SMALL**-0.5, (SMALL, SMALL)).astype(np.float32)
+    for at in range(count):
+        constants[f"w{at}"] = generator.normal(0, edge**-0.5, (edge, edge)).astype(np.float32)
         nodes.append(helper.make_node("MatMul", [f"x{at}" if at else "x", f"w{at}"], [f"x{at + 1}"]))
-    return nodes, {"x": (1, SMALL)}, {f"x{LAUNCHES}": (1, SMALL)}, constants
+    return nodes, {"x": (rows, edge)}, {f"x{count}": (rows, edge)}, constants
+
+
+def _launch() -> Made:
+    return _products(LAUNCHES, 1, SMALL)
 
 
 def _reduced(*kinds: tuple[str, int]) -> Made:
@@ -62,14 +67,7 @@ def _load() -> Made:
 
 
 def _gemm() -> Made:
-    from onnx import helper
-
-    generator = np.random.default_rng(SEED)
-    constants, nodes = {}, []
-    for at in range(PRODUCTS):
-        constants[f"w{at}"] = generator.normal(0, EDGE**-0.5, (EDGE, EDGE)).astype(np.float32)
-        nodes.append(helper.make_node("MatMul", [f"x{at}" if at else "x", f"w{at}"], [f"x{at + 1}"]))
-    return nodes, {"x": (EDGE, EDGE)}, {f"x{PRODUCTS}": (EDGE, EDGE)}, constants
+    return _products(PRODUCTS, EDGE, EDGE)
 
 
 NETWORKS: dict[str, Callable[[], Made]] = {"launch": _launch, "store": _store, "load": _load, "gemm": _gemm}

@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
 from host_tools.machine.root import RecordRoot
-from host_tools.support.sandbox import OFF, VARIABLE
 from tests.support import node_cases
 from tests.support.mesa_listing import Clause, clauses, listings, mesas, ours, same
 from tests.support.node_cases import Prepared
@@ -25,12 +22,7 @@ NAMES = {
 MANY = 5000  # operations
 
 
-@pytest.fixture(autouse=True)
-def without_sandboxes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As for the other tests of ONNX's own."""
-    monkeypatch.setenv(VARIABLE, OFF)
-    yield
-    assert os.environ[VARIABLE] == OFF
+pytestmark = pytest.mark.usefixtures("without_sandboxes")
 
 
 @pytest.mark.parametrize(

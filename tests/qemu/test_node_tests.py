@@ -4,13 +4,10 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-from collections.abc import Iterator
 
 import pytest
 
 from host_tools.machine.root import RecordRoot
-from host_tools.support.sandbox import OFF, VARIABLE
 from tests.support import node_cases
 from tests.support.node_cases import Prepared, Why
 from tests.support.node_guest import in_guest
@@ -18,12 +15,7 @@ from tests.support.node_guest import in_guest
 NAMES = ("test_abs", "test_clip_default_int8_max", "test_sinh_example")
 
 
-@pytest.fixture(autouse=True)
-def without_sandboxes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As for the other tests of ONNX's own."""
-    monkeypatch.setenv(VARIABLE, OFF)
-    yield
-    assert os.environ[VARIABLE] == OFF
+pytestmark = pytest.mark.usefixtures("without_sandboxes")
 
 
 @pytest.mark.parametrize("gpu", ["v3d42", "v3d71", "mali_g52r1"])

@@ -64,6 +64,5 @@ fact = "whence"
 """
 
 
-def rules(*parts: str, pair: tuple[str, str] = PAIR) -> RuleFile:
-    head = HEAD.replace(PAIR[0], pair[0]).replace(PAIR[1], pair[1])
-    return parse(FILE, "".join([head, *parts]).encode(), *pair)
+def rules(*parts: str) -> RuleFile:
+    return parse(FILE, "".join([HEAD, *parts]).encode(), *PAIR)

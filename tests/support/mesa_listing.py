@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from host_tools.gpus.mali.clauses import QUADWORD, clause_at
@@ -95,10 +95,9 @@ def same(one: Said, other: Said) -> bool:
     return root == others and (one.unit, one.to, one.sources) == (other.unit, other.to, sources)
 
 
-def _said(line: str, operand: object) -> Said:
+def _said(line: str, operand: Callable[[str], str]) -> Said:
     found = _OPERATION.match(line)
     assert found, line
-    assert callable(operand)
     words = [word.strip() for word in found[3].split(",") if word.strip()]
     to = re.match(r"r\d+", words[0]) if words else None
     rest = tuple(operand(word) for word in words[1:] if not word.startswith("@"))

@@ -153,7 +153,8 @@ def record_network(
         trace.notes[UNCHECKED] = LEFT_OUT
     if end.steps:
         trace = with_operators(trace, end, constants)
-        check_operators(build(trace, trust_note=True) if check else trace, end, (param, found.data), tested)
+        built = build(trace, trust_note=True, timeout_margin=None) if check else trace
+        check_operators(built, end, (param, found.data), tested)
     return trace
 
 

@@ -26,7 +26,9 @@ def half(trace: Trace) -> Trace:
 def test_what_takes_less_time_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Trace.read(RAW)
     shorter = half(whole)
-    monkeypatch.setattr(module, "build", lambda trace, trust_note: trace)  # half of a recording cannot be built
+    monkeypatch.setattr(
+        module, "build", lambda trace, trust_note, timeout_margin: trace
+    )  # half of a recording cannot be built
     for order in (("whole", "half"), ("half", "whole")):
         kept = fastest(lambda by: {"whole": whole, "half": shorter}[by], order, "v3d42")
         assert kept is shorter

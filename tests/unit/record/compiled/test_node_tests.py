@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from host_tools.support.sandbox import OFF, VARIABLE
 from tests.support import node_cases
 from tests.support.node_cases import NodeCase, Prepared, Why
 from tests.support.node_kept import Kept
@@ -44,12 +42,7 @@ SAMPLE = """
 """
 
 
-@pytest.fixture(autouse=True)
-def without_sandboxes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A sandbox a kernel takes longer than a case, and all that runs is ONNX's own."""
-    monkeypatch.setenv(VARIABLE, OFF)
-    yield
-    assert os.environ[VARIABLE] == OFF
+pytestmark = pytest.mark.usefixtures("without_sandboxes")
 
 
 def test_a_sample() -> None:
