@@ -30,7 +30,9 @@ NOTICE = "estimates of a model, no times of hardware; eight of ten are expected 
     example="gramophone time net.sgtr\ngramophone time net.gtr --chip pi4 --json",
 )
 @click.argument("file", type=FILE)
-@click.option("--chip", help="Board: pi4, pi5, hikey960; default: the one with the trace's GPU.")
+@click.option(
+    "--chip", help="Board: pi4, pi5, hikey960, mt8183, mt8365, h313; default: the one with the trace's GPU."
+)
 @click.option(
     "--constants", type=FILE, help="Constants of a board, as `calibrate` writes them, in place of the project's."
 )

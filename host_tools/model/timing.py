@@ -160,14 +160,7 @@ def read_chips(text: bytes) -> list[Chip]:
 
 
 def _chip(name: str, rows: dict[str, Any]) -> Chip:
-    row = rows[name]
-    if not isinstance(row, dict):
-        raise TimingError(f"{name}: expected a chip's table")
-    if "like" in row:
-        if not isinstance(rows.get(row["like"]), dict):
-            raise TimingError(f"{name}: like {row['like']!r}, which is no chip of the file")
-        row = over(rows[row["like"]], {key: value for key, value in row.items() if key != "like"})
-    table = Table(row, name, TimingError)
+    table = Table(_whole(name, rows), name, TimingError)
     spread, constants = table.table("spread"), table.table("constant")
     chip = Chip(
         name,
@@ -182,6 +175,20 @@ def _chip(name: str, rows: dict[str, Any]) -> Chip:
     for part in (table, spread, constants):
         part.end()
     return chip
+
+
+def _whole(name: str, rows: dict[str, Any]) -> dict[str, Any]:
+    """A chip's table with what it takes from those that it is like."""
+    row, seen = rows[name], [name]
+    if not isinstance(row, dict):
+        raise TimingError(f"{name}: expected a chip's table")
+    while "like" in row:
+        other = row["like"]
+        if not isinstance(rows.get(other), dict) or other in seen:
+            raise TimingError(f"{name}: like {other!r}, which is no other chip of the file")
+        seen.append(other)
+        row = over(rows[other], {key: value for key, value in row.items() if key != "like"})
+    return row
 
 
 def _constant(table: Table) -> Constant:

@@ -76,7 +76,7 @@ USE = {
     "dump net.gtr --log net.gtr": "--log net.gtr: this file has another use here",
     "time": "Missing argument 'FILE'",
     "time net.gtr --chip": "Option '--chip' requires an argument",
-    "time net.gtr --chip pi3": "net.gtr: no chip is called pi3; there are: pi4, pi5, hikey960",
+    "time net.gtr --chip pi3": "net.gtr: no chip is called pi3; there are: pi4, pi5, hikey960, ",
     "time net.gtr --chip pi5": "net.gtr: pi5 has another GPU than the trace: expected v3d71, found v3d42",
     "time net.gtr --chip hikey960": "net.gtr: hikey960 has another GPU than the trace: expected mali_g71",
     "time net.gtr --chip pi4 --chip pi4": "--chip is given twice",

@@ -100,7 +100,7 @@ def test_constants_without_room_never_move() -> None:
     assert 0 <= found.chip.constants["serial"].value <= 1, "a share stays one"
 
 
-@pytest.mark.parametrize("name", ["pi4", "pi5", "hikey960"])
+@pytest.mark.parametrize("name", list(chips()))
 def test_what_is_written_is_read(name: str) -> None:
     chip = chips()[name]
     (same,) = read_chips(calibration.written(chip).encode())
