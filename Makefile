@@ -14,7 +14,7 @@ SYSTEM_NEEDS := qemu-system-aarch64:qemu-system-arm make:make gcc:gcc /usr/inclu
 # What the tests, and OP-TEE, need besides that.
 TEST_NEEDS := clang:clang cppcheck:cppcheck valgrind:valgrind npm:npm cpio:cpio openssl:openssl mcopy:mtools \
     fsck.fat:dosfstools bmaptool:bmap-tools gpg:gpg gpg-agent:gpg-agent gpgv:gpgv ssh-keygen:openssh-client \
-    groff:groff-base glslangValidator:glslang-tools /usr/include/vulkan/vulkan.h:libvulkan-dev \
+    softhsm2-util:softhsm2 groff:groff-base glslangValidator:glslang-tools /usr/include/vulkan/vulkan.h:libvulkan-dev \
     /usr/share/vulkan/icd.d:mesa-vulkan-drivers
 # libFuzzer and the sanitizers, which clang's package only recommends; they lie beside its own library.
 FUZZ_NEEDS = $$(dirname $$(clang --print-libgcc-file-name --rtlib=compiler-rt))/libclang_rt.fuzzer-$$(uname -m).a:libclang-rt-dev

@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from cryptography.hazmat.primitives.asymmetric import utils
+
 from signing import curves, envelope, keys
 from signing.errors import SignerError
 from trace_format import layout, policy
@@ -23,7 +25,7 @@ class Signer(Protocol):
         """The public key that belongs to it."""
 
     def sign(self, tbs: bytes) -> bytes:
-        """Signature of 64 bytes over `tbs`: r || s for ES256, with any s; as RFC 8032 gives it for EdDSA."""
+        """Signature over `tbs`: of ES256 r || s or DER, with any s; of EdDSA 64 bytes as RFC 8032 gives them."""
 
 
 @dataclass(frozen=True)
@@ -70,36 +72,64 @@ def sign_trace(trace: Buffer, signer: Signer, *, file: str = "") -> bytes:
         raise MagicError(
             "signed already", offset=0, expected=TRACE_MAGIC.hex(), found=SIGNED_MAGIC.hex(), file=file
         )
-    return b"".join([sign_parsed(Trace.parse(trace, file), trace, signer, file=file), trace])
+    policy.check(Trace.parse(trace, file), f"{file}: " if file else "")
+    return b"".join([signature_of(trace, signer), trace])
 
 
-def sign_parsed(content: Trace, trace: Buffer, signer: Signer, *, file: str = "") -> bytes:
-    """What goes in front of a trace's bytes in the signed file.
-
-    Args:
-        content: what `Trace.parse` makes of `trace`.
-        trace, signer, file: as `sign_trace`.
+def signature_of(trace: Buffer, signer: Signer) -> bytes:
+    """What goes in front of a trace in the signed file. The trace is one that `Trace.parse` and the policy accept.
 
     Raises:
-        PolicyError, SignerError: as `sign_trace`.
+        SignerError: as `sign_trace`.
     """
-    policy.check(content, f"{file}: " if file else "")
+    public, tbs = signer.public, to_be_signed(trace, signer.public)
+    signature = checked(signer.sign(tbs), public, tbs, "the trace's head")
+    return envelope.before(envelope.Envelope(public.algorithm, public.kid, signature), len(trace))
+
+
+def to_be_signed(trace: Buffer, public: keys.PublicKey) -> bytes:
+    """What a key signs of a trace, for signers elsewhere; the trace is a well-formed one."""
     head = bytes(trace[: layout.read_header(trace)["head_bytes"]])
-    public = signer.public
-    tbs = envelope.to_be_signed(public.algorithm, public.kid, head)
-    signature = signer.sign(tbs)
-    if len(signature) != keys.SIGNATURE_BYTES:
-        raise SignerError(
-            f"the signer gave {len(signature)} bytes instead of a signature of {keys.SIGNATURE_BYTES}"
-        )
+    return envelope.to_be_signed(public.algorithm, public.kid, head)
+
+
+def checked(signature: bytes, public: keys.PublicKey, tbs: bytes, what: str) -> bytes:
+    """What a signer gave, in the one form that is read.
+
+    Args:
+        signature: r || s or DER (SEC 1, C.5), with any s, of ES256; of EdDSA as RFC 8032 has it.
+        public: the key that it should be of.
+        tbs: what it should be of.
+        what: the same in words.
+
+    Raises:
+        SignerError: it is no signature, or of something else, or of another key.
+    """
     if public.algorithm == keys.Algorithm.ES256:  # tokens and other programs may give the one that is not read
+        if len(signature) != keys.SIGNATURE_BYTES:
+            signature = _from_der(signature)
         try:
             signature = curves.lowered(signature)
         except ValueError as error:
             raise SignerError(f"the signer gave no signature of ES256: {error}") from None
+    if len(signature) != keys.SIGNATURE_BYTES:
+        raise SignerError(_wrong_size(signature))
     if not public.verify(signature, tbs):
         raise SignerError(
-            f"the signer gave a signature that does not fit: expected one of the trace's head by "
+            f"the signer gave a signature that does not fit: expected one of {what} by "
             f"{public.algorithm.title} key {public.kid.hex()}"
         )
-    return envelope.before(envelope.Envelope(public.algorithm, public.kid, signature), len(trace))
+    return signature
+
+
+def _wrong_size(signature: bytes) -> str:
+    return f"the signer gave {len(signature)} bytes instead of a signature of {keys.SIGNATURE_BYTES}"
+
+
+def _from_der(signature: bytes) -> bytes:
+    """r || s of an ECDSA signature as OpenSSL, cloud services and TLS write it."""
+    try:
+        numbers = utils.decode_dss_signature(signature)
+        return b"".join(number.to_bytes(curves.SCALAR_BYTES, "big") for number in numbers)
+    except (ValueError, OverflowError):
+        raise SignerError(_wrong_size(signature)) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,7 +13,8 @@ from host_tools.audit.judgement import judge
 from host_tools.audit.limits import unusual
 from host_tools.audit.lint import stopped
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, warn
-from host_tools.commands.keys import given_passphrase, key_data, passphrase_options, read_private_key
+from host_tools.commands.keys import key_data
+from host_tools.commands.signers import chosen, signer_options
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.model.summary import lines as summary_lines
 from host_tools.model.summary import summary
@@ -20,9 +22,10 @@ from host_tools.support.progress import phase
 from signing.delivery import Delivery
 from signing.envelope import shifted
 from signing.keys import Algorithm, load_public_key
-from signing.sign import FileSigner, sign_parsed
+from signing.sign import signature_of, to_be_signed
 from tee_replayer.generator.target import drivers
 from trace_format import layout, limits, policy
+from trace_format.codec import Buffer
 from trace_format.errors import GramophoneError, MagicError
 from trace_format.files import read_file
 from trace_format.schema import HEADER_FLAG_RAW, SIGNED_MAGIC, TRACE_MAGIC
@@ -31,28 +34,27 @@ from trace_format.trace import Trace
 
 @click.command(
     cls=GramophoneCommand,
-    example="gramophone sign net.gtr --signing-key owner.pem -o net.sgtr",
+    example=(
+        "gramophone sign net.gtr --signing-key owner.pem -o net.sgtr\n"
+        "gramophone sign net.gtr --pkcs11 'pkcs11:token=owner;object=net' --passphrase-file pin -o net.sgtr\n"
+        "gramophone sign net.gtr --public-key pub.pem --signer-command 'openssl dgst -sha256 -sign k.pem' -o OUT"
+    ),
     in_place="replace",
 )
 @click.argument("trace", type=FILE)
-@click.option("--signing-key", type=FILE, required=True, help="Private key (PEM: PKCS#8, SEC 1, OpenSSH).")
+@signer_options
 @OUTPUT
 @click.option("--replace", is_flag=True, help="Take a signed trace too, and give it this signature instead.")
-@passphrase_options
-def sign(
-    trace: Path,
-    signing_key: Path,
-    output: Path,
-    replace: bool,
-    passphrase_file: Path | None,
-    passphrase_env: str | None,
-) -> Outcome:
+def sign(trace: Path, output: Path, replace: bool, **who: Any) -> Outcome:
     """Sign a trace. The same trace and key always give the same bytes.
 
     What it does is printed. A trace that every device refuses is not signed: one that is malformed, that does to a
     register what its GPU's policy does not allow (docs/REGISTERS.md), or that no device replays to its end: of a
     V3D, one whose jobs name code outside of the image, for example (docs/RULES.md). Traces that 'gramophone build'
     makes of recordings are accepted.
+
+    The key can be in a file, on a PKCS#11 token, with a program that signs, or on another machine: --to-be-signed
+    writes the bytes that it signs, --signature takes what it made of them.
     """
     file, offset = read(trace), 0
     check_output(output)
@@ -69,20 +71,27 @@ def sign(
         with layout.naming(str(trace)):
             found = Delivery(file).signed
         data, offset = found.trace, found.offset
-    signer = FileSigner(read_private_key(signing_key, given_passphrase(passphrase_file, passphrase_env)))
+    by = chosen(**who)
     try:
         with phase(f"checking {trace}"), shifted(offset):
             content = Trace.parse(data, str(trace))
-            signature = sign_parsed(content, data, signer, file=str(trace))
+            policy.check(content, f"{trace}: ")
     except policy.PolicyError as error:
         is_raw = layout.read_header(data)["flags"] & HEADER_FLAG_RAW
         advice = "; 'gramophone build' makes a trace of a raw recording that devices accept" if is_raw else ""
         raise GramophoneError(f"{error}: every device refuses it, so it is not signed{advice}") from error
     _check_replayable(content, trace)
+    written: tuple[Buffer, ...]
+    if by.signer:
+        with phase(f"signing {trace}"):
+            written = (signature_of(data, by.signer), data)
+    else:
+        written = (to_be_signed(data, by.public),)
     with phase(f"writing {output}"):
-        write(output, signature, data)
-    signed_bytes = len(signature) + len(data)
-    for warning in _device_warnings(content, signer.alg):
+        write(output, *written)
+    bytes_ = sum(len(part) for part in written)
+    done = "signed by" if by.signer else "to be signed by"
+    for warning in _device_warnings(content, by.public.algorithm):
         warn(f"{trace}: {warning}")
     for finding in unusual(content):
         warn(f"{trace}: {finding.text} [{finding.rule.id}]")
@@ -94,14 +103,15 @@ def sign(
     return Outcome(
         {
             "file": str(output),
-            **key_data(signer.public),
+            **key_data(by.public),
+            "signed": by.signer is not None,
             "trace_bytes": len(data),
-            "bytes": signed_bytes,
+            "bytes": bytes_,
             "summary": summary(content),
         },
         "\n".join(
             [
-                f"{output}: {signed_bytes} bytes, signed by {signer.alg.title} key {signer.kid.hex()}",
+                f"{output}: {bytes_} bytes, {done} {by.public.algorithm.title} key {by.public.kid.hex()}",
                 *summary_lines(content),
             ]
         ),

@@ -31,7 +31,7 @@ NOTICE = "estimates of a model, no times of hardware; eight of ten are expected 
 )
 @click.argument("file", type=FILE)
 @click.option(
-    "--chip", help="Board: pi4, pi5, hikey960, mt8183, mt8365, h313; default: the one with the trace's GPU."
+    "--chip", help="Board: pi4, pi5, hikey960, mt8183, mt8365, h313; default: that with the trace's GPU."
 )
 @click.option(
     "--constants", type=FILE, help="Constants of a board, as `calibrate` writes them, in place of the project's."

@@ -179,9 +179,10 @@ def _chip(name: str, rows: dict[str, Any]) -> Chip:
 
 def _whole(name: str, rows: dict[str, Any]) -> dict[str, Any]:
     """A chip's table with what it takes from those that it is like."""
-    row, seen = rows[name], [name]
-    if not isinstance(row, dict):
+    if not isinstance(rows[name], dict):
         raise TimingError(f"{name}: expected a chip's table")
+    row: dict[str, Any] = rows[name]
+    seen = [name]
     while "like" in row:
         other = row["like"]
         if not isinstance(rows.get(other), dict) or other in seen:

@@ -213,7 +213,7 @@ def test_bad_use(name: str) -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_an_example_that_runs(command: str) -> None:
     text = run(command, "--help").stdout
-    example = text.split("Example:\n")[1].split()
+    example = text.split("Example:\n")[1].splitlines()[0].split()
     assert example[:2] == ["gramophone", command]
     run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr")
     Path("key.pem").rename("owner.pem")

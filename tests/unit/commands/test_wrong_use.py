@@ -42,7 +42,7 @@ USE = {
     "keygen": "Missing option '-o' / '--output'",
     "getpub": "Missing argument 'KEY'",
     "keyinfo": "Missing argument 'KEY'",
-    "sign net.gtr -o out": "Missing option '--signing-key'",
+    "sign net.gtr -o out": "who signs? Expected one of --signing-key, --pkcs11",
     "sign net.gtr --signing-key key.pem": "Missing option '-o' / '--output'",
     "verify net.sgtr": "Missing option '--key'",
     "strip net.sgtr": "Missing option '-o' / '--output'",

@@ -14,7 +14,7 @@ import pytest
 
 from host_tools.audit.lint import lint
 from signing.delivery import Delivery
-from signing.sign import sign_parsed
+from signing.sign import signature_of
 from signing.verify import Verdict, verify_delivery
 from tests.support.signing_samples import ES256
 from tests.support.trace_samples import Damage, sample
@@ -88,7 +88,7 @@ def test_a_signature_does_not_help_a_trace_that_claims_too_much() -> None:
     """It verifies, for nothing is decoded to do so; its content is refused by the same words."""
     trace = large(PACKED * 140)
     with little_memory():
-        signed = Delivery(sign_parsed(sample(), trace, ES256) + trace)
+        signed = Delivery(signature_of(trace, ES256) + trace)
         assert verify_delivery(signed, [ES256.public]).verdict is Verdict.VERIFIED
         with pytest.raises(LimitError, match="size of all sections' content in bytes"):
             signed.parse()

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""How commands are told who signs: a file, a token, a program, or a signature that was made elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from host_tools.commands.framework import FILE, UsageError
+from host_tools.commands.keys import given_passphrase, passphrase_options, read_private_key
+from host_tools.commands.streams import read
+from signing.keys import PublicKey, load_public_key
+from signing.sign import FileSigner, Signer
+from signing.signers import ANSWER_BYTES, CommandSigner, GivenSignature
+from signing.tokens import TokenSigner
+from trace_format import limits
+from trace_format.files import read_file
+
+_WAYS = "--signing-key, --pkcs11, --signer-command, --signature or --to-be-signed"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What the options say.
+
+    Attributes:
+        public: the key.
+        signer: who signs with it; None: nobody here, what is to be signed is written instead.
+    """
+
+    public: PublicKey
+    signer: Signer | None
+
+
+def signer_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that say who signs; the command gets them as `signer`, a function that reads them."""
+    for option in reversed(
+        (
+            click.option("--signing-key", type=FILE, help="Private key (PEM: PKCS#8, SEC 1, OpenSSH)."),
+            click.option(
+                "--pkcs11", metavar="URI", help="Key on a token: 'pkcs11:token=T;object=NAME' (RFC 7512)."
+            ),
+            click.option(
+                "--signer-command",
+                metavar="COMMAND",
+                help="Program that signs standard input, or file {input}, to standard output, or file {output}.",
+            ),
+            click.option("--signature", type=FILE, help="Signature that was made elsewhere (of --to-be-signed)."),
+            click.option(
+                "--to-be-signed",
+                is_flag=True,
+                help="Write the bytes that are to be signed, to sign them elsewhere.",
+            ),
+            click.option(
+                "--public-key", type=FILE, help="Public key (PEM), of the last three, and of bare tokens."
+            ),
+        )
+    ):
+        function = option(function)
+    return passphrase_options(function)
+
+
+def chosen(
+    signing_key: Path | None,
+    pkcs11: str | None,
+    signer_command: str | None,
+    signature: Path | None,
+    to_be_signed: bool,
+    public_key: Path | None,
+    passphrase_file: Path | None,
+    passphrase_env: str | None,
+) -> Chosen:
+    """Who signs, by the options.
+
+    Raises:
+        UsageError: not one way, or without the public key that it needs.
+        KeyFileError, PassphraseError, SignerError: the key cannot be had.
+    """
+    ways = (signing_key, pkcs11, signer_command, signature, to_be_signed or None)
+    if sum(way is not None for way in ways) != 1:
+        raise UsageError(f"who signs? Expected one of {_WAYS}")
+    passphrase = given_passphrase(passphrase_file, passphrase_env)
+    if signing_key:
+        if public_key:
+            raise UsageError("--signing-key has its public key in it: leave out --public-key")
+        file_signer = FileSigner(read_private_key(signing_key, passphrase))
+        return Chosen(file_signer.public, file_signer)
+    public = None
+    if public_key:
+        public = load_public_key(read_file(public_key, limits.SMALL_BYTES), file=str(public_key))
+    if pkcs11:
+        if passphrase is None and sys.stdin.isatty():
+            passphrase = click.prompt(f"PIN of {pkcs11}", hide_input=True, err=True).encode()
+        token = TokenSigner.open(pkcs11, None if passphrase is None else passphrase.decode(), public)
+        return Chosen(token.public, token)
+    if passphrase is not None:
+        raise UsageError("a passphrase is of --signing-key and --pkcs11 only")
+    if public is None:
+        raise UsageError("--public-key says whose signature it is; it is missing")
+    if signer_command is not None:
+        return Chosen(public, CommandSigner(public, signer_command))
+    if signature:
+        return Chosen(public, GivenSignature(public, read(signature, ANSWER_BYTES)))
+    return Chosen(public, None)
