@@ -90,11 +90,11 @@ class TokenSigner:
     """
 
     uri: TokenUri
-    pin: str | None
+    pin: bytes | None
     public: PublicKey
 
     @classmethod
-    def open(cls, text: str, pin: str | None, public: PublicKey | None = None) -> TokenSigner:
+    def find(cls, text: str, pin: bytes | None, public: PublicKey | None = None) -> TokenSigner:
         """Find the key on its token.
 
         Args:
@@ -127,16 +127,20 @@ def _library() -> Any:
 
 
 @contextmanager
-def _session(uri: TokenUri, pin: str | None) -> Iterator[Any]:
+def _session(uri: TokenUri, pin: bytes | None) -> Iterator[Any]:
     """A session with the token; what goes wrong in it becomes a SignerError that names the URI."""
     pkcs11 = _library()
     serial = uri.values.get("serial")
+    try:
+        text = None if pin is None else pin.decode()
+    except UnicodeDecodeError:
+        raise SignerError("the PIN is not UTF-8, as PKCS#11 has it") from None
     try:
         token = pkcs11.lib(uri.module).get_token(token_label=uri.word("token"), token_serial=serial)
         for name, found in (("manufacturer", token.manufacturer_id), ("model", token.model)):
             if (expected := uri.word(name)) not in (None, found):
                 raise SignerError(f"{uri.text}: the token's {name}: expected {expected}, found {found}")
-        with token.open(user_pin=pin) as session:
+        with token.open(user_pin=text) as session:
             yield session
     except pkcs11.PKCS11Error as error:
         raise SignerError(f"{uri.text}: {_words(error)}") from None
@@ -145,9 +149,19 @@ def _session(uri: TokenUri, pin: str | None) -> Iterator[Any]:
 
 
 def _key(session: Any, uri: TokenUri, kind: str) -> Any:
-    return session.get_key(
-        object_class=getattr(_library().ObjectClass, kind), label=uri.word("object"), id=uri.values.get("id")
-    )
+    """The one object of this kind; all of them are asked for, so that the search ends before the session does."""
+    pkcs11 = _library()
+    wanted = {
+        pkcs11.Attribute.CLASS: getattr(pkcs11.ObjectClass, kind),
+        pkcs11.Attribute.LABEL: uri.word("object"),
+        pkcs11.Attribute.ID: uri.values.get("id"),
+    }
+    found = list(session.get_objects({name: value for name, value in wanted.items() if value is not None}))
+    if not found:
+        raise pkcs11.NoSuchKey
+    if len(found) > 1:
+        raise pkcs11.MultipleObjectsReturned
+    return found[0]
 
 
 def _public(session: Any, uri: TokenUri) -> PublicKey:

@@ -96,7 +96,7 @@ def chosen(
     if pkcs11:
         if passphrase is None and sys.stdin.isatty():
             passphrase = click.prompt(f"PIN of {pkcs11}", hide_input=True, err=True).encode()
-        token = TokenSigner.open(pkcs11, None if passphrase is None else passphrase.decode(), public)
+        token = TokenSigner.find(pkcs11, passphrase, public)
         return Chosen(token.public, token)
     if passphrase is not None:
         raise UsageError("a passphrase is of --signing-key and --pkcs11 only")

@@ -10,7 +10,7 @@ import pytest
 
 from signing import keys
 
-PIN = "1234"
+PIN = b"1234"
 LIBRARIES = ("/usr/lib/softhsm/libsofthsm2.so", "/usr/lib64/pkcs11/libsofthsm2.so")
 
 
@@ -24,7 +24,7 @@ def make(folder: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> Path:
     monkeypatch.setenv("SOFTHSM2_CONF", str(config))
     monkeypatch.setenv("PKCS11_MODULE", library)
     for name in names:
-        _util("--init-token", "--free", "--label", name, "--pin", PIN, "--so-pin", "5678")
+        _util("--init-token", "--free", "--label", name, "--pin", PIN.decode(), "--so-pin", "5678")
     return Path(library)
 
 
@@ -32,7 +32,7 @@ def put(folder: Path, key: keys.PrivateKey, *, token: str, label: str, key_id: s
     """Put a key on a token."""
     pem = folder / f"{label}.pkcs8"
     pem.write_bytes(keys.private_pem(key))
-    _util("--import", str(pem), "--token", token, "--label", label, "--id", key_id, "--pin", PIN)
+    _util("--import", str(pem), "--token", token, "--label", label, "--id", key_id, "--pin", PIN.decode())
     pem.unlink()
 
 

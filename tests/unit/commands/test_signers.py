@@ -20,7 +20,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     enter(tmp_path, monkeypatch)
     tokens.make(tmp_path, monkeypatch, "owner")
     tokens.put(tmp_path, ES256.key, token="owner", label="net")
-    Path("pin").write_text(f"{tokens.PIN}\n")
+    Path("pin").write_bytes(tokens.PIN + b"\n")
 
 
 def signed(*words: str) -> None:

@@ -23,6 +23,7 @@ PACKAGES = ("host_tools", "signing", "trace_format", "tee_replayer")
 # What runs in the guest, whose locale is known, and a reader of ASCII whose own hash names the recording roots.
 EXEMPT = ("host_tools/record/ncnn/guest/", "host_tools/machine/kernel_modules.py")
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
+NO_TEXT = ("os.open", "tarfile.open", "token.open")  # calls called open of what is no text
 # The odd name is that of a file, a trace and a folder.
 COMMAND_LINES = (
     "keygen -o größe.pem",
@@ -54,7 +55,7 @@ def text_calls(tree: ast.AST) -> Iterator[ast.Call]:
             continue
         function = ast.unparse(node.func)
         named = {word.arg for word in node.keywords}
-        is_binary = any("b" in value for value in strings(node.args)) or function in ("os.open", "tarfile.open")
+        is_binary = any("b" in value for value in strings(node.args)) or function in NO_TEXT
         is_text = function.split(".")[-1] in ("read_text", "write_text", "open", "fdopen") and not is_binary
         if (is_text or "text" in named) and "encoding" not in named:
             yield node

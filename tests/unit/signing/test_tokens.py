@@ -38,7 +38,7 @@ def token(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     "uri", [NET, "pkcs11:token=owner;id=%01", "pkcs11:object=ne%74;token=owner;model=SoftHSM%20v2"]
 )
 def test_a_trace_signed_on_a_token(uri: str) -> None:
-    signer = TokenSigner.open(uri, tokens.PIN)
+    signer = TokenSigner.find(uri, tokens.PIN)
     assert signer.public.kid == ES256.public.kid
     assert verify_trace(sign_trace(small_trace(), signer), [ES256.public])
 
@@ -46,10 +46,10 @@ def test_a_trace_signed_on_a_token(uri: str) -> None:
 @pytest.mark.usefixtures("token")
 def test_a_token_without_the_public_half() -> None:
     """It is given then; another key's is found out before anything is written."""
-    assert TokenSigner.open(NET, tokens.PIN, ES256.public).public == ES256.public
+    assert TokenSigner.find(NET, tokens.PIN, ES256.public).public == ES256.public
     other = FileSigner(keys.generate(keys.Algorithm.ES256)).public
     with pytest.raises(SignerError, match="a signature that does not fit"):
-        sign_trace(small_trace(), TokenSigner.open(NET, tokens.PIN, other))
+        sign_trace(small_trace(), TokenSigner.find(NET, tokens.PIN, other))
 
 
 @pytest.mark.usefixtures("token")
@@ -64,15 +64,16 @@ def test_a_token_without_the_public_half() -> None:
         ("pkcs11:token=other;object=net", tokens.PIN, "the token has no such key"),
         ("pkcs11:token=owner;object=net;manufacturer=ACME", tokens.PIN, "the token's manufacturer: expected ACME"),
         ("pkcs11:token=owner;object=wide", tokens.PIN, "expected one of ECDSA on P-256"),
-        (NET, "4321", "the PIN is wrong"),
-        (NET, "1", "the PIN is wrong"),
+        (NET, b"4321", "the PIN is wrong"),
+        (NET, b"1", "the PIN is wrong"),
+        (NET, b"\xff", "not UTF-8"),
         (NET, None, "or shows it after a PIN only"),
         (f"{NET}?module-path=/no/library.so", tokens.PIN, "/no/library.so"),
     ],
 )
-def test_what_cannot_be_had(uri: str, pin: str | None, text: str) -> None:
+def test_what_cannot_be_had(uri: str, pin: bytes | None, text: str) -> None:
     with pytest.raises(SignerError, match=text):
-        TokenSigner.open(uri, pin)
+        TokenSigner.find(uri, pin)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,7 @@ def test_without_the_extra() -> None:
     program = (
         "import sys; sys.modules['pkcs11'] = None\n"
         "from signing.tokens import TokenSigner\n"
-        "try: TokenSigner.open('pkcs11:object=net?module-path=/a.so', None)\n"
+        "try: TokenSigner.find('pkcs11:object=net?module-path=/a.so', None)\n"
         "except Exception as error: print(error)\n"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
