@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from host_tools.audit.rules import DEVICE_RETRIES, RULES, Finding
+from host_tools.model.summary import unsigned
 from trace_format.actions import Columns, Type
 from trace_format.trace import Trace
 
@@ -21,6 +22,8 @@ def unusual(trace: Trace) -> Iterator[Finding]:
     meta = Trace.META_DEFAULTS | trace.meta
     yield from _pauses(trace, int(meta["time_budget_us"]), int(meta["retry_limit"]))
     yield from _version(int(meta["security_version"]))
+    if text := unsigned(trace):
+        yield Finding(RULES["GR408"], f"the signature does not cover {text}")
 
 
 def _pauses(trace: Trace, budget_us: int, retry_limit: int) -> Iterator[Finding]:

@@ -242,6 +242,14 @@ RULES = {
             NOTHING,
         ),
         Rule(
+            "GR408",
+            "weights are signed",
+            _W,
+            "whoever calls the replay gives the values of parameters, so what is computed is his choice: build "
+            "--param puts them into the trace",
+            NOTHING,
+        ),
+        Rule(
             "GR501",
             "waits fit into the time budget",
             _N,

@@ -17,7 +17,7 @@ from host_tools.commands.keys import key_data
 from host_tools.commands.signers import chosen, signer_options
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.model.summary import lines as summary_lines
-from host_tools.model.summary import summary
+from host_tools.model.summary import summary, unsigned
 from host_tools.support.progress import phase
 from signing.delivery import Delivery
 from signing.envelope import shifted
@@ -178,7 +178,10 @@ def verify(trace: Path, key: tuple[Path, ...]) -> Outcome:
     result, content = found.signature, found.content
     if found.not_judged:
         warn(found.not_judged)
-    lines = [f"{'verified' if found.ok else 'REFUSED'}: {found.reason}"]
+    but = unsigned(content) if found.ok and content else ""
+    if but:
+        warn(f"{trace}: the signature does not cover {but}")
+    lines = [f"{'verified' if found.ok else 'REFUSED'}: {found.reason}{', but not its weights' if but else ''}"]
     return Outcome(
         {
             "file": str(trace),

@@ -14,6 +14,7 @@ from trace_format.slots import Slot
 from trace_format.trace import Trace
 
 SECOND_US = 1_000_000
+SHOWN = 3  # parameters that are named
 
 
 def summary(trace: Trace) -> dict[str, Any]:
@@ -31,9 +32,23 @@ def summary(trace: Trace) -> dict[str, Any]:
         "carveout_bytes": trace.carveout_bytes,
         "va_bytes": trace.va_bytes,
         "slots": [_slot(slot) for slot in trace.slots],
+        "unsigned_parameters": len(_parameters(trace)),
         "time_budget_us": meta["time_budget_us"],
         "retry_limit": meta["retry_limit"],
     }
+
+
+def unsigned(trace: Trace) -> str:
+    """The weights that callers give, or may give, in words; "": all are in the trace, which is signed."""
+    found = _parameters(trace)
+    if not found:
+        return ""
+    given = sum(not slot.bound for slot in found)
+    names = listed([printable(slot.name) for slot in found[:SHOWN]])
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    what = "a parameter" if len(found) == 1 else f"{len(found)} parameters"
+    how = {0: "callers may replace", len(found): "callers give"}.get(given, "callers give or may replace")
+    return f"the values of {what}, which {how}: {names}{more}"
 
 
 def lines(trace: Trace) -> list[str]:
@@ -53,10 +68,15 @@ def lines(trace: Trace) -> list[str]:
             else []
         ),
         ("memory", f"{facts['carveout_bytes']} bytes, GPU addresses below {facts['va_bytes']:#x}"),
+        *([("not signed", unsigned(trace))] if facts["unsigned_parameters"] else []),
         ("time budget", f"{facts['time_budget_us'] / SECOND_US:g} s, {facts['retry_limit']} retries"),
         *(("slot", describe_slot(slot)) for slot in trace.slots if slot.kind is not SlotKind.INTERNAL),
     ]
     return [f"{name:16} {text}" for name, text in rows]
+
+
+def _parameters(trace: Trace) -> list[Slot]:
+    return [slot for slot in trace.slots if slot.kind is SlotKind.PARAMETER]
 
 
 def _slot(slot: Slot) -> dict[str, Any]:

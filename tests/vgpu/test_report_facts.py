@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from host_tools.audit.lint import lint
-from host_tools.audit.report import facts
+from host_tools.audit.report import facts, words
 from host_tools.audit.report.collect import Asked, collect, parse
 from host_tools.cli import main
 from host_tools.demo import RAW
@@ -29,6 +30,7 @@ from tests.support.small_jobs import CONSTANTS, INPUT, OUTPUT, small
 from trace_format import policy
 from trace_format.actions import Action, Op, action
 from trace_format.profile import load
+from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
 NOTHING_ELSE = {"trace", "cleared", "nobody"}  # origins of data besides jobs and slots
@@ -164,6 +166,18 @@ def test_who_signed_it(case: str) -> None:
     data = s.signed(sample)
     if signed:
         assert found.needs.secure_bytes == secure_bytes(Delivery(data))
+
+
+def test_weights_that_are_not_signed_are_on_top() -> None:
+    """The page is not green where callers choose what is computed."""
+    given = s.trace()
+    weights = replace(given.slots[0], name="w", kind=SlotKind.PARAMETER)
+    found = report(s.signed(given.with_(slots=[*given.slots, weights])), keys=[s.KEY], run=False)
+    assert found.signature.verdict == facts.VERIFIED
+    kind, word, reason = words.verdict(found)
+    assert (kind, word) == ("open", "Verified, but for its weights")
+    assert reason.endswith("the signature does not cover the values of a parameter, which callers may replace: w")
+    assert words.verdict(report(s.signed(given), keys=[s.KEY], run=False))[0] == "good"
 
 
 def test_what_devices_refuse_is_on_top() -> None:

@@ -106,6 +106,9 @@ def verdict(report: Report) -> tuple[str, str, str]:
     kind, word = WHO[report.signature.verdict]
     if report.signature.refused_by_devices:
         return "bad", "Devices refuse it", report.signature.refused_by_devices
+    weights = next((finding.text for finding in report.findings if finding.rule == "GR408"), "")
+    if kind == "good" and weights:
+        return "open", "Verified, but for its weights", f"{report.signature.reason}; {weights}"
     return kind, word, report.signature.reason
 
 

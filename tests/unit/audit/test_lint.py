@@ -109,6 +109,7 @@ BROKEN: dict[str, Callable[[], Trace]] = {
     "GR405": lambda: good(action(Op.COPY_FROM_GPU, slot=0), slots=BOTH[:1]),
     "GR404": lambda: good(slots=[*BOTH, slot("also", SlotKind.INPUT, WORK_VA, 260)]),
     "GR407": lambda: good(action(Op.COPY_FROM_GPU, slot=1), slots=BOTH),
+    "GR408": lambda: good(slots=[slot("weights", SlotKind.PARAMETER, WORK_VA)]),
     "GR501": lambda: good(time_budget_us=99),
     "GR502": lambda: good(action(Op.INTERVAL, us=1000), time_budget_us=500),
     "GR503": lambda: good(retry_limit=9),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from tests.support import replayer_samples as s
 from tests.support.replayer_samples import PROLOGUE, REPLAY, trace
 from tests.support.signing_commands import run
 from trace_format.actions import Op, action
-from trace_format.schema import SectionType
+from trace_format.schema import SectionType, SlotKind
 
 
 @pytest.fixture(autouse=True)
@@ -72,6 +73,43 @@ def test_what_is_hardly_meant_is_said() -> None:
     assert [line.rpartition(" ")[2] for line in found] == ["[GR504]", "[GR006]"]
     assert found[0].startswith("warning: net.gtr: pauses add up to 599 s, with 2 retries to 1797 s; ")
     assert found[1].startswith("warning: net.gtr: security version 4294967295, above 65535: ")
+
+
+def with_weights(*bound: bool) -> bytes:
+    """A signed trace with a parameter for each."""
+    meta = {"name": "a"}
+    given = trace(meta=meta)
+    slots = [
+        replace(given.slots[0], name=f"w{index}", kind=SlotKind.PARAMETER, bound=one)
+        for index, one in enumerate(bound)
+    ]
+    return given.with_(slots=[*given.slots, *slots]).build()
+
+
+@pytest.mark.parametrize(
+    ("bound", "words"),
+    [
+        ((False,), "the values of a parameter, which callers give: w0"),
+        ((True, True), "the values of 2 parameters, which callers may replace: w0, w1"),
+        (
+            (True, False, True, True, False),
+            "the values of 5 parameters, which callers give or may replace: w0, w1, w2",
+        ),
+    ],
+)
+def test_weights_that_callers_give_are_said(bound: tuple[bool, ...], words: str) -> None:
+    """Whoever signs and whoever verifies sees it, at the top."""
+    write("net.gtr", with_weights(*bound))
+    found = run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr")
+    assert f"the signature does not cover {words}" in found.stderr
+    assert "[GR408]" in found.stderr
+    assert f"not signed       {words}" in found.stdout
+    found = run("verify", "net.sgtr", "--key", "pub.pem")
+    assert found.stdout.splitlines()[0].endswith(", but not its weights")
+    assert f"warning: net.sgtr: the signature does not cover {words}" in found.stderr
+    facts = run_json("verify", "net.sgtr", "--key", "pub.pem")
+    assert facts["summary"]["unsigned_parameters"] == len(bound)
+    assert facts["warnings"]
 
 
 REFUSED = "the policy does not allow this register access, action 9: RegWrite hub.MMU_PT_PA_BASE"
