@@ -18,7 +18,8 @@ import cbor2
 import numpy as np
 from numpy.typing import NDArray
 
-from signing.envelope import COSE_SIGN1_TAG, HEADER_ALGORITHM, HEADER_KID, protected_header
+from signing.cose import HEADER_ALGORITHM, HEADER_KID, protected_header
+from signing.envelope import COSE_SIGN1_TAG
 from signing.errors import EnvelopeError
 from signing.keys import KID_BYTES, SIGNATURE_BYTES, Algorithm, PublicKey
 from signing.replay_log import ZERO, Tail

@@ -16,12 +16,15 @@ algorithm (26 or 27, that is -7 or -8), the key id and the signature vary:
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import cbor2
 
+from signing import cose_sign
+from signing.cose import HEADER_ALGORITHM, HEADER_KID, protected_header
+from signing.cose_sign import Signatures
 from signing.errors import EnvelopeError
 from signing.keys import KID_BYTES, SIGNATURE_BYTES, Algorithm
 from trace_format import packing
@@ -43,10 +46,9 @@ from trace_format.schema import (
     VERSION_MINOR,
     SignedHeader,
 )
+from trace_format.schema.trust import MAX_TRUST_ENVELOPE_BYTES, MAX_TRUST_POLICIES
 
 COSE_SIGN1_TAG = 18  # RFC 9052, table 1
-HEADER_ALGORITHM = 1  # RFC 9052, table 2
-HEADER_KID = 4
 
 
 @dataclass(frozen=True)
@@ -110,19 +112,45 @@ class SignedTrace:
     """A signed trace taken apart; nothing is verified.
 
     Attributes:
-        envelope: the signature and the key's id.
+        message: the signature and the key's id; or, under a trust policy, the trace's signatures, and then signed
+            policies.
         trace: the trace's bytes, a view of the file's.
         offset: where the trace starts in the file.
     """
 
-    envelope: Envelope
+    message: Envelope | tuple[Signatures, ...]
     trace: memoryview
     offset: int
 
+    @property
+    def envelope(self) -> Envelope:
+        """The one signature; EnvelopeError where a trust policy says who signs."""
+        if isinstance(self.message, Envelope):
+            return self.message
+        raise EnvelopeError(
+            "signed under a trust policy (--key takes one)",
+            offset=SignedHeader.sizeof(),
+            expected="one signature (COSE_Sign1)",
+            found="several (COSE_Sign)",
+        )
 
-def protected_header(algorithm: Algorithm, kid: bytes) -> bytes:
-    """The signed part of the message's header."""
-    return cbor2.dumps({HEADER_ALGORITHM: int(algorithm), HEADER_KID: kid}, canonical=True)
+    @property
+    def signed_by(self) -> str:
+        """Ids of the keys that the file says it is signed by, in hexadecimal."""
+        kids = [self.message.kid] if isinstance(self.message, Envelope) else sorted(self.message[0].by_kid)
+        return ", ".join(kid.hex() for kid in kids)
+
+    @property
+    def signatures(self) -> tuple[Signatures, ...]:
+        """Those under a trust policy; EnvelopeError where there is one signature, of whatever key a device has."""
+        if not isinstance(self.message, Envelope):
+            return self.message
+        raise EnvelopeError(
+            "signed for devices with one key, not under a trust policy ('gramophone sign --policy' does that)",
+            offset=SignedHeader.sizeof(),
+            expected="COSE_Sign",
+            found="COSE_Sign1",
+        )
 
 
 def to_be_signed(algorithm: Algorithm, kid: bytes, head: bytes) -> bytes:
@@ -137,7 +165,15 @@ def join(envelope: Envelope, trace: Buffer) -> bytes:
 
 def before(envelope: Envelope, trace_bytes: int) -> bytes:
     """What is in front of a trace of that size in the signed file: header, envelope and padding."""
-    message = envelope.encode()
+    return _before(envelope.encode(), trace_bytes)
+
+
+def before_under_policy(messages: Sequence[Signatures], trace_bytes: int) -> bytes:
+    """The same of a trace that is signed under a trust policy: its signatures, then signed policies."""
+    return _before(b"".join(message.encode() for message in messages), trace_bytes)
+
+
+def _before(message: bytes, trace_bytes: int) -> bytes:
     values = {
         "version_major": VERSION_MAJOR,
         "version_minor": VERSION_MINOR,
@@ -174,10 +210,10 @@ def split(data: bytes) -> SignedTrace:
             found=f"{version[0]}.{version[1]}",
         )
     envelope_bytes = header["envelope_bytes"]
-    if not 0 < envelope_bytes <= MAX_ENVELOPE_BYTES:
-        raise SectionRangeError(
-            "envelope_bytes", offset=12, expected=f"1 to {MAX_ENVELOPE_BYTES}", found=envelope_bytes
-        )
+    several = data[size : size + len(cose_sign.TAG)] == cose_sign.TAG
+    most = MAX_TRUST_ENVELOPE_BYTES if several else MAX_ENVELOPE_BYTES
+    if not 0 < envelope_bytes <= most:
+        raise SectionRangeError("envelope_bytes", offset=12, expected=f"1 to {most}", found=envelope_bytes)
     end = size + envelope_bytes
     start = -(-end // ALIGNMENT) * ALIGNMENT
     total = start + header["trace_bytes"]
@@ -185,10 +221,25 @@ def split(data: bytes) -> SignedTrace:
         kind = TruncatedError if len(data) < total else SectionRangeError
         raise kind("size of the file", offset=min(len(data), total), expected=total, found=len(data))
     with shifted(size):
-        envelope = Envelope.decode(data[size:end])
+        message = _under_policy(data[size:end]) if several else Envelope.decode(data[size:end])
     if any(data[end:start]):
         raise ReservedError("padding after the envelope", offset=end, expected="zero", found=data[end:start].hex())
-    return SignedTrace(envelope, memoryview(data)[start:], start)
+    return SignedTrace(message, memoryview(data)[start:], start)
+
+
+def _under_policy(data: bytes) -> tuple[Signatures, ...]:
+    found = cose_sign.read_sequence(data)
+    for index, message in enumerate(found):
+        if (message.payload is None) != (index == 0):
+            raise EnvelopeError(
+                f"message {index}",
+                offset=0,
+                expected="a policy" if index else "the trace's signatures, without a payload",
+                found="none" if index else "one with a payload",
+            )
+    if len(found) > 1 + MAX_TRUST_POLICIES:
+        raise EnvelopeError("policies", offset=0, expected=f"at most {MAX_TRUST_POLICIES}", found=len(found) - 1)
+    return tuple(found)
 
 
 @contextlib.contextmanager

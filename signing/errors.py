@@ -40,3 +40,7 @@ class KeyFileError(GramophoneError):
 
 class PassphraseError(KeyFileError):
     """A passphrase that is missing, wrong or not needed."""
+
+
+class TrustError(TraceError):
+    """A trust policy that no device takes, or that cannot be made."""

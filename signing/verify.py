@@ -10,8 +10,11 @@ from dataclasses import dataclass, field
 from signing import curves, envelope
 from signing.delivery import Delivery
 from signing.keys import Algorithm, PublicKey
+from signing.trust import Anchor, Policy
+from signing.trust_verdict import Judge, TrustVerdict, judge
 from trace_format import layout
 from trace_format.errors import ChunkHashError, TraceError
+from trace_format.schema import SlotKind
 
 
 class Verdict(enum.StrEnum):
@@ -22,6 +25,7 @@ class Verdict(enum.StrEnum):
     UNKNOWN_KEY = "unknown-key"  # signed by none of the keys given
     BAD_SIGNATURE = "bad-signature"  # the head is not what was signed
     BAD_CHUNK = "bad-chunk"  # the head is, but the body is not what the head says
+    NOT_TRUSTED = "not-trusted"  # a trust policy does not allow it: `trust` says why
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class VerificationResult:
         reason: one sentence, with the file's name, the offset, what was expected and what was found.
         algorithm, kid: of the signature, as the file says; None where the file is malformed.
         trace: the verified trace's bytes, a view of the file's; None unless verified.
+        trust: under a trust policy, what came of that: who signed, what is missing, and the device's status.
     """
 
     verdict: Verdict
@@ -40,6 +45,7 @@ class VerificationResult:
     algorithm: Algorithm | None = None
     kid: bytes | None = None
     trace: memoryview | None = field(default=None, repr=False)
+    trust: TrustVerdict | None = None
 
     @property
     def ok(self) -> bool:
@@ -72,9 +78,9 @@ def verify_delivery(delivery: Delivery, keys: Iterable[PublicKey], *, file: str 
     try:
         with layout.naming(file):
             signed, header = delivery.signed, delivery.header
+            algorithm, kid = signed.envelope.algorithm, signed.envelope.kid
     except TraceError as error:
         return VerificationResult(Verdict.MALFORMED, str(error))
-    algorithm, kid = signed.envelope.algorithm, signed.envelope.kid
 
     def result(verdict: Verdict, reason: str, trace: memoryview | None = None) -> VerificationResult:
         return VerificationResult(verdict, reason, algorithm, kid, trace)
@@ -100,14 +106,62 @@ def verify_delivery(delivery: Delivery, keys: Iterable[PublicKey], *, file: str 
         return result(
             Verdict.BAD_SIGNATURE, f"{place}the signature of key {kid.hex()} does not fit the trace's head"
         )
+    if wrong := _wrong_body(delivery, file):
+        return result(*wrong)
+    return result(Verdict.VERIFIED, f"{place}signed by {algorithm.title} key {kid.hex()}", signed.trace)
+
+
+def verify_under_policy(delivery: Delivery, root: Policy, where: Judge, *, file: str = "") -> VerificationResult:
+    """Check a trace that is signed under a trust policy, as a device with that policy does.
+
+    Args:
+        delivery: the signed trace.
+        root: the policy that is trusted.
+        where: of which device.
+        file: the file's name, for the reason.
+
+    Returns:
+        The result; bad input is a verdict, not an exception.
+    """
+    place = f"{file}: " if file else ""
+    try:
+        with layout.naming(file):
+            signed, header, manifest = delivery.signed, delivery.header, delivery.manifest
+            head = bytes(signed.trace[: header["head_bytes"]])
+            trust = judge(root, signed.signatures, head, manifest, where=where)
+            if trust and trust.rule and trust.rule.signed_weights:
+                given = any(slot.kind is SlotKind.PARAMETER for slot in delivery.parse().slots)
+                trust = judge(root, signed.signatures, head, manifest, has_parameters=given, where=where)
+    except TraceError as error:
+        return VerificationResult(Verdict.MALFORMED, str(error))
+    if not trust:
+        reason = f"{place}{trust.status.text}{f': {trust.reason}' if trust.reason else ''}"
+        return VerificationResult(Verdict.NOT_TRUSTED, reason, trust=trust)
+    if wrong := _wrong_body(delivery, file):
+        return VerificationResult(*wrong, trust=trust)
+    assert trust.quorum is not None
+    kids = ", ".join(sorted(kid.hex() for kid in trust.quorum.signed))
+    reason = f"{place}signed by {kids}, under version {trust.policy.version} of policy {trust.policy.name}"
+    return VerificationResult(Verdict.VERIFIED, reason, Algorithm.ES256, None, signed.trace, trust)
+
+
+def verify_by(delivery: Delivery, anchor: Anchor, where: Judge, *, file: str = "") -> VerificationResult:
+    """`verify_delivery` with a device's key, or `verify_under_policy` with its policy."""
+    if isinstance(anchor, Policy):
+        return verify_under_policy(delivery, anchor, where, file=file)
+    return verify_delivery(delivery, [anchor], file=file)
+
+
+def _wrong_body(delivery: Delivery, file: str) -> tuple[Verdict, str] | None:
+    """What is wrong with the body of a trace whose head is good."""
     try:
         with layout.naming(file):
             _check_body(delivery)
     except ChunkHashError as error:
-        return result(Verdict.BAD_CHUNK, str(error))
+        return Verdict.BAD_CHUNK, str(error)
     except TraceError as error:
-        return result(Verdict.MALFORMED, str(error))
-    return result(Verdict.VERIFIED, f"{place}signed by {algorithm.title} key {kid.hex()}", signed.trace)
+        return Verdict.MALFORMED, str(error)
+    return None
 
 
 def _check_body(delivery: Delivery) -> None:

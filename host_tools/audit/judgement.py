@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from signing.delivery import Delivery
 from signing.keys import PublicKey
-from signing.verify import Verdict, VerificationResult, verify_delivery
+from signing.trust import Anchor, Policy
+from signing.trust_verdict import Judge
+from signing.verify import Verdict, VerificationResult, verify_delivery, verify_under_policy
 from trace_format import layout, policy
 from trace_format.errors import GramophoneError, OtherPolicyError, TraceError
 from trace_format.trace import Trace
@@ -48,19 +50,25 @@ class Judged:
         return self.refusal or self.signature.reason
 
 
-def judge(data: bytes, trusted: Iterable[PublicKey], file: str) -> Judged:
+def judge(data: bytes, trusted: Iterable[Anchor], file: str) -> Judged:
     """Verify a signed trace, and judge what it does by its GPU's policy.
 
     Args:
         data: the whole file.
-        trusted: keys.
+        trusted: keys, or one trust policy.
         file: its name, for messages.
 
     Raises:
         GramophoneError: it is no signed trace.
     """
     delivery = Delivery(data)
-    result = verify_delivery(delivery, trusted, file=file)
+    anchors = list(trusted)
+    policies = [anchor for anchor in anchors if isinstance(anchor, Policy)]
+    if policies:
+        result = verify_under_policy(delivery, policies[0], Judge(), file=file)
+    else:
+        keys = [anchor for anchor in anchors if isinstance(anchor, PublicKey)]
+        result = verify_delivery(delivery, keys, file=file)
     if result.verdict == Verdict.MALFORMED:
         raise GramophoneError(result.reason)
     content = refusal = None

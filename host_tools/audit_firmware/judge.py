@@ -15,7 +15,7 @@ from host_tools.audit_firmware.rules import RULES, FirmwareFinding
 from host_tools.audit_firmware.stack import recursions
 from host_tools.audit_firmware.unknown import unknown
 from host_tools.audit_firmware.values import Frame
-from signing.keys import PublicKey
+from signing.trust import Anchor, Policy
 from trace_format.schema.log import LogKind
 
 # The replay log's function, and the register with the kind of its entry (its second parameter; AAPCS64, 6.8.2).
@@ -34,7 +34,7 @@ _BOARD = {
 }
 
 
-def findings(analysis: Analysis, key: PublicKey | None = None) -> list[FirmwareFinding]:
+def findings(analysis: Analysis, key: Anchor | None = None) -> list[FirmwareFinding]:
     """All findings, in the order of the rules.
 
     Args:
@@ -213,8 +213,11 @@ def _copies(analysis: Analysis) -> Iterator[FirmwareFinding]:
 
 
 def _key(analysis: Analysis) -> Iterator[FirmwareFinding]:
-    """The last of the verifications has the key by its address: the others take a pointer from the policy."""
+    """The last of the verifications has the key by its address: the others take a pointer from the policy. With a
+    trust policy all keys are looked up in it, and tests compare what both of its copies lead to."""
     device = analysis.target.device
+    if device and isinstance(device.key, Policy):
+        return
     for function in analysis.program.running if device and not analysis.is_pta else ():
         if function.name.partition(".")[0] != VERIFY or not analysis.image.symbols:
             continue
@@ -227,13 +230,18 @@ def _key(analysis: Analysis) -> Iterator[FirmwareFinding]:
             yield FirmwareFinding(RULES["GF608"], text, function.name, function.start)
 
 
+def _trusted(anchor: Anchor) -> set[bytes]:
+    """The keys that the device has."""
+    return {key.raw for key in anchor.keys} if isinstance(anchor, Policy) else {anchor.raw}
+
+
 def _store(analysis: Analysis, store: Store, rule: str, text: str) -> FirmwareFinding:
     name = analysis.program.name
     way = "".join(f", called at {name(at)}" for at in store.way)
     return FirmwareFinding(RULES[rule], f"a store {text}{way}", name(store.at), store.at)
 
 
-def _constants(analysis: Analysis, key: PublicKey | None) -> Iterator[FirmwareFinding]:
+def _constants(analysis: Analysis, key: Anchor | None) -> Iterator[FirmwareFinding]:
     target, image = analysis.target, analysis.image
     for text in target.problems:
         yield FirmwareFinding(RULES["GF601"], text)
@@ -242,7 +250,7 @@ def _constants(analysis: Analysis, key: PublicKey | None) -> Iterator[FirmwareFi
         text = f"expected {key.kid.hex()}, found {device.key.kid.hex()}"
         yield FirmwareFinding(RULES["GF602"], text, "gr_device")
     for place in constants.points(image):
-        if device is None or place.data != device.key.raw:
+        if device is None or place.data not in _trusted(device.key):
             yield FirmwareFinding(RULES["GF603"], place.what, _near(analysis, place.address), place.address)
     for place in constants.key_files(image) if not analysis.is_pta else []:
         yield FirmwareFinding(RULES["GF603"], place.what, _near(analysis, place.address), place.address)

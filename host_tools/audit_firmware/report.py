@@ -14,7 +14,7 @@ from host_tools.audit_firmware.judge import findings, not_judged, not_known
 from host_tools.audit_firmware.mmio import COMPUTED, FIXED, POINTER, Store
 from host_tools.audit_firmware.rebuild import Rebuilt
 from host_tools.audit_firmware.rules import FirmwareFinding
-from signing.keys import PublicKey
+from signing.trust import Anchor, describe
 
 SHOWN_FUNCTIONS = 10
 
@@ -30,7 +30,7 @@ class Audit:
     rebuilt: Rebuilt | None = None
 
 
-def audit(analysis: Analysis, key: PublicKey | None = None, rebuilt: Rebuilt | None = None) -> Audit:
+def audit(analysis: Analysis, key: Anchor | None = None, rebuilt: Rebuilt | None = None) -> Audit:
     """Judge a firmware."""
     found = [*findings(analysis, key), *(rebuilt.findings if rebuilt else ())]
     skipped = not_judged(analysis, has_key=key is not None, is_rebuilt=rebuilt is not None)
@@ -159,7 +159,7 @@ def as_text(found: Audit, reasons: Mapping[int, str]) -> str:
     lines.append(f"flashed          sha256 {analysis.image.flashed_sha256 or 'of several pieces: none'}")
     if target.device:
         lines.append(
-            f"key              ES256 {target.device.key.kid.hex()}, security version "
+            f"trusts           {describe(target.device.key)}, security version "
             f"{target.device.min_security_version} or newer"
         )
     for segment in analysis.image.segments if not analysis.is_pta else ():

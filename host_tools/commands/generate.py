@@ -6,6 +6,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -13,12 +14,14 @@ from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Usag
 from host_tools.runners.libraries import source as libraries_source
 from host_tools.runners.optee.bundle import bundle
 from host_tools.support.progress import phase
-from signing.keys import Algorithm, PublicKey, load_public_key
+from signing.keys import Algorithm, PublicKey
+from signing.trust import DEVICE_ID_BYTES, Anchor, Policy
+from signing.trust_chain import load_anchor
 from tee_replayer.generator import boards, linux_folder, platforms
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.evidence import Evidence
 from tee_replayer.generator.generate import generate as generate_sources
-from tee_replayer.generator.options import Options
+from tee_replayer.generator.options import NO_ID, Options
 from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.target import drivers
 from trace_format import limits
@@ -30,7 +33,34 @@ from trace_format.schema import Codec
 
 MIB = 1 << 20
 _BESIDE = "files beside the emulator"
-KEY = click.option("--key", type=FILE, required=True, help="Public key (PEM) of the signer to trust.")
+
+
+class DeviceId(click.ParamType):  # type: ignore[type-arg]
+    """16 bytes in hexadecimal."""
+
+    name = "hex"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bytes:
+        """The bytes."""
+        if isinstance(value, bytes):
+            return value
+        try:
+            found = bytes.fromhex(value)
+        except ValueError:
+            found = b""
+        if len(found) != DEVICE_ID_BYTES or found == NO_ID:
+            self.fail(f"{value!r}: expected 32 digits in hexadecimal, not all of them 0", param, ctx)
+        return found
+
+
+KEY = click.option("--key", type=FILE, required=True, help="Public key (PEM), or trust policy (.gtp), to trust.")
+DEVICE_ID = click.option(
+    "--device-id",
+    type=DeviceId(),
+    default=NO_ID,
+    show_default="none",
+    help="Of the device, 32 digits in hexadecimal: trust policies may name devices.",
+)
 MIN_VERSION = click.option(
     "--min-security-version", type=click.IntRange(0, 2**32 - 1), default=0, help="Older traces are refused."
 )
@@ -65,10 +95,10 @@ def operators_of(names: Collection[str]) -> list[Operator]:
     return [operator for operator, row in OPERATORS.items() if row.name in names]
 
 
-def device_key(path: Path) -> PublicKey:
-    """The key in a file; errors name the file. Devices verify ES256 only (docs/adr)."""
-    key = load_public_key(read_file(path, limits.SMALL_BYTES), file=str(path))
-    if key.algorithm is not Algorithm.ES256:
+def device_key(path: Path) -> Anchor:
+    """The key or the trust policy in a file; errors name the file. Devices verify ES256 only (docs/adr)."""
+    key = load_anchor(read_file(path, limits.SMALL_BYTES), file=str(path))
+    if isinstance(key, PublicKey) and key.algorithm is not Algorithm.ES256:
         raise GramophoneError(
             f"{path}: a device's key: expected ES256 ('gramophone keygen' makes one), found {key.algorithm.title}"
         )
@@ -90,7 +120,7 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
     example="gramophone generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out\nmake -C out size",
     groups={
         "Target": ("--gpu", "--platform", "--board", "--carveout-mib", "--mmu", "-o", "--force"),
-        "Trust": ("--key", "--min-security-version"),
+        "Trust": ("--key", "--min-security-version", "--device-id"),
         "Evidence": ("--replay-log", "--log-hashes", "--attest"),
         "What traces may need": ("--operator", "--codec"),
         "OP-TEE": ("--share-gpu", "--any-client", "--policy"),
@@ -103,6 +133,7 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
 @KEY
 @click.option("-o", "--output", type=FILE, required=True, help="Folder to write; one written before is replaced.")
 @MIN_VERSION
+@DEVICE_ID
 @click.option(
     "--carveout-mib", type=click.IntRange(1, 1 << 20), help="Secure memory for traces; default: the board's."
 )
@@ -137,6 +168,7 @@ def generate_command(
     key: Path,
     output: Path,
     min_security_version: int,
+    device_id: bytes,
     carveout_mib: int | None,
     bearssl: Path | None,
     aws_lc: Path | None,
@@ -172,6 +204,7 @@ def generate_command(
             trusted,
             crypto,
             min_security_version=min_security_version,
+            device_id=device_id,
             carveout_bytes=carveout_mib and carveout_mib * MIB,
             share_gpu=share_gpu,
             any_client=any_client,
@@ -190,6 +223,10 @@ def generate_command(
         for p in folder.rglob("*")
         if p.is_file() and not {"bearssl", "aws-lc"} & set(p.relative_to(folder).parts)
     )
+    if device_id != NO_ID and not isinstance(trusted, Policy):
+        raise UsageError(
+            "--device-id is for trust policies (--key FILE.gtp): a device with one key has no use for it"
+        )
     data = {"folder": str(folder), "gpu": gpu, "platform": name, "key_id": trusted.kid.hex(), "files": files}
     if replay_log and isinstance(board, Board) and not board.is_silicon:
         where = "OP-TEE's own hardware unique key is all zeros, its storage a folder" if optee else _BESIDE

@@ -12,7 +12,7 @@ import click
 
 from host_tools.audit.verdicts import rules_of_report
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
-from host_tools.commands.generate import AWS_LC, BEARSSL, KEY, MIN_VERSION, device_key
+from host_tools.commands.generate import AWS_LC, BEARSSL, DEVICE_ID, KEY, MIN_VERSION, device_key
 from host_tools.commands.outputs import Expected, Shown, compare, read_expected, read_labels, show
 from host_tools.commands.streams import read
 from host_tools.commands.verify_report import Nonce
@@ -34,7 +34,8 @@ from host_tools.support.tensors import (
 )
 from signing.delivery import Delivery
 from signing.replay_log import ENTRY_BYTES
-from signing.verify import Verdict, verify_delivery
+from signing.trust_verdict import Judge
+from signing.verify import Verdict, verify_by
 from trace_format import limits
 from trace_format.errors import GramophoneError, SlotError, listed, printable
 from trace_format.files import read_file
@@ -92,6 +93,7 @@ def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 help="Time limit of a boot; default: the runner's own.",
             ),
             MIN_VERSION,
+            DEVICE_ID,
             BEARSSL,
             AWS_LC,
         )
@@ -142,6 +144,7 @@ def prepare(
     firmware: Path | None,
     timeout: float | None,
     min_security_version: int,
+    device_id: bytes,
     bearssl: Path | None,
     aws_lc: Path | None,
     series: Files = (),
@@ -157,7 +160,7 @@ def prepare(
         raise UsageError(f"--timeout cannot be used with --on {runner}: no machine boots there")
     delivery = Delivery(read(signed))
     trusted = device_key(key)
-    found = verify_delivery(delivery, [trusted], file=str(signed))
+    found = verify_by(delivery, trusted, Judge(), file=str(signed))
     if found.verdict == Verdict.MALFORMED:  # not a signed trace at all; refusing one is the device's part
         raise GramophoneError(found.reason)
     trace = delivery.trace
@@ -178,7 +181,8 @@ def prepare(
         min_security_version,
         bearssl,
         aws_lc,
-        firmware,
+        device_id=device_id,
+        firmware=firmware,
         timeout_s=timeout,
         series=all_replays,
     )
@@ -221,7 +225,7 @@ def _replays(repeat: int | None, series: Mapping[str, Tensor]) -> int:
         "Values in": ("--input", "--param", "--series"),
         "Values out": ("-o", "--each", "--top", "--labels", "--expect", "--tolerance"),
         "Where it runs": ("--on", "--normal-world", "--gpu", "--firmware", "--timeout", "--repeat"),
-        "Trust": ("--key", "--min-security-version"),
+        "Trust": ("--key", "--min-security-version", "--device-id"),
         "Evidence": ("--store", "--entries", "--nonce", "--attestation"),
         "Sources": ("--bearssl", "--aws-lc"),
     },

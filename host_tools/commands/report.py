@@ -15,15 +15,13 @@ from host_tools.audit.report.collect import Asked, collect, parse
 from host_tools.audit.report.page import page, unreadable_page
 from host_tools.audit.report.pdf import browser, pdf
 from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.signers import anchors
 from host_tools.commands.streams import check_output, read, write
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase
 from host_tools.support.tensors import Assignment, assigned, load_all
 from host_tools.vgpu import confined
-from signing import keys
-from trace_format import limits
 from trace_format.errors import TraceError, listed, printable
-from trace_format.files import read_file
 from trace_format.schema import SlotKind
 
 Files = tuple[tuple[str | None, Path], ...]
@@ -73,11 +71,7 @@ def report_command(
     files = assigned("input", inputs), assigned("parameter", parameters)
     if no_run and (inputs or parameters):
         raise UsageError("--no-run excludes --input and --param, which are for the run")
-    trusted = (
-        [keys.load_public_key(read_file(path, limits.SMALL_BYTES), file=str(path)) for path in key]
-        if key
-        else None
-    )
+    trusted = anchors(key) if key else None
     data = read(file)
     if output is not None:
         check_output(output)

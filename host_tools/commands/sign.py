@@ -14,20 +14,19 @@ from host_tools.audit.limits import unusual
 from host_tools.audit.lint import stopped
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, warn
 from host_tools.commands.keys import key_data
-from host_tools.commands.signers import chosen, signer_options
+from host_tools.commands.signers import anchors, chosen, signer_options, trust_data
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.model.summary import lines as summary_lines
 from host_tools.model.summary import summary, unsigned
 from host_tools.support.progress import phase
 from signing.delivery import Delivery
 from signing.envelope import shifted
-from signing.keys import Algorithm, load_public_key
+from signing.keys import Algorithm
 from signing.sign import signature_of, to_be_signed
 from tee_replayer.generator.target import drivers
-from trace_format import layout, limits, policy
+from trace_format import layout, policy
 from trace_format.codec import Buffer
 from trace_format.errors import GramophoneError, MagicError
-from trace_format.files import read_file
 from trace_format.schema import HEADER_FLAG_RAW, SIGNED_MAGIC, TRACE_MAGIC
 from trace_format.trace import Trace
 
@@ -165,14 +164,20 @@ def _device_warnings(trace: Trace, algorithm: Algorithm) -> Iterator[str]:
 
 @click.command(cls=GramophoneCommand, example="gramophone verify net.sgtr --key owner.pub.pem")
 @click.argument("trace", type=FILE)
-@click.option("--key", type=FILE, required=True, multiple=True, help="Trusted public key (PEM); repeatable.")
+@click.option(
+    "--key",
+    type=FILE,
+    required=True,
+    multiple=True,
+    help="Trusted public key (PEM), repeatable; or trust policy (.gtp).",
+)
 def verify(trace: Path, key: tuple[Path, ...]) -> Outcome:
     """Check who signed a trace, and that no bit of it has changed since.
 
     What it does is judged too, as by `sign`. Exit status 1: it is a signed trace, but not what the owner of a
     trusted key signed, or it is, and every device refuses it.
     """
-    trusted = [load_public_key(read_file(path, limits.SMALL_BYTES), file=str(path)) for path in key]
+    trusted = anchors(key)
     with phase(f"verifying {trace}"):
         found = judge(read(trace), trusted, str(trace))
     result, content = found.signature, found.content
@@ -189,6 +194,7 @@ def verify(trace: Path, key: tuple[Path, ...]) -> Outcome:
             "reason": found.reason,
             "algorithm": result.algorithm.title if result.algorithm else None,
             "key_id": result.kid.hex() if result.kid else None,
+            "trust": trust_data(result.trust) if result.trust is not None else None,
             "summary": summary(content) if content else None,
         },
         "\n".join(lines + (summary_lines(content) if content else [])),

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,9 @@ from signing.keys import PublicKey, load_public_key
 from signing.sign import FileSigner, Signer
 from signing.signers import ANSWER_BYTES, CommandSigner, GivenSignature
 from signing.tokens import TokenSigner
+from signing.trust import Anchor, Policy
+from signing.trust_chain import load_anchor
+from signing.trust_verdict import TrustVerdict
 from trace_format import limits
 from trace_format.files import read_file
 
@@ -35,6 +38,28 @@ class Chosen:
 
     public: PublicKey
     signer: Signer | None
+
+
+def anchors(paths: Sequence[Path]) -> list[Anchor]:
+    """What is trusted: keys, or one trust policy; UsageError where it is both."""
+    found = [load_anchor(read_file(path, limits.SMALL_BYTES), file=str(path)) for path in paths]
+    if len(found) > 1 and any(isinstance(anchor, Policy) for anchor in found):
+        raise UsageError("a trust policy says itself which keys count: --key takes it alone")
+    return found
+
+
+def trust_data(found: TrustVerdict) -> dict[str, Any]:
+    """What JSON says of a verdict under a trust policy."""
+    quorum = found.quorum
+    return {
+        "status": found.status.name,
+        "policy": found.policy.name,
+        "version": found.policy.version,
+        "rule": found.rule.pattern if found.rule else None,
+        "threshold": found.rule.role.threshold if found.rule else None,
+        "signed": sorted(kid.hex() for kid in quorum.signed) if quorum is not None else [],
+        "missing": quorum.missing if quorum is not None else None,
+    }
 
 
 def signer_options(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,7 +16,7 @@ from host_tools.flash.manifest import NAME, Manifest, key_sha256, sha256
 from host_tools.flash.names import CONTAINERS
 from host_tools.flash.pack import image_sha256
 from host_tools.flash.recompute import as_archive, differences
-from signing.keys import PublicKey
+from signing.trust import Anchor
 from tee_replayer.generator import boards
 from tee_replayer.generator.boards import Board
 from trace_format import layout
@@ -50,7 +50,7 @@ class Checked:
         return not self.findings
 
 
-def check(path: Path, key: PublicKey | None = None, board: Board | None = None) -> Checked:
+def check(path: Path, key: Anchor | None = None, board: Board | None = None) -> Checked:
     """Check an image, and the block map beside a card's.
 
     Args:
@@ -71,7 +71,7 @@ def check(path: Path, key: PublicKey | None = None, board: Board | None = None) 
     return replace(found, findings=(*found.findings, *bmap.check(block_map, opened.data)), block_map=block_map)
 
 
-def check_opened(opened: Opened, key: PublicKey | None = None, board: Board | None = None) -> Checked:
+def check_opened(opened: Opened, key: Anchor | None = None, board: Board | None = None) -> Checked:
     """As `check`, for an image that has been taken apart."""
     if NAME not in opened.files:
         raise ImageError("not an image that 'gramophone flash' wrote", expected=f"a file {NAME}", found="none")

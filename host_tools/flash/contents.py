@@ -16,7 +16,8 @@ from host_tools.runners import mailbox
 from host_tools.runners.needs import secure_bytes
 from signing.delivery import Delivery
 from signing.errors import KeyFileError
-from signing.verify import verify_delivery
+from signing.trust_verdict import Judge
+from signing.verify import verify_by
 from tee_replayer.generator.board_checks import Range
 from tee_replayer.generator.boards import Board, Image
 from tee_replayer.generator.device import Device, DeviceError, find
@@ -189,11 +190,13 @@ def _read_trace(contents: Contents, name: str) -> None:
     except TraceError as error:
         contents.report_error(name, error)
         return
-    version, kid = trace.meta["security_version"], delivery.signed.envelope.kid
-    contents.traces.append(SignedTrace(name, trace.meta["name"], trace.trace_id.hex(), version, kid.hex()))
+    version = trace.meta["security_version"]
+    contents.traces.append(
+        SignedTrace(name, trace.meta["name"], trace.trace_id.hex(), version, delivery.signed.signed_by)
+    )
     if device is None:
         return
-    verdict = verify_delivery(delivery, [device.key])
+    verdict = verify_by(delivery, device.key, Judge(device.platform))
     if not verdict:
         contents.report(name, f"the device refuses this trace: {verdict.reason}")
     if trace.profile.profile_id != device.profile_id:

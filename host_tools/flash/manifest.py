@@ -16,7 +16,7 @@ from typing import Any
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from host_tools.flash.errors import ImageError
-from signing.keys import PublicKey
+from signing.trust import Anchor, Policy
 from tee_replayer.generator.device import Device
 from trace_format import profile as profiles
 
@@ -180,8 +180,10 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def key_sha256(key: PublicKey) -> str:
-    """SHA-256 of a key's SubjectPublicKeyInfo, in hex; the key id is its first half."""
+def key_sha256(key: Anchor) -> str:
+    """SHA-256 of a key's SubjectPublicKeyInfo, or of a trust policy, in hex; the id is its first half."""
+    if isinstance(key, Policy):
+        return sha256(key.raw)
     return sha256(key.key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
 
 

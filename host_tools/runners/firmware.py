@@ -24,11 +24,11 @@ from host_tools.runners.replay import ReplayRequest, RunnerError
 from host_tools.support import programs
 from host_tools.support.cache import cache_dir, made_once
 from host_tools.support.gpu_folders import DEFAULT_GPU
-from signing.keys import PublicKey
+from signing.trust import Anchor
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator.boards import QEMU_VIRT
 from tee_replayer.generator.generate import generate
-from tee_replayer.generator.options import Options
+from tee_replayer.generator.options import NO_ID, Options
 from tee_replayer.generator.platforms import platform_of
 from trace_format import packing
 from trace_format.files import open_regular, read_file
@@ -172,7 +172,7 @@ def read_elf(path: Path) -> Firmware:
 
 
 def build(
-    key: PublicKey,
+    key: Anchor,
     gpu: str = DEFAULT_GPU,
     min_security_version: int = 0,
     *,
@@ -180,6 +180,7 @@ def build(
     crypto: Libraries | None = None,
     operators: Collection[Operator] = (),
     codecs: Collection[Codec] = (),
+    device_id: bytes = NO_ID,
 ) -> Firmware:
     """The firmware for a key on the emulated board, from the cache.
 
@@ -190,7 +191,7 @@ def build(
         carveout_bytes: the least secure memory that it must have.
         crypto: the crypto libraries' sources; None: Debian's.
         operators: what it computes on the CPU.
-        codecs: as `tee_replayer.generator.options.Options`.
+        codecs, device_id: as `tee_replayer.generator.options.Options`.
 
     Raises:
         GenerateError: no ES256 key.
@@ -208,6 +209,7 @@ def build(
                 carveout_bytes=-(-carveout_bytes // CARVEOUT_STEP) * CARVEOUT_STEP or None,
                 operators=operators,
                 codecs=codecs,
+                device_id=device_id,
             ),
             folder,
         )
@@ -257,6 +259,7 @@ def firmware_for(request: ReplayRequest) -> Firmware:
         crypto=libraries.source(request.bearssl, request.aws_lc),
         operators=operators_in(request.delivery),
         codecs=codecs_in(request.delivery),
+        device_id=request.device_id,
     )
 
 

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from host_tools.families.family import profile_of
 from host_tools.vgpu.binding import executes_shaders
 from signing.delivery import Delivery
-from signing.keys import PublicKey
+from signing.trust import Anchor
+from signing.trust_verdict import NO_ID
 from tee_replayer.generator.status import Report
 from trace_format.errors import GramophoneError, listed
 
@@ -22,7 +23,7 @@ Watch = Callable[[int, Mapping[str, bytes]], None]
 
 FULL, NONE = "full", "none"  # ReplayResult.compute
 EVERY_RUNNER = frozenset(  # takes these
-    ("delivery", "key", "inputs", "gpu", "repeat", "min_security_version", "bearssl", "aws_lc")
+    ("delivery", "key", "inputs", "gpu", "repeat", "min_security_version", "bearssl", "aws_lc", "device_id")
 )
 
 
@@ -36,16 +37,17 @@ class RunnerError(GramophoneError):
 
 @dataclass(frozen=True)
 class ReplayRequest:
-    """A replay to be run. The attributes after `aws_lc` are options that only some runners have.
+    """A replay to be run. The attributes after `device_id` are options that only some runners have.
 
     Attributes:
         delivery: the signed trace; its bytes are what the device is given.
-        key: whose traces are accepted; an ES256 key.
+        key: whose traces are accepted: an ES256 key, or a trust policy.
         inputs: slot name -> tensor; those left out keep the recording's value.
         gpu: the virtual GPU; None: that of the trace.
         repeat: replays in a row; the outputs are those of the last one, but for `each`.
         min_security_version: older traces are refused.
         bearssl, aws_lc: the crypto libraries' sources, for what is compiled for this replay; None: Debian's.
+        device_id: 16 bytes, for trust policies that name devices; zeros: it has none.
         firmware: folder that `generate` wrote, compiled where it has a make file; None: one is made for `key`.
         plugin_args: further arguments of the QEMU plugin (host_tools/vgpu/qemu).
         timeout_s: of real time, for the whole run; None: the runner's own.
@@ -60,13 +62,14 @@ class ReplayRequest:
     """
 
     delivery: Delivery
-    key: PublicKey
+    key: Anchor
     inputs: Mapping[str, Tensor] = field(default_factory=dict)
     gpu: str | None = None
     repeat: int = 1
     min_security_version: int = 0
     bearssl: Path | None = None
     aws_lc: Path | None = None
+    device_id: bytes = NO_ID
     firmware: Path | None = None
     plugin_args: Mapping[str, str] | None = None
     timeout_s: float | None = None
@@ -91,6 +94,8 @@ class ReplayRequest:
             raise RunnerError(
                 f"{self.firmware}: the firmware has its own crypto libraries; no others can be given"
             )
+        if self.firmware is not None and self.device_id != NO_ID:
+            raise RunnerError(f"{self.firmware}: the firmware has its own device id; no other can be given")
         if self.firmware is not None and self.min_security_version:
             raise RunnerError(
                 f"{self.firmware}: the minimum security version is that which the firmware was generated with; "

@@ -24,11 +24,11 @@ from host_tools.runners.firmware import CROSS, compile_firmware, compiled_once
 from host_tools.runners.needs import codecs_in, gpu_of
 from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, result
 from host_tools.vgpu.build import qemu_plugin
-from signing.keys import PublicKey
+from signing.trust import Anchor
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator.generate import generate
 from tee_replayer.generator.linux_folder import PLATFORM
-from tee_replayer.generator.options import Options
+from tee_replayer.generator.options import NO_ID, Options
 from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.status import Report
 from trace_format.schema import Codec
@@ -56,7 +56,12 @@ def replay(request: ReplayRequest) -> ReplayResult:
     buffers = bind(delivery.trace, request.inputs)
     crypto = libraries.source(request.bearssl, request.aws_lc)
     folder = request.firmware or build(
-        request.key, gpu, request.min_security_version, crypto=crypto, codecs=codecs_in(delivery)
+        request.key,
+        gpu,
+        request.min_security_version,
+        crypto=crypto,
+        codecs=codecs_in(delivery),
+        device_id=request.device_id,
     )
     tensors, options = buffers.for_guest()
     words = [PROGRAM, "replay", "/job/net.sgtr", "--json", "--repeat", str(request.repeat), *options]
@@ -74,12 +79,13 @@ def replay(request: ReplayRequest) -> ReplayResult:
 
 
 def build(
-    key: PublicKey,
+    key: Anchor,
     gpu: str,
     min_security_version: int = 0,
     *,
     crypto: Libraries | None = None,
     codecs: Collection[Codec] = (),
+    device_id: bytes = NO_ID,
 ) -> Path:
     """The generated folder for a key after make, with the guest's overlay; from the cache.
 
@@ -97,6 +103,7 @@ def build(
                 crypto or libraries.source(),
                 min_security_version=min_security_version,
                 codecs=codecs,
+                device_id=device_id,
             ),
             folder,
         )

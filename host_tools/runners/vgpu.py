@@ -17,18 +17,27 @@ from host_tools.support.cache import cache_dir
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.vgpu import binding, confined
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
+from signing.trust import Policy
+from signing.trust_verdict import Judge
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator import hostlib
-from tee_replayer.generator.status import ReplayError
+from tee_replayer.generator.status import ReplayError, Report
 
 CARVEOUT_PHYS = 0x1_0000_0000
+PLATFORM = "vgpu"  # as trust policies name it
 DEVICE = "virtual GPU, replayer on the host"
 OPTIONS = frozenset(("latency_ns", "hang_job", "fault_job", "series", "each"))
 
 
-def library(gpu: str = DEFAULT_GPU, crypto: Libraries | None = None) -> Path:
-    """The host build of the replayer for a GPU, from the cache; `crypto`: the libraries, else Debian's."""
-    return hostlib.build(profile_of(gpu), crypto or libraries.source(), cache_dir("replayer"))
+def library(gpu: str = DEFAULT_GPU, crypto: Libraries | None = None, *, trust: bool = False) -> Path:
+    """The host build of the replayer for a GPU, from the cache.
+
+    Args:
+        gpu: the virtual GPU.
+        crypto: the crypto libraries' sources; None: Debian's.
+        trust: with a trust policy, instead of one key.
+    """
+    return hostlib.build(profile_of(gpu), crypto or libraries.source(), cache_dir("replayer"), trust=trust)
 
 
 def replay(request: ReplayRequest) -> ReplayResult:
@@ -42,8 +51,17 @@ def replay(request: ReplayRequest) -> ReplayResult:
     gpu = gpu_of(delivery, request.gpu)
     buffers = bind(delivery.trace, request.inputs, request.series, request.each, request.repeat)
     binding.VirtualGpu(gpu, threads=1).close()  # an unknown name is an error before anything is compiled for it
-    built = library(gpu, libraries.source(request.bearssl, request.aws_lc))
+    crypto = libraries.source(request.bearssl, request.aws_lc)
+    built = library(gpu, crypto, trust=isinstance(request.key, Policy))
     return confined.call(lambda: _replay(request, gpu, buffers, built), ReplayResult, reads=(built,))
+
+
+def _load(replayer: hostlib.HostReplayer, request: ReplayRequest) -> Report:
+    data, anchor = request.delivery.data, request.key
+    if isinstance(anchor, Policy):
+        where = Judge(PLATFORM, request.device_id)
+        return replayer.load_trusted(data, anchor.raw, where, request.min_security_version)
+    return replayer.load(data, anchor, request.min_security_version)
 
 
 def _replay(request: ReplayRequest, gpu: str, buffers: Buffers, built: Path) -> ReplayResult:
@@ -56,7 +74,7 @@ def _replay(request: ReplayRequest, gpu: str, buffers: Buffers, built: Path) -> 
     ) as device:
         replayer = hostlib.HostReplayer(built, profile_of(gpu), device.c_interface, carveout, CARVEOUT_PHYS)
         try:
-            report = replayer.load(delivery.data, request.key, request.min_security_version)
+            report = _load(replayer, request)
             for number in range(request.repeat):
                 for row in buffers.rows:
                     if number == 0 or row.replays:

@@ -214,6 +214,11 @@ static enum gr_status check_manifest(struct loader *l)
         if (!gr_slot_is_valid(r, i))
             return GR_STATUS_SLOTS;
     }
+#ifdef GRAMOPHONE_TRUST
+    const enum gr_status status = gr_check_weights(l);
+    if (status != GR_STATUS_OK)
+        return status;
+#endif
     l->state ^= STEP_MANIFEST;
     return check_identity(l, m);
 }
@@ -223,7 +228,7 @@ static enum gr_status load_body(struct loader *l)
     struct gr_replayer *r = l->r;
     struct gr_stream *stream = &l->stream;
     uint8_t *image = r->memory.base;
-    stream->offset = TRACE_AT + (uint64_t)l->head_bytes;
+    stream->offset = TRACE_START(l) + (uint64_t)l->head_bytes;
     gr_wipe(image, r->image_end); /* the prologue wipes what lies after it */
     for (uint32_t i = HEAD_SECTIONS; i < l->section_count; i++) {
         const uint8_t *s = gr_aligned(section_at(l, i));
@@ -334,7 +339,11 @@ GR_NOINLINE enum gr_status gr_load(struct gr_replayer *r, const struct gr_memory
     l.r = r;
     l.stream.source = source;
     l.policy = policy;
+#ifdef GRAMOPHONE_TRUST
+    l.trace_bytes = signed_bytes; /* less what lies before the trace, once that is known */
+#else
     l.trace_bytes = signed_bytes - TRACE_AT;
+#endif
     r->report.status = load(&l);
     if (r->report.status != GR_STATUS_OK)
         gr_unload(r);

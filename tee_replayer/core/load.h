@@ -47,6 +47,15 @@ enum step {
     (GR_STATE_LOADED ^ FIRST_VERDICT ^ SECOND_VERDICT ^ STEP_ENVELOPE ^ STEP_HEADER ^ STEP_SECTIONS ^        \
      STEP_MANIFEST ^ STEP_BODY ^ STEP_IDENTITY)
 
+/* Where the trace starts in the file, and where its header lies in `start`. */
+#ifdef GRAMOPHONE_TRUST
+#define TRACE_START(l) ((l)->trace_at)
+#define HEADER_AT(l) GR_SIGNED_HEADER_BYTES
+#else
+#define TRACE_START(l) ((uint32_t)TRACE_AT)
+#define HEADER_AT(l) TRACE_AT
+#endif
+
 struct loader {
     struct gr_replayer *r;
     const struct gr_policy *policy;
@@ -56,12 +65,32 @@ struct loader {
     uint32_t head_bytes, section_count;
     uint64_t image_bytes;
     struct gr_stream stream;
+#ifdef GRAMOPHONE_TRUST
+    const uint8_t *envelope; /* copy of all signatures and policies */
+    uint32_t envelope_bytes, trace_at;
+    uint8_t *policies[2]; /* room for the policy that counts and the next one */
+    bool has_signed_weights;
+    _Alignas(
+        8) uint8_t start[GR_SIGNED_HEADER_BYTES + GR_HEADER_BYTES]; /* signed header, the trace's header */
+#else
     _Alignas(8) uint8_t start[START_BYTES]; /* signed header, envelope, padding, the trace's header */
+#endif
 };
 
 /* Memory for the loader's own use, taken downwards from the carve-out's end, 8-byte aligned; NULL when
  * there is none left. */
 GR_INTERNAL void *gr_take_memory(struct loader *l, uint64_t bytes);
+
+/* Whether s of a signature is the one of two that is read. */
+GR_INTERNAL bool gr_is_low(const uint8_t s[32]);
+
+#ifdef GRAMOPHONE_TRUST
+/* Copy header and envelope into secure memory, and check their form; the verdict on all that is signed;
+ * whether the rule allows weights that callers give, once the slots are known. */
+GR_INTERNAL enum gr_status gr_copy_envelope(struct loader *l);
+GR_INTERNAL enum gr_status gr_judge(struct loader *l);
+GR_INTERNAL enum gr_status gr_check_weights(const struct loader *l);
+#endif
 
 /* Copy header, envelope and head into secure memory, check them, verify the signature. */
 GR_INTERNAL enum gr_status gr_check_envelope(struct loader *l);

@@ -50,8 +50,16 @@ struct gr_log;
 
 /* Whom and what the device accepts. */
 struct gr_policy {
-    const uint8_t *key;            /* 65 bytes: P-256 public key, 04 || x || y */
-    const uint8_t *key_id;         /* 16 bytes */
+#ifdef GRAMOPHONE_TRUST
+    const uint8_t *trust;         /* the device's own trust policy, at a multiple of 8 */
+    const uint8_t *platform;      /* 16 bytes: board or environment, and zeros */
+    const uint8_t *device_id;     /* 16 bytes; zeros: it has none */
+    uint32_t least_trust_version; /* older policies are refused */
+    uint64_t now_s;               /* seconds since 1970 (UTC); 0: there is no clock */
+#else
+    const uint8_t *key;    /* 65 bytes: P-256 public key, 04 || x || y */
+    const uint8_t *key_id; /* 16 bytes */
+#endif
     uint32_t min_security_version; /* the rollback counter: older traces are refused */
 #ifdef GRAMOPHONE_LOG
     struct gr_log *log; /* that is told what is loaded and replayed; NULL: none is kept */
@@ -130,7 +138,11 @@ GR_API bool gr_port_wait_irq(unsigned line, uint32_t timeout_us); /* true once t
 GR_API uint64_t gr_port_now_us(void);
 /* The policy once more, not by way of a pointer that the caller has, and not where the first one lies: one
  * fault does not exchange both. 65 bytes of key; and the lowest security version, inverted. */
+#ifdef GRAMOPHONE_TRUST
+GR_API void gr_port_policy_again(struct gr_policy *policy);
+#else
 GR_API const uint8_t *gr_port_key_again(void);
+#endif
 GR_API uint32_t gr_port_lowest_inverted(void);
 
 #endif

@@ -8,14 +8,18 @@ from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from signing.errors import TrustError
 from signing.keys import PublicKey
+from signing.trust import Anchor, Policy
 from tee_replayer.generator import amalgamate
 from trace_format import packing
 from trace_format.emit import GENERATED
 from trace_format.errors import ReservedError, TraceError
 from trace_format.schema import PAGE_BYTES
 from trace_format.schema.firmware import DEVICE_MAGIC as MAGIC
+from trace_format.schema.trust import TRUST_MAGIC
 
+_NO_KEY = bytes(65)  # a trust policy says who signs
 SIZE = packing.size_of("device")
 _ROW = packing.Row("device")
 
@@ -32,7 +36,7 @@ class Device:
         platform: board or environment.
         profile_id: hash of the GPU's profile.
         min_security_version: older traces are refused.
-        key: whose traces it accepts; an ES256 key.
+        key: whose traces it accepts: an ES256 key, or a trust policy.
         carveout_bytes: secure memory for traces, a multiple of 4096; 0: it is not known. The C constant has what
             it is compiled with: GR_CARVEOUT_BYTES, less OP-TEE's staging area.
     """
@@ -40,7 +44,7 @@ class Device:
     platform: str
     profile_id: int
     min_security_version: int
-    key: PublicKey
+    key: Anchor
     carveout_bytes: int = 0
 
     @property
@@ -51,17 +55,22 @@ class Device:
             "platform": self.platform,
             "key_id": self.key.kid,
             "min_security_version": self.min_security_version,
-            "key": self.key.raw,
+            "key": _NO_KEY if isinstance(self.key, Policy) else self.key.raw,
             "carveout_pages": (self.carveout_bytes // PAGE_BYTES).to_bytes(3, "little"),
         }
         return packing.pack("device", values)
 
     def definition(self) -> str:
         """The constant in C, where `struct gr_device` is declared."""
-        key_id, key = (", ".join(f"{byte:#04x}" for byte in part) for part in (self.key.kid, self.key.raw))
+        has_policy = isinstance(self.key, Policy)
+        key_id, raw = _listed(self.key.kid), _listed(self.key.raw)
+        key = "0" if has_policy else raw
+        again = _AGAIN_TRUST if has_policy else _AGAIN
+        constant = f"_Alignas(8) const uint8_t gr_trust[] = {{{raw}}};\n" if has_policy else ""
         return (
             f"{_CARVEOUT}"
             "/* clang-format off */\n"
+            f"{constant}"
             "const struct gr_device gr_device = {\n"
             "    .magic = GR_DEVICE_MAGIC,\n"
             f"    .profile_id = UINT64_C({self.profile_id:#018x}),\n"
@@ -72,18 +81,15 @@ class Device:
             "    .carveout_pages = {GR_CARVEOUT_PAGES & 255, GR_CARVEOUT_PAGES >> 8 & 255,\n"
             "                       GR_CARVEOUT_PAGES >> 16 & 255},\n"
             "};\n"
-            f"{_AGAIN}"
-            f"    static const uint8_t again[] = {{{key}}};\n"
-            "    /* clang-format on */\n"
-            "    return again;\n"
-            "}\n"
+            f"{again.replace('@RAW@', raw).replace('@PLATFORM@', self.platform)}"
         )
 
     def declaration(self) -> str:
         """`struct gr_device` in C, and the policy that follows from it."""
         return (
             f"#define GR_MIN_SECURITY_VERSION {self.min_security_version}u\n\n"
-            f"{amalgamate.part(GENERATED / 'gramophone_device.h')}\n{_DECLARATION}"
+            f"{amalgamate.part(GENERATED / 'gramophone_device.h')}\n"
+            f"{_DECLARATION_TRUST if isinstance(self.key, Policy) else _DECLARATION}"
         )
 
 
@@ -109,6 +115,47 @@ GR_API uint32_t gr_port_lowest_inverted(void)
 
 GR_API const uint8_t *gr_port_key_again(void)
 {
+    static const uint8_t again[] = {@RAW@};
+    /* clang-format on */
+    return again;
+}
+"""
+
+_AGAIN_TRUST = """
+/* What the policy says, once more: at another place, and in the code. */
+GR_API uint32_t gr_port_lowest_inverted(void)
+{
+    return ~GR_MIN_SECURITY_VERSION;
+}
+
+/* There is no clock, and nothing that outlives a reboot. */
+static void facts(struct gr_policy *policy)
+{
+    static const uint8_t device_id[16] = GR_DEVICE_ID;
+    policy->device_id = device_id;
+    policy->least_trust_version = 0;
+    policy->now_s = 0;
+}
+
+GR_API struct gr_policy gr_device_policy(void)
+{
+    const volatile uint32_t *const version = &gr_device.min_security_version;
+    struct gr_policy policy = {.trust = gr_trust,
+                               .platform = (const uint8_t *)gr_device.platform,
+                               .min_security_version = *version};
+    facts(&policy);
+    return policy;
+}
+
+GR_API void gr_port_policy_again(struct gr_policy *policy)
+{
+    static const _Alignas(8) uint8_t again[] = {@RAW@};
+    /* clang-format on */
+    static const uint8_t platform[16] = "@PLATFORM@";
+    policy->trust = again;
+    policy->platform = platform;
+    facts(policy);
+}
 """
 
 # The version is read through a volatile pointer: what an image says is what the code compares with, whatever the
@@ -124,6 +171,19 @@ static inline struct gr_policy gr_device_policy(void)
         .key = gr_device.key, .key_id = gr_device.key_id, .min_security_version = *version};
 }
 """
+
+
+_DECLARATION_TRUST = """\
+/* 'gramophone flash --check' finds it in an image by its magic, and by its own the trust policy. */
+extern const struct gr_device gr_device;
+extern const uint8_t gr_trust[];
+
+GR_API struct gr_policy gr_device_policy(void);
+"""
+
+
+def _listed(data: bytes) -> str:
+    return ", ".join(f"{byte:#04x}" for byte in data)
 
 
 def find(data: bytes) -> Iterator[tuple[int, Device]]:
@@ -144,11 +204,7 @@ def _parse(data: bytes, at: int) -> Device:
     if len(stored) < SIZE:
         raise DeviceError("the device's constant", offset=at, expected=f"{SIZE} bytes", found=len(stored))
     row = _ROW.unpack(stored)
-    try:
-        point = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), row.key)
-    except ValueError:
-        raise DeviceError("the device's key is not a point of P-256", offset=at) from None
-    key = PublicKey(point)
+    key = _policy(data, at, row.key_id) if row.key == _NO_KEY else _key(row.key, at)
     if row.key_id != key.kid:
         raise DeviceError("id of the device's key", offset=at, expected=key.kid.hex(), found=row.key_id.hex())
     try:
@@ -159,3 +215,25 @@ def _parse(data: bytes, at: int) -> Device:
         raise DeviceError("the device's platform is not what a build writes", offset=at)
     carveout = int.from_bytes(row.carveout_pages, "little") * PAGE_BYTES
     return Device(platform, row.profile_id, row.min_security_version, key, carveout)
+
+
+def _key(raw: bytes, at: int) -> PublicKey:
+    try:
+        return PublicKey(ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), raw))
+    except ValueError:
+        raise DeviceError("the device's key is not a point of P-256", offset=at) from None
+
+
+def _policy(data: bytes, at: int, kid: bytes) -> Policy:
+    """The policy with this id, which lies elsewhere in the image."""
+    start = data.find(TRUST_MAGIC)
+    while start >= 0:
+        size = int.from_bytes(data[start + 12 : start + 16], "little")
+        try:
+            found = Policy.decode(data[start : start + size])
+        except TrustError:
+            found = None
+        if found and found.kid == kid:
+            return found
+        start = data.find(TRUST_MAGIC, start + 1)
+    raise DeviceError("the device's trust policy", offset=at, expected=kid.hex(), found="none with this id")

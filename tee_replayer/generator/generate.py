@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from signing.trust import Policy, describe
 from tee_replayer import operators as operator_sources
 from tee_replayer.generator import amalgamate
 from tee_replayer.generator.device import Device
@@ -61,7 +62,7 @@ def _write_core(options: Options, folder: Path) -> None:
     profile, evidence, operators, codecs = options.profile, options.evidence, options.operators, options.codecs
     notice = _notice(options)
     device = Device(options.target.name, profile.profile_id, options.min_security_version, options.key)
-    defines = evidence.defines + operator_sources.define(operators)
+    defines = _trust_defines(options) + evidence.defines + operator_sources.define(operators)
     defines += "".join(f"#define {amalgamate.macro(codec)}\n" for codec in codecs)
     header = amalgamate.header(notice, device.declaration(), defines, evidence.header)
     source = amalgamate.source(
@@ -76,6 +77,13 @@ def _write_core(options: Options, folder: Path) -> None:
     (folder / "replayer.c").write_text(source, encoding="utf-8")
 
 
+def _trust_defines(options: Options) -> str:
+    if not isinstance(options.key, Policy):
+        return ""
+    device_id = ", ".join(f"{byte:#04x}" for byte in options.device_id)
+    return f"#define {amalgamate.HAS_TRUST}\n#define GR_DEVICE_ID {{{device_id}}}\n"
+
+
 def _notice(options: Options) -> str:
     """The first comment of replayer.h and replayer.c: for what they are, and what is in them."""
     profile, target = options.profile, options.target
@@ -83,7 +91,7 @@ def _notice(options: Options) -> str:
     rows = [
         ("trace format", f"{VERSION_MAJOR}.{VERSION_MINOR}"),
         ("GPU profile", f"{profile.name} {profile.profile_id:#018x}"),
-        ("key", f"ES256 {options.key.kid.hex()}"),
+        ("trust", describe(options.key)),
         ("security version", f"at least {options.min_security_version}"),
         ("crypto", ", ".join(f"{name} {versions[name]}" for name in options.cryptography.libraries)),
         ("evidence", options.evidence.words),

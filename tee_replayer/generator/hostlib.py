@@ -21,6 +21,7 @@ from typing import Any
 import cffi
 
 from signing.keys import Algorithm, PublicKey
+from signing.trust_verdict import NO_ID, Judge
 from tee_replayer import crypto, operators
 from tee_replayer.generator import amalgamate, target
 from tee_replayer.generator.status import CORE, ReplayError, Report
@@ -33,6 +34,7 @@ from trace_format.profile import Profile
 from trace_format.schema import REPORT, Codec
 
 HERE = CORE.parent
+PLATFORM_BYTES = 16
 CFLAGS = ["-std=c11", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=default"]
 _FIELDS = tuple(Report.__dataclass_fields__)
 
@@ -65,6 +67,8 @@ def build(
     extra: tuple[str, ...] = (),
     linked_operators: Collection[Operator] = tuple(OPERATORS),
     linked_codecs: Collection[Codec] = LINKED,
+    *,
+    trust: bool = False,
 ) -> Path:
     """Compile the library for one GPU, unless that was done before.
 
@@ -76,6 +80,7 @@ def build(
         extra: further compiler flags (sanitizers).
         linked_operators: what it computes on the CPU; a device has those that its policy names.
         linked_codecs: of those that not every device has.
+        trust: a trust policy says who signs, instead of one key.
 
     Raises:
         GramophoneError: no compiler, or the compilation failed (its output is in the message).
@@ -87,9 +92,11 @@ def build(
     linked = crypto.linked(libraries)
     own = own_sources(profile, linked.seam, linked_operators)
     extra = (*extra, *(f"-D{amalgamate.macro(codec)}" for codec in linked_codecs))
+    if trust:
+        extra = (*extra, f"-D{amalgamate.HAS_TRUST}")
     if linked_operators:
         extra = (*extra, f"-DGRAMOPHONE_OPERATORS(X)={operators.listed(linked_operators)}")
-    made = [GENERATED / name for name in ("gramophone_trace.h", "gramophone_report.h")]
+    made = [GENERATED / name for name in ("gramophone_trace.h", "gramophone_report.h", "gramophone_trust.h")]
     headers = [*CORE.glob("*.h"), *(HERE / "host").glob("*.h"), *operators.HERE.glob("*.h"), *made]
     digest = hashlib.sha256("\0".join([text, compiler, *CFLAGS, *WARNINGS, *extra]).encode())
     for path in [*own, *sorted(headers), *linked.sources, *linked.included]:
@@ -186,6 +193,26 @@ class HostReplayer:
         self._bound.clear()
         return self._checked(
             self._lib.gr_host_load(self._host, signed, len(signed), key.raw, key.kid, min_security_version)
+        )
+
+    def load_trusted(self, signed: bytes, root: bytes, where: Judge, min_security_version: int = 0) -> Report:
+        """The same with a trust policy, of a library that was built so.
+
+        Args:
+            signed: the signed trace.
+            root: the device's own policy.
+            where: what the device knows besides it.
+            min_security_version: older traces are refused.
+        """
+        self._bound.clear()
+        policy = bytes(root)
+        platform = (where.platform or "").encode().ljust(PLATFORM_BYTES, b"\0")
+        device_id = where.device_id or NO_ID
+        kept = [_ffi().from_buffer("uint8_t[]", data) for data in (policy, platform, device_id)]
+        return self._checked(
+            self._lib.gr_host_load_trusted(
+                self._host, signed, len(signed), *kept, where.least_version, where.now, min_security_version
+            )
         )
 
     def bind(self, slot: int, data: Any) -> None:

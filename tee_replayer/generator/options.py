@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from signing.keys import Algorithm, PublicKey
+from signing.trust import Anchor
 from tee_replayer import crypto
 from tee_replayer.generator.device_crypto import DeviceCrypto
 from tee_replayer.generator.evidence import Evidence
@@ -19,6 +20,7 @@ from trace_format.profile import Profile
 from trace_format.schema import Codec
 
 NO_EVIDENCE = Evidence()
+NO_ID = bytes(16)
 
 
 class GenerateError(GramophoneError):
@@ -65,7 +67,7 @@ class Options:
     Attributes:
         gpu: name of the GPU profile.
         platform: of `tee_replayer.generator.platforms.platform_of`, as it is without these options.
-        key: whose traces the device accepts.
+        key: whose traces the device accepts: a key, or a trust policy.
         libraries: the crypto libraries' source trees, both of them.
         min_security_version: older traces are refused.
         carveout_bytes: secure memory for traces, a multiple of 4096; without it the board's own size.
@@ -77,6 +79,7 @@ class Options:
         operators: what the device computes on the CPU; it refuses traces that need others.
         codecs: what of `trace_format.codec.LINKED` it decodes; it refuses traces that need others.
         mmu: MMU and caches on or off (bare metal); None: as the board's description says.
+        device_id: 16 bytes, of a board without an id of its own, for trust policies that name devices.
         profile: of the GPU.
         target: the platform, fitted to these options.
 
@@ -89,7 +92,7 @@ class Options:
 
     gpu: str
     platform: Platform
-    key: PublicKey
+    key: Anchor
     libraries: crypto.Libraries
     _: KW_ONLY
     min_security_version: int = 0
@@ -102,12 +105,13 @@ class Options:
     operators: Collection[Operator] = ()
     codecs: Collection[Codec] = ()
     mmu: bool | None = None
+    device_id: bytes = NO_ID
     profile: Profile = field(init=False)
     target: Platform = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "profile", profiles.load(self.gpu))
-        if self.key.algorithm is not Algorithm.ES256:
+        if isinstance(self.key, PublicKey) and self.key.algorithm is not Algorithm.ES256:
             raise GenerateError(
                 f"the key is an {self.key.algorithm.title} key, and this device build verifies ES256 only: "
                 "sign with a P-256 key ('gramophone keygen' makes one)"

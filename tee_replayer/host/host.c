@@ -20,8 +20,12 @@ struct gr_host {
     uint64_t now_ns, writes;
     const uint8_t *file;
     uint64_t file_bytes;
-    uint64_t read_us;   /* what a read takes */
+    uint64_t read_us; /* what a read takes */
+#ifdef GRAMOPHONE_TRUST
+    struct gr_policy policy; /* while a trace is loaded */
+#else
     const uint8_t *key; /* the policy's, while a trace is loaded */
+#endif
     uint32_t lowest_inverted;
 };
 
@@ -64,10 +68,17 @@ uint64_t gr_port_now_us(void)
     return current->now_ns / 1000;
 }
 
+#ifdef GRAMOPHONE_TRUST
+void gr_port_policy_again(struct gr_policy *policy)
+{
+    *policy = current->policy;
+}
+#else
 const uint8_t *gr_port_key_again(void)
 {
     return current->key;
 }
+#endif
 
 uint32_t gr_port_lowest_inverted(void)
 {
@@ -100,21 +111,38 @@ void gr_host_free(struct gr_host *host)
     free(host);
 }
 
-uint32_t gr_host_load(struct gr_host *host, const uint8_t *file, uint64_t bytes, const uint8_t *key,
-                      const uint8_t *key_id, uint32_t min_security_version)
+static uint32_t load(struct gr_host *host, const uint8_t *file, uint64_t bytes,
+                     const struct gr_policy *policy)
 {
-    const struct gr_policy policy = {key, key_id, min_security_version};
     const struct gr_source source = {read_file, host};
     current = host;
-    host->key = key;
-    host->lowest_inverted = ~min_security_version;
+    host->lowest_inverted = ~policy->min_security_version;
     host->file = file;
     host->file_bytes = bytes;
-    const enum gr_status status = gr_load(&host->replayer, &host->memory, &source, bytes, &policy);
+    const enum gr_status status = gr_load(&host->replayer, &host->memory, &source, bytes, policy);
     host->file = NULL;
     host->file_bytes = 0;
     return (uint32_t)status;
 }
+
+#ifdef GRAMOPHONE_TRUST
+uint32_t gr_host_load_trusted(struct gr_host *host, const uint8_t *file, uint64_t bytes, const uint8_t *trust,
+                              const uint8_t *platform, const uint8_t *device_id, uint32_t least_trust_version,
+                              uint64_t now_s, uint32_t min_security_version)
+{
+    host->policy =
+        (struct gr_policy){trust, platform, device_id, least_trust_version, now_s, min_security_version};
+    return load(host, file, bytes, &host->policy);
+}
+#else
+uint32_t gr_host_load(struct gr_host *host, const uint8_t *file, uint64_t bytes, const uint8_t *key,
+                      const uint8_t *key_id, uint32_t min_security_version)
+{
+    const struct gr_policy policy = {key, key_id, min_security_version};
+    host->key = key;
+    return load(host, file, bytes, &policy);
+}
+#endif
 
 uint32_t gr_host_bind(struct gr_host *host, uint32_t slot, void *data, uint64_t bytes)
 {

@@ -23,6 +23,10 @@ void gr_host_free(struct gr_host *host);
 
 uint32_t gr_host_load(struct gr_host *host, const uint8_t *file, uint64_t bytes, const uint8_t *key,
                       const uint8_t *key_id, uint32_t min_security_version);
+/* The same of a library that was built with a trust policy: platform and device_id of 16 bytes. */
+uint32_t gr_host_load_trusted(struct gr_host *host, const uint8_t *file, uint64_t bytes, const uint8_t *trust,
+                              const uint8_t *platform, const uint8_t *device_id, uint32_t least_trust_version,
+                              uint64_t now_s, uint32_t min_security_version);
 uint32_t gr_host_bind(struct gr_host *host, uint32_t slot, void *data, uint64_t bytes);
 uint32_t gr_host_run(struct gr_host *host);
 void gr_host_restart(struct gr_host *host);

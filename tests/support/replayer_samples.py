@@ -232,13 +232,17 @@ def library(
     gpu: profile.Profile = GPU,
     operators: Collection[Operator] = tuple(OPERATORS),
     codecs: Collection[Codec] = LINKED,
+    *,
+    trust: bool = False,
 ) -> Path:
     """The replayer for this machine; skips where the crypto libraries' sources cannot be obtained."""
     try:
         crypto = libraries.source()
     except OSError as error:
         pytest.skip(f"the crypto libraries' sources cannot be fetched: {error}")
-    return hostlib.build(gpu, crypto, cache_dir("replayer"), linked_operators=operators, linked_codecs=codecs)
+    return hostlib.build(
+        gpu, crypto, cache_dir("replayer"), linked_operators=operators, linked_codecs=codecs, trust=trust
+    )
 
 
 class Device:

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from trace_format.emit.tables import described_table, structure_table
+from trace_format.emit.tables import described_table, enumeration_text, structure_table
 from trace_format.emit.walk import structures
-from trace_format.schema import BOARD, DEVICE, LOG, MAILBOX, NORMAL_WORLD, OPTEE, REPORT, Format
+from trace_format.schema import BOARD, DEVICE, LOG, MAILBOX, NORMAL_WORLD, OPTEE, REPORT, TRUST, Format
 from trace_format.schema.log import LogKind
 from trace_format.schema.report import Phase, Status
+from trace_format.schema.trust import KeyKind
 
 FILE = "docs/FORMAT-DEVICE.md"
 
@@ -64,6 +65,18 @@ file, and `GRAMOPHONE_DESCRIBE` with a `gramophone_slot`. The result of a comman
 its status: {error:#x} or'ed with the status's bits {status:#x}.
 """
 
+_TRUST = """\
+## Trust policy
+
+Whose signatures a device takes for what, where it was generated with one: [KEYS.md](KEYS.md) says how a policy is
+made and changed. It is a `trust_policy`, its keys, rules, devices and revoked keys, one after the other. Of texts
+only ASCII that can be printed is taken. Its file (.gtp) is a CBOR sequence of COSE_Sign messages, whose payloads
+are the policy's versions, the oldest first.
+
+The envelope of a trace that is signed under a policy is such a sequence, too: first a message without a payload,
+whose signatures are of the trace's head, then policies that are newer than a device's own.
+"""
+
 _FIRMWARE = """\
 ## Constants in a firmware
 
@@ -99,6 +112,9 @@ def emit() -> str:
             error=OPTEE.constants["GRAMOPHONE_RESULT_ERROR"], status=OPTEE.constants["GRAMOPHONE_RESULT_STATUS"]
         ),
         *_tables(OPTEE),
+        _TRUST,
+        *_tables(TRUST),
+        enumeration_text(KeyKind),
         _FIRMWARE,
         *_tables(DEVICE),
         *_tables(BOARD),

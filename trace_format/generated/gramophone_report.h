@@ -11,8 +11,8 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in memory as in the format");
 
 /* What happened. Any two values differ in 10 bits or more, and so from 0 and from all ones: a glitch does
- * not turn one into another. Each is a constant of one AArch64 instruction, and OK one that `cmp` takes.
- * Those from DIVERGED to FAULT are worth a reset and another try. */
+ * not turn one into another. Each but the trust policy's is a constant of one AArch64 instruction, and OK
+ * one that `cmp` takes. Those from DIVERGED to FAULT are worth a reset and another try. */
 #define GR_STATUS_LIST(X) \
     X(OK, 0x00fff000u, "done") \
     X(ARGUMENT, 0xffffd821u, "a function was called with a value that it does not take") \
@@ -48,6 +48,18 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
     X(BUDGET, 0x66666666u, "the trace's time budget is used up") \
     X(REQUEST, 0x99999999u, "the request is malformed") \
     X(POWER, 0x33333333u, "the GPU's power or clock control does not answer") \
+    X(TRUST, 0xf81ff81fu, "the trust policy is malformed") \
+    X(TRUST_CHAIN, 0x52e6b438u, "the next trust policy is not signed by enough keys of the one before and of its own") \
+    X(TRUST_OLD, 0xf2a74de4u, "the trust policy is older than one that this device has taken") \
+    X(TRUST_TIME, 0x269e0d37u, "the trust policy does not hold at this time") \
+    X(TRUST_NAME, 0x6513270eu, "the trust policy has no rule for a trace of this name") \
+    X(THRESHOLD, 0xa6a3a450u, "not enough keys that the trust policy names have signed the trace") \
+    X(REVOKED, 0x1818e811u, "a key that signed the trace is revoked, and not enough others have") \
+    X(TRUST_GPU, 0x0ed90475u, "the trust policy allows traces of this name on another GPU only") \
+    X(TRUST_PLATFORM, 0xe8e25d94u, "the trust policy allows traces of this name on another platform only") \
+    X(TRUST_DEVICE, 0x81e74ef5u, "the trust policy allows traces of this name on other devices only") \
+    X(TRUST_LIMITS, 0x36f675ccu, "the trace asks for more memory or time than the trust policy allows") \
+    X(TRUST_WEIGHTS, 0x6b0d549bu, "the trust policy allows no trace whose weights callers give") \
     X(LOG, 0xff03ff03u, "the replay log cannot be kept: no room for its entries, no key, or no place for its tail")
 
 enum gr_status {

@@ -55,9 +55,10 @@ from trace_format.schema.trace import (
     Slot,
     SlotKind,
 )
+from trace_format.schema.trust import TRUST
 from trace_format.schema.vocabulary import Blob, Format, List, Nested, Reserved, Text
 
-FORMATS = (TRACE, COUNTERS, CAPTURE, REPORT, LOG, MAILBOX, NORMAL_WORLD, DEVICE, BOARD, OPTEE)
+FORMATS = (TRACE, COUNTERS, CAPTURE, REPORT, LOG, MAILBOX, NORMAL_WORLD, DEVICE, BOARD, OPTEE, TRUST)
 
 __all__ = [
     "ALIGNMENT",
@@ -97,6 +98,7 @@ __all__ = [
     "STRUCTURES",
     "TRACE",
     "TRACE_MAGIC",
+    "TRUST",
     "VERSION_MAJOR",
     "VERSION_MINOR",
     "Action",

@@ -12,8 +12,8 @@ class Status(Described):
     """What happened.
 
     Any two values differ in 10 bits or more, and so from 0 and from all ones: a glitch does not turn one into
-    another. Each is a constant of one AArch64 instruction, and OK one that `cmp` takes. Those from DIVERGED to
-    FAULT are worth a reset and another try.
+    another. Each but the trust policy's is a constant of one AArch64 instruction, and OK one that `cmp` takes.
+    Those from DIVERGED to FAULT are worth a reset and another try.
     """
 
     OK = 0x00FFF000, "done"
@@ -50,6 +50,18 @@ class Status(Described):
     BUDGET = 0x66666666, "the trace's time budget is used up"
     REQUEST = 0x99999999, "the request is malformed"
     POWER = 0x33333333, "the GPU's power or clock control does not answer"
+    TRUST = 0xF81FF81F, "the trust policy is malformed"
+    TRUST_CHAIN = 0x52E6B438, "the next trust policy is not signed by enough keys of the one before and of its own"
+    TRUST_OLD = 0xF2A74DE4, "the trust policy is older than one that this device has taken"
+    TRUST_TIME = 0x269E0D37, "the trust policy does not hold at this time"
+    TRUST_NAME = 0x6513270E, "the trust policy has no rule for a trace of this name"
+    THRESHOLD = 0xA6A3A450, "not enough keys that the trust policy names have signed the trace"
+    REVOKED = 0x1818E811, "a key that signed the trace is revoked, and not enough others have"
+    TRUST_GPU = 0x0ED90475, "the trust policy allows traces of this name on another GPU only"
+    TRUST_PLATFORM = 0xE8E25D94, "the trust policy allows traces of this name on another platform only"
+    TRUST_DEVICE = 0x81E74EF5, "the trust policy allows traces of this name on other devices only"
+    TRUST_LIMITS = 0x36F675CC, "the trace asks for more memory or time than the trust policy allows"
+    TRUST_WEIGHTS = 0x6B0D549B, "the trust policy allows no trace whose weights callers give"
     LOG = 0xFF03FF03, "the replay log cannot be kept: no room for its entries, no key, or no place for its tail"
 
 

@@ -25,7 +25,9 @@ from host_tools.runners.needs import memory_for
 from host_tools.support.version import VERSION
 from host_tools.vgpu.binding import executes_shaders, follows_data
 from signing.delivery import Delivery
-from signing.keys import PublicKey
+from signing.envelope import Envelope
+from signing.keys import Algorithm
+from signing.trust import Anchor
 from trace_format import layout, policy
 from trace_format.actions import Columns, Op, Type
 from trace_format.errors import GramophoneError, TraceError
@@ -44,7 +46,7 @@ class Asked:
     Attributes:
         file: name of the trace's file, as the user gave it.
         data: its content.
-        keys: that are trusted; None: none was given.
+        keys: that are trusted, or a trust policy; None: none was given.
         command: the command line that makes this report.
         run: whether to run it on the virtual GPU.
         values: of slots, for that run.
@@ -53,7 +55,7 @@ class Asked:
 
     file: str
     data: bytes = field(repr=False)
-    keys: Sequence[PublicKey] | None = None
+    keys: Sequence[Anchor] | None = None
     command: str = ""
     run: bool = True
     values: Mapping[str, NDArray[Any]] = field(default_factory=dict)
@@ -116,10 +118,14 @@ def _signature(asked: Asked, trace: Trace) -> facts.Signature:
         )
     if not asked.data.startswith(SIGNED_MAGIC):
         return facts.Signature(facts.UNSIGNED, "it carries no signature", None, None, refused)
-    envelope = Delivery(asked.data).signed.envelope
-    key = envelope.kid.hex()
+    key = Delivery(asked.data).signed.signed_by
     reason = f"it claims to be signed by key {key}; no key was given, so that was not checked"
-    return facts.Signature(facts.NO_KEY, reason, envelope.algorithm.title, key, refused)
+    return facts.Signature(facts.NO_KEY, reason, _claimed(asked.data), key, refused)
+
+
+def _claimed(data: bytes) -> str:
+    message = Delivery(data).signed.message
+    return message.algorithm.title if isinstance(message, Envelope) else Algorithm.ES256.title
 
 
 def _about(trace: Trace) -> facts.About:

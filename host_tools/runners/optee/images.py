@@ -26,11 +26,11 @@ from host_tools.runners.replay import RunnerError
 from host_tools.support.cache import cache_dir, written_whole
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.support.sources import BARE_METAL, REPLAYER
-from signing.keys import PublicKey
+from signing.trust import Anchor
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator.boards import OPTEE
 from tee_replayer.generator.generate import generate
-from tee_replayer.generator.options import Options
+from tee_replayer.generator.options import NO_ID, Options
 from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.strictness import WARNINGS
 from trace_format.emit import GENERATED
@@ -72,13 +72,14 @@ class Image:
 
 
 def image_for_key(
-    key: PublicKey,
+    key: Anchor,
     gpu: str = DEFAULT_GPU,
     min_security_version: int = 0,
     *,
     crypto: Libraries,
     operators: Collection[Operator] = (),
     codecs: Collection[Codec] = (),
+    device_id: bytes = NO_ID,
     secure_bytes: int = 0,
     staged_bytes: int = 0,
     normal_world: Path | None = None,
@@ -91,7 +92,7 @@ def image_for_key(
         min_security_version: older traces are refused.
         crypto: the crypto libraries' sources.
         operators: what it computes on the CPU.
-        codecs: as `tee_replayer.generator.options.Options`.
+        codecs, device_id: as `tee_replayer.generator.options.Options`.
         secure_bytes: memory that the replayer must have at least.
         staged_bytes: of the signed trace, or of all its slots; what is larger.
         normal_world: as `image_of`.
@@ -110,6 +111,7 @@ def image_for_key(
                 crypto,
                 operators=operators,
                 codecs=codecs,
+                device_id=device_id,
                 min_security_version=min_security_version,
                 any_client=True,
                 carveout_bytes=-(-need // MIN_CARVEOUT_BYTES) * MIN_CARVEOUT_BYTES or MIN_CARVEOUT_BYTES,

@@ -115,6 +115,7 @@ def image_for(request: ReplayRequest, gpu: str, normal_world: Path | None) -> Im
         crypto=libraries.source(request.bearssl, request.aws_lc),
         operators=operators_in(request.delivery),
         codecs=codecs_in(request.delivery),
+        device_id=request.device_id,
         secure_bytes=secure_bytes(request.delivery),
         staged_bytes=staged_bytes(request.delivery),
         normal_world=normal_world,

@@ -23,7 +23,7 @@ static bool is_expected(const struct loader *l, uint32_t from, uint32_t to);
 /*@ requires \valid_read(s + (0 .. 31));
     assigns \nothing;
 */
-static bool is_low(const uint8_t *s);
+bool gr_is_low(const uint8_t *s);
 
 /*@ requires ready(l) && l->trace_bytes == (uint64_t)(file_bytes - TRACE_AT);
     assigns l->start[0 .. START_BYTES - 1], l->state;

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The form of a trust policy, and what is looked up in one. */
+#include "trust.h"
+
+#ifdef GRAMOPHONE_TRUST
+
+enum { ID_BYTES = 16, ES256_BYTES = 65 };
+
+bool gr_trust_is_before(const uint8_t *kid, const uint8_t *other)
+{
+    uint32_t i = 0;
+    while (i < ID_BYTES - 1 && kid[i] == other[i])
+        i++;
+    return kid[i] < other[i];
+}
+
+static const uint8_t *keys(const struct gr_trust_policy *p)
+{
+    return (const uint8_t *)p + sizeof *p;
+}
+
+const struct gr_trust_key *gr_trust_key_at(const struct gr_trust_policy *p, uint32_t number)
+{
+    return (const struct gr_trust_key *)(const void *)keys(p) + number;
+}
+
+static const struct gr_trust_rule *rule_at(const struct gr_trust_policy *p, uint32_t number)
+{
+    return (const struct gr_trust_rule *)(const void *)gr_trust_key_at(p, p->key_count) + number;
+}
+
+static const uint8_t *device_at(const struct gr_trust_policy *p, uint32_t number)
+{
+    return (const uint8_t *)rule_at(p, p->rule_count) + number * ID_BYTES;
+}
+
+static const uint8_t *revoked_at(const struct gr_trust_policy *p, uint32_t number)
+{
+    return device_at(p, p->device_count) + number * ID_BYTES;
+}
+
+uint32_t gr_trust_find_key(const struct gr_trust_policy *p, const uint8_t *kid)
+{
+    uint32_t i = 0;
+    while (i < p->key_count && !gr_is_same(gr_trust_key_at(p, i)->kid, kid, ID_BYTES))
+        i++;
+    return i;
+}
+
+bool gr_trust_is_revoked(const struct gr_trust_policy *p, const uint8_t *kid)
+{
+    for (uint32_t i = 0; i < p->revoked_count; i++) {
+        if (gr_is_same(revoked_at(p, i), kid, ID_BYTES))
+            return true;
+    }
+    return false;
+}
+
+bool gr_trust_has_device(const struct gr_trust_policy *p, uint32_t mask, const uint8_t *id)
+{
+    for (uint32_t i = 0; i < p->device_count; i++) {
+        if (mask >> i & 1 && gr_is_same(device_at(p, i), id, ID_BYTES))
+            return true;
+    }
+    return false;
+}
+
+/* Bytes of a text up to the zeros that fill it up. */
+static uint32_t length(const char *text, uint32_t size)
+{
+    uint32_t n = 0;
+    while (n < size && text[n])
+        n++;
+    return n;
+}
+
+const struct gr_trust_rule *gr_trust_find_rule(const struct gr_trust_policy *p, const uint8_t *name)
+{
+    for (uint32_t i = 0; i < p->rule_count; i++) {
+        const struct gr_trust_rule *rule = rule_at(p, i);
+        const uint32_t n = rule->flags & GR_TRUST_PREFIX ? length(rule->name, sizeof rule->name)
+                                                         : (uint32_t)sizeof rule->name;
+        if (n == 0 || gr_is_same((const uint8_t *)rule->name, name, n))
+            return rule;
+    }
+    return NULL;
+}
+
+/* ASCII that can be printed, and zeros after it. */
+static bool is_text(const char *text, uint32_t size)
+{
+    const uint32_t n = length(text, size);
+    for (uint32_t i = 0; i < size; i++) {
+        if (i < n ? text[i] < 0x20 || text[i] > 0x7e : text[i] != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Whether a mask names the first `count` of something at most. */
+static bool is_mask(uint32_t mask, uint32_t count)
+{
+    return !((uint64_t)mask >> count);
+}
+
+static bool is_role(const struct gr_trust_policy *p, uint32_t mask, uint32_t threshold)
+{
+    uint32_t named = 0;
+    for (uint32_t left = mask; left; left &= left - 1)
+        named++;
+    return is_mask(mask, p->key_count) && threshold - 1 < named;
+}
+
+static bool is_key(const struct gr_trust_key *key)
+{
+    return key->kind == GR_KEY_KIND_ES256 && key->key[0] == 4 &&
+           gr_is_zero(key->key + ES256_BYTES, sizeof key->key - ES256_BYTES) && !key->reserved;
+}
+
+static bool is_rule(const struct gr_trust_policy *p, const struct gr_trust_rule *rule)
+{
+    return is_text(rule->name, sizeof rule->name) && is_text(rule->platform, sizeof rule->platform) &&
+           (rule->name[0] || rule->flags & GR_TRUST_PREFIX) && is_role(p, rule->keys, rule->threshold) &&
+           !(rule->flags & ~(GR_TRUST_PREFIX | GR_TRUST_SIGNED_WEIGHTS)) &&
+           is_mask(rule->devices, p->device_count) && !rule->reserved;
+}
+
+static bool are_ascending(const uint8_t *first, uint32_t count, uint32_t stride)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        if (!gr_trust_is_before(first + (i - 1) * stride, first + i * stride))
+            return false;
+    }
+    return true;
+}
+
+bool gr_trust_is_valid(const uint8_t *data, uint32_t bytes)
+{
+    const struct gr_trust_policy *p = (const struct gr_trust_policy *)(const void *)gr_aligned(data);
+    if (bytes < sizeof *p || p->magic != GR_TRUST_POLICY_MAGIC ||
+        p->version_major != GR_TRUST_VERSION_MAJOR || p->version_minor != GR_TRUST_VERSION_MINOR ||
+        p->key_count - 1u >= GR_MAX_TRUST_KEYS || p->rule_count > GR_MAX_TRUST_RULES ||
+        p->device_count > GR_MAX_TRUST_DEVICES || p->revoked_count > GR_MAX_TRUST_REVOKED ||
+        p->bytes != bytes || bytes != (uint32_t)(revoked_at(p, p->revoked_count) - data))
+        return false;
+    if (!p->version || !p->name[0] || !is_text(p->name, sizeof p->name) ||
+        (p->not_after && p->not_after < p->not_before) || !gr_is_zero(p->reserved, sizeof p->reserved) ||
+        !is_role(p, p->root_keys, p->root_threshold) ||
+        !are_ascending(keys(p), p->key_count, sizeof(struct gr_trust_key)) ||
+        !are_ascending(device_at(p, 0), p->device_count, ID_BYTES) ||
+        !are_ascending(revoked_at(p, 0), p->revoked_count, ID_BYTES))
+        return false;
+    for (uint32_t i = 0; i < p->key_count; i++) {
+        if (!is_key(gr_trust_key_at(p, i)) || gr_trust_is_revoked(p, gr_trust_key_at(p, i)->kid))
+            return false;
+    }
+    uint32_t named = 0;
+    for (uint32_t i = 0; i < p->rule_count; i++) {
+        if (!is_rule(p, rule_at(p, i)))
+            return false;
+        named |= rule_at(p, i)->devices;
+    }
+    return named == (uint32_t)(((uint64_t)1 << p->device_count) - 1); /* no device that no rule names */
+}
+
+#endif

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Trust policies: the verdicts of host and core on named cases. No register is written for refused ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from signing.delivery import Delivery
+from signing.verify import Verdict, verify_under_policy
+from tee_replayer.generator.hostlib import HostReplayer
+from tee_replayer.generator.status import ReplayError, statuses
+from tests.support import replayer_samples as s
+from tests.support.hostile_trust import CASES, Case
+from trace_format.schema.report import Status
+
+# Statuses for which the host says that a file is malformed: it does not come to a verdict on who signed it.
+FORMS = {Status.FORMAT, Status.ENVELOPE, Status.SIZE, Status.READ}
+
+
+@pytest.fixture(scope="module")
+def device() -> s.Device:
+    found = s.Device()
+    found.replayer = HostReplayer(
+        s.library(trust=True), found.gpu.gpu, found.gpu.c_interface, found.memory, s.CARVEOUT_PHYS
+    )
+    return found
+
+
+def by_core(device: s.Device, case: Case, data: bytes) -> Status:
+    """The core's status; what it refuses leaves nothing behind."""
+    before = device.replayer.writes
+    try:
+        device.replayer.load_trusted(data, case.root.encode(), case.where)
+    except ReplayError as error:
+        assert device.replayer.writes == before
+        assert device.is_wiped
+        return statuses()[error.report.status]
+    device.replayer.unload()
+    return Status.OK
+
+
+def by_host(case: Case, data: bytes) -> Status | None:
+    """The host's; None: the file is malformed."""
+    found = verify_under_policy(Delivery(data), case.root, case.where)
+    if found.verdict is Verdict.MALFORMED:
+        return None
+    assert found.trust is not None
+    assert found.ok == (found.trust.status is Status.OK)
+    return found.trust.status
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_named_case(name: str, device: s.Device) -> None:
+    case = CASES[name]
+    data = case.make()
+    assert by_core(device, case, data).name == case.status.name
+    assert by_host(case, data) == (None if case.status in FORMS else case.status)
+
+
+def test_there_are_enough_of_them() -> None:
+    assert sum(case.status is not Status.OK for case in CASES.values()) >= 80
+    assert {case.status for case in CASES.values()} >= {
+        status for status in Status if status.name.startswith("TRUST")
+    }
