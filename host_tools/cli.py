@@ -43,6 +43,9 @@ COMMANDS = {
     "keygen": LazyCommand("keys.keygen", "Make a private key (PEM, PKCS#8), encrypted if there is a passphrase."),
     "getpub": LazyCommand("keys.getpub", "Get the public key of a key file (PEM)."),
     "keyinfo": LazyCommand("keys.keyinfo", "Say what is in a key file."),
+    "policy": LazyCommand(
+        "policy.policy_group", "Make a trust policy, which says who signs traces and policies, and change it."
+    ),
     "sign": LazyCommand("sign.sign", "Sign a trace."),
     "strip": LazyCommand("sign.strip", "Take the signature away: the trace without its envelope."),
     "verify": LazyCommand("sign.verify", "Check who signed a trace, and that no bit of it has changed since."),

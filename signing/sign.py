@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Protocol
 
 from cryptography.hazmat.primitives.asymmetric import utils
 
-from signing import curves, envelope, keys
+from signing import cose_sign, curves, envelope, keys
+from signing.cose_sign import Signatures
 from signing.errors import SignerError
+from signing.trust_chain import Chain
 from trace_format import layout, policy
 from trace_format.codec import Buffer
 from trace_format.errors import MagicError
@@ -85,6 +88,32 @@ def signature_of(trace: Buffer, signer: Signer) -> bytes:
     public, tbs = signer.public, to_be_signed(trace, signer.public)
     signature = checked(signer.sign(tbs), public, tbs, "the trace's head")
     return envelope.before(envelope.Envelope(public.algorithm, public.kid, signature), len(trace))
+
+
+def signed_under(trace: Buffer, chain: Chain, signer: Signer, given: Signatures | None = None) -> list[Signatures]:
+    """What goes in front of a trace that is signed under a trust policy: its signatures, and newer policies.
+
+    Args:
+        trace: one that `Trace.parse` and the register policy accept.
+        chain: of policies; of these, the complete ones go with the trace, but the first, which devices have.
+        signer: who signs.
+        given: signatures that it has already, of other keys.
+
+    Raises:
+        SignerError: as `sign_trace`.
+    """
+    public = signer.public
+    tbs = to_be_signed_under(trace, public)
+    signature = checked(signer.sign(tbs), public, tbs, "the trace's head")
+    message = (given or Signatures({})).with_signature(public.kid, signature)
+    complete = itertools.takewhile(lambda step: all(step[1].quorums(step[0])), chain.steps())
+    policies = [Signatures(link.signatures.by_kid, link.payload) for _, link in complete]
+    return [message, *policies[1:]]
+
+
+def to_be_signed_under(trace: Buffer, public: keys.PublicKey) -> bytes:
+    """What a key signs of a trace under a trust policy."""
+    return cose_sign.to_be_signed(public.kid, bytes(trace[: layout.read_header(trace)["head_bytes"]]))
 
 
 def to_be_signed(trace: Buffer, public: keys.PublicKey) -> bytes:

@@ -239,6 +239,10 @@ class Policy:
 
 
 def _mask(kids: Iterable[bytes], every: Sequence[bytes]) -> int:
+    """Raises TrustError where one of them is not among the policy's."""
+    for kid in kids:
+        if kid not in every:
+            raise TrustError("a role's key", expected="one of the policy's keys", found=kid.hex())
     return sum(1 << every.index(kid) for kid in kids)
 
 

@@ -14,6 +14,7 @@ from host_tools.audit.limits import unusual
 from host_tools.audit.lint import stopped
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, warn
 from host_tools.commands.keys import key_data
+from host_tools.commands.shares import share
 from host_tools.commands.signers import anchors, chosen, signer_options, trust_data
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.model.summary import lines as summary_lines
@@ -42,9 +43,15 @@ from trace_format.trace import Trace
 )
 @click.argument("trace", type=FILE)
 @signer_options
+@click.option(
+    "--policy",
+    "policy_file",
+    type=FILE,
+    help="Trust policy (.gtp) under which it is signed: one share, which others add theirs to.",
+)
 @OUTPUT
 @click.option("--replace", is_flag=True, help="Take a signed trace too, and give it this signature instead.")
-def sign(trace: Path, output: Path, replace: bool, **who: Any) -> Outcome:
+def sign(trace: Path, output: Path, replace: bool, policy_file: Path | None, **who: Any) -> Outcome:
     """Sign a trace. The same trace and key always give the same bytes.
 
     What it does is printed. A trace that every device refuses is not signed: one that is malformed, that does to a
@@ -54,12 +61,19 @@ def sign(trace: Path, output: Path, replace: bool, **who: Any) -> Outcome:
 
     The key can be in a file, on a PKCS#11 token, with a program that signs, or on another machine: --to-be-signed
     writes the bytes that it signs, --signature takes what it made of them.
+
+    With --policy the file gets one signature of those that the trust policy asks for, beside those that it has,
+    and the policy's newer versions, for devices that have an older one.
     """
     file, offset = read(trace), 0
     check_output(output)
     data = memoryview(file)
+    shares = None
     if file.startswith(SIGNED_MAGIC):
-        if not replace:
+        if policy_file and not replace:
+            with layout.naming(str(trace)):
+                shares = Delivery(file).signed.signatures[0]
+        elif not replace:
             raise MagicError(
                 "signed already (--replace gives it another signature, 'gramophone strip' takes it away)",
                 offset=0,
@@ -80,12 +94,15 @@ def sign(trace: Path, output: Path, replace: bool, **who: Any) -> Outcome:
         advice = "; 'gramophone build' makes a trace of a raw recording that devices accept" if is_raw else ""
         raise GramophoneError(f"{error}: every device refuses it, so it is not signed{advice}") from error
     _check_replayable(content, trace)
-    written: tuple[Buffer, ...]
-    if by.signer:
+    missing: list[str] = []
+    if policy_file:
+        front, missing = share(data, content, by, policy_file, shares)
+    elif by.signer:
         with phase(f"signing {trace}"):
-            written = (signature_of(data, by.signer), data)
+            front = signature_of(data, by.signer)
     else:
-        written = (to_be_signed(data, by.public),)
+        front = to_be_signed(data, by.public)
+    written: tuple[Buffer, ...] = (front, data) if by.signer else (front,)
     with phase(f"writing {output}"):
         write(output, *written)
     bytes_ = sum(len(part) for part in written)
@@ -104,6 +121,7 @@ def sign(trace: Path, output: Path, replace: bool, **who: Any) -> Outcome:
             "file": str(output),
             **key_data(by.public),
             "signed": by.signer is not None,
+            "missing": missing,
             "trace_bytes": len(data),
             "bytes": bytes_,
             "summary": summary(content),
@@ -111,6 +129,7 @@ def sign(trace: Path, output: Path, replace: bool, **who: Any) -> Outcome:
         "\n".join(
             [
                 f"{output}: {bytes_} bytes, {done} {by.public.algorithm.title} key {by.public.kid.hex()}",
+                *missing,
                 *summary_lines(content),
             ]
         ),

@@ -1,0 +1,420 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone policy`: making and changing a trust policy, for people who do this once a year (docs/KEYS.md)."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, SubGroup, UsageError, warn
+from host_tools.commands.generate import DeviceId
+from host_tools.commands.signers import chosen, signer_options
+from host_tools.commands.streams import OUTPUT, check_output, read, write
+from signing import ceremony
+from signing.cose_sign import to_be_signed
+from signing.keys import PublicKey, load_public_key
+from signing.trust import Policy, Role, Rule
+from signing.trust_chain import Chain
+from trace_format import layout, limits
+from trace_format.errors import GramophoneError
+from trace_format.files import read_file
+from trace_format.schema import Gpu
+
+DRY_RUN = click.option("--dry-run", is_flag=True, help="Say what would come out, and write nothing.")
+POLICY = click.argument("file", type=FILE)
+MIB = 1 << 20
+SECOND_US = 1_000_000
+
+
+class Expiry(click.ParamType):  # type: ignore[type-arg]
+    """A day, or "never": seconds since 1970 (UTC) of its end, or 0."""
+
+    name = "day"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The seconds."""
+        if isinstance(value, int):
+            return value
+        if value == "never":
+            return 0
+        try:
+            day = datetime.datetime.strptime(value, "%Y-%m-%d").replace(tzinfo=datetime.UTC)
+        except ValueError:
+            self.fail(f"{value!r}: expected a day as 2028-01-31, or never", param, ctx)
+        end = int((day + datetime.timedelta(days=1)).timestamp()) - 1
+        if end < datetime.datetime.now(datetime.UTC).timestamp():
+            self.fail(
+                f"{value}: this day is over: the policy would be refused by every device with a clock", param, ctx
+            )
+        return end
+
+
+EXPIRES = click.option("--expires", type=Expiry(), help="Last day on which it holds (UTC), or never.")
+
+
+@click.group("policy", cls=SubGroup, example="gramophone policy init fleet --root a.pub.pem --root b.pub.pem ...")
+def policy_group() -> None:
+    """Make a trust policy, which says who signs traces and policies, and change it."""
+
+
+@policy_group.command(
+    "init",
+    cls=GramophoneCommand,
+    example=(
+        "gramophone policy init fleet --root a.pub.pem --root b.pub.pem --root c.pub.pem --root-threshold 2 "
+        "--trace d.pub.pem --trace e.pub.pem --expires 2030-12-31 -o fleet.gtp"
+    ),
+)
+@click.argument("name")
+@click.option(
+    "--root", type=FILE, multiple=True, required=True, help="Public key that signs policies; repeatable."
+)
+@click.option("--root-threshold", type=click.IntRange(1), default=1, show_default=True, help="How many it takes.")
+@click.option("--trace", type=FILE, multiple=True, help="Public key that signs traces of all names; repeatable.")
+@click.option("--trace-threshold", type=click.IntRange(1), default=1, show_default=True, help="How many it takes.")
+@EXPIRES
+@OUTPUT
+@DRY_RUN
+def init(
+    name: str,
+    root: tuple[Path, ...],
+    root_threshold: int,
+    trace: tuple[Path, ...],
+    trace_threshold: int,
+    expires: int | None,
+    output: Path,
+    dry_run: bool,
+) -> Outcome:
+    """Begin a policy: version 1, which devices get compiled in. It is to be signed next, by its own root keys."""
+    chain = ceremony.start(name, map(_public, root), root_threshold, map(_public, trace), trace_threshold)
+    if expires:
+        chain = ceremony.changed(chain, lambda policy: ceremony.expiring(policy, expires))
+    if not dry_run and output.exists():
+        raise GramophoneError(
+            f"{output}: exists; a policy in use would be lost. Choose another name, or remove it"
+        )
+    return _written(output, chain, dry_run)
+
+
+@policy_group.command(
+    "allow",
+    cls=GramophoneCommand,
+    example="gramophone policy allow fleet.gtp 'lenet*' --key a.pub.pem --key b.pub.pem --threshold 2",
+)
+@POLICY
+@click.argument("names")
+@click.option("--key", type=FILE, multiple=True, required=True, help="Public key that signs them; repeatable.")
+@click.option("--threshold", type=click.IntRange(1), default=1, show_default=True, help="How many it takes.")
+@click.option("--gpu", type=click.Choice([gpu.name.lower() for gpu in Gpu]), help="Only on this GPU.")
+@click.option("--platform", help="Only on this board or environment, as `generate --platform` has it.")
+@click.option("--device-id", type=DeviceId(), multiple=True, help="Only on this device; repeatable.")
+@click.option(
+    "--min-security-version", type=click.IntRange(0, 2**32 - 1), default=0, help="Older ones are refused."
+)
+@click.option("--max-carveout-mib", type=click.IntRange(1, 4096), help="Most memory that they may address.")
+@click.option("--max-seconds", type=click.IntRange(1, 600), help="Longest time budget that they may have.")
+@click.option("--signed-weights", is_flag=True, help="Refuse traces whose weights callers give.")
+@DRY_RUN
+def allow(
+    file: Path,
+    names: str,
+    key: tuple[Path, ...],
+    threshold: int,
+    gpu: str | None,
+    platform: str | None,
+    device_id: tuple[bytes, ...],
+    min_security_version: int,
+    max_carveout_mib: int | None,
+    max_seconds: int | None,
+    signed_weights: bool,
+    dry_run: bool,
+) -> Outcome:
+    """Say who signs traces of some names, and what these may be. NAMES is a name, or its beginning and a *.
+
+    It takes the place of a rule for the same NAMES. Of all that fit a name, the longest counts.
+    """
+    publics = [_public(path) for path in key]
+    rule = Rule(
+        names.removesuffix("*"),
+        Role(frozenset(public.kid for public in publics), threshold),
+        names.endswith("*"),
+        int(Gpu[gpu.upper()]) if gpu else 0,
+        min_security_version,
+        frozenset(device_id),
+        (max_carveout_mib or 0) * MIB,
+        (max_seconds or 0) * SECOND_US,
+        platform or "",
+        signed_weights,
+    )
+    return _change(file, dry_run, lambda policy: ceremony.allowed(policy, rule, publics))
+
+
+@policy_group.command(
+    "add-key", cls=GramophoneCommand, example="gramophone policy add-key fleet.gtp d.pub.pem --role root"
+)
+@POLICY
+@click.argument("key", type=FILE)
+@click.option("--role", required=True, help="root, which signs policies; or the NAMES of a rule.")
+@DRY_RUN
+def add_key(file: Path, key: Path, role: str, dry_run: bool) -> Outcome:
+    """Give a role one more key."""
+    public = _public(key)
+    return _change(file, dry_run, lambda policy: ceremony.added(policy, public, role))
+
+
+@policy_group.command(
+    "revoke", cls=GramophoneCommand, example="gramophone policy revoke fleet.gtp 67bd3715 --dry-run"
+)
+@POLICY
+@click.argument("key")
+@DRY_RUN
+def revoke(file: Path, key: str, dry_run: bool) -> Outcome:
+    """Take a key out of all roles, for ever. KEY is its id, or how that begins, or its file."""
+    return _change(file, dry_run, lambda policy: ceremony.revoked(policy, _named(policy, key)))
+
+
+@policy_group.command(
+    "rotate",
+    cls=GramophoneCommand,
+    example="gramophone policy rotate fleet.gtp 67bd3715 new.pub.pem --overlap",
+)
+@POLICY
+@click.argument("old")
+@click.argument("new", type=FILE)
+@click.option("--overlap", is_flag=True, help="Both count until the old one is revoked.")
+@DRY_RUN
+def rotate(file: Path, old: str, new: Path, overlap: bool, dry_run: bool) -> Outcome:
+    """Put a new key in the place of an old one, in all of its roles; the old one is revoked."""
+    public = _public(new)
+    return _change(
+        file, dry_run, lambda policy: ceremony.rotated(policy, _named(policy, old), public, overlap=overlap)
+    )
+
+
+@policy_group.command(
+    "threshold", cls=GramophoneCommand, example="gramophone policy threshold fleet.gtp --role root 2"
+)
+@POLICY
+@click.argument("threshold", type=click.IntRange(1))
+@click.option("--role", required=True, help="root, which signs policies; or the NAMES of a rule.")
+@DRY_RUN
+def threshold_command(file: Path, threshold: int, role: str, dry_run: bool) -> Outcome:
+    """Say how many keys of a role it takes."""
+    return _change(file, dry_run, lambda policy: ceremony.thresholds(policy, role, threshold))
+
+
+@policy_group.command("expire", cls=GramophoneCommand, example="gramophone policy expire fleet.gtp 2031-12-31")
+@POLICY
+@click.argument("day", type=Expiry())
+@DRY_RUN
+def expire(file: Path, day: int, dry_run: bool) -> Outcome:
+    """Say until which DAY it holds, or never. Devices without a clock do not know."""
+    return _change(file, dry_run, lambda policy: ceremony.expiring(policy, day))
+
+
+@policy_group.command("drop", cls=GramophoneCommand, example="gramophone policy drop fleet.gtp")
+@POLICY
+@DRY_RUN
+def drop(file: Path, dry_run: bool) -> Outcome:
+    """Take the newest version back, while it lacks signatures."""
+    return _written(file, ceremony.dropped(_chain(file)), dry_run)
+
+
+@policy_group.command("show", cls=GramophoneCommand, example="gramophone policy show fleet.gtp")
+@POLICY
+def show(file: Path) -> Outcome:
+    """Say what a policy allows, who has signed it, and what is missing. Exit status 1: signatures are missing."""
+    chain = _chain(file)
+    _warn(chain)
+    return Outcome(
+        {**_data(file, chain), "written": False}, "\n".join(_lines(file, chain)), not ceremony.missing(chain)
+    )
+
+
+@policy_group.command(
+    "sign",
+    cls=GramophoneCommand,
+    example=(
+        "gramophone policy sign fleet.gtp --signing-key a.pem\n"
+        "gramophone policy sign fleet.gtp --pkcs11 'pkcs11:token=T;object=KEY' --passphrase-file pin"
+    ),
+)
+@POLICY
+@signer_options
+@click.option("-o", "--output", type=FILE, help="With --to-be-signed: the file for these bytes.")
+@DRY_RUN
+def sign(file: Path, output: Path | None, dry_run: bool, **who: Any) -> Outcome:
+    """Sign the newest version. What it says is printed first: whoever signs is the one who has read it."""
+    chain, by = _chain(file), chosen(**who)
+    if (by.signer is None) != (output is not None):
+        raise UsageError("-o is for what --to-be-signed writes, and needed for that")
+    ceremony.check_root(chain, by.public)
+    if by.signer is None:
+        assert output is not None
+        check_output(output)
+        if not dry_run:
+            write(output, to_be_signed(by.public.kid, chain.last.payload))
+        lines = [*_lines(file, chain), f"{output}: to be signed by key {by.public.kid.hex()}"]
+        return Outcome({**_data(file, chain), "written": not dry_run}, "\n".join(lines))
+    return _written(file, ceremony.sign(chain, by.signer), dry_run)
+
+
+@policy_group.command(
+    "publish",
+    cls=GramophoneCommand,
+    example="gramophone policy publish fleet.gtp --after old.gtp -o published.gtp",
+)
+@POLICY
+@click.option("--after", type=FILE, help="What was published before; default: OUTPUT, if there is one.")
+@OUTPUT
+@DRY_RUN
+def publish(file: Path, after: Path | None, output: Path, dry_run: bool) -> Outcome:
+    """Check that devices take the newest version, whichever they have, and write the file that goes out."""
+    chain = _chain(file)
+    lacking = ceremony.missing(chain)
+    if lacking or chain.unfinished():
+        version = chain.last.policy.version if lacking else chain.unfinished()[0].policy.version
+        raise GramophoneError(f"{file}: version {version} lacks signatures: no device takes it ('policy sign')")
+    before = after or (output if output.exists() else None)
+    if before:
+        published = _chain(before)
+        if chain.links[: len(published.links)] != published.links:
+            raise GramophoneError(
+                f"{file}: it does not go on from {before}: devices that have that would refuse it, and could take "
+                "no other policy any more"
+            )
+    return _written(output, chain, dry_run)
+
+
+def _public(path: Path) -> PublicKey:
+    return load_public_key(read_file(path, limits.SMALL_BYTES), file=str(path))
+
+
+def _named(policy: Policy, text: str) -> bytes:
+    """The id of a key that is named by it, by how it begins, or by its file."""
+    if Path(text).is_file():
+        return _public(Path(text)).kid
+    found = [key.kid for key in policy.keys if text and key.kid.hex().startswith(text.lower())]
+    if len(found) != 1:
+        known = ", ".join(key.kid.hex() for key in policy.keys)
+        raise GramophoneError(f"{text!r} names {len(found)} keys of version {policy.version}; they are: {known}")
+    return found[0]
+
+
+def _chain(file: Path) -> Chain:
+    with layout.naming(str(file)):
+        return Chain.decode(read(file, limits.SMALL_BYTES))
+
+
+def _change(file: Path, dry_run: bool, change: Callable[[Policy], Policy]) -> Outcome:
+    chain = _chain(file)
+    with layout.naming(str(file)):
+        return _written(file, ceremony.changed(chain, change), dry_run)
+
+
+def _written(file: Path, chain: Chain, dry_run: bool) -> Outcome:
+    """Write a policy's file, and say what it says."""
+    if not dry_run:
+        write(file, chain.encode())
+    _warn(chain)
+    lines = _lines(file, chain)
+    return Outcome(
+        {**_data(file, chain), "written": not dry_run},
+        "\n".join([*lines, *(["nothing was written (--dry-run)"] if dry_run else [])]),
+    )
+
+
+def _warn(chain: Chain) -> None:
+    for text in ceremony.warnings(chain):
+        warn(text)
+
+
+def _data(file: Path, chain: Chain) -> dict[str, Any]:
+    policy = chain.last.policy
+    return {
+        "file": str(file),
+        "name": policy.name,
+        "version": policy.version,
+        "policy_id": policy.kid.hex(),
+        "bytes": len(chain.last.payload),
+        "complete": not ceremony.missing(chain),
+        "not_before": policy.not_before,
+        "not_after": policy.not_after,
+        "roles": [
+            {"role": name, "threshold": role.threshold, "keys": sorted(kid.hex() for kid in role.kids)}
+            for name, role in ceremony.roles(policy)
+        ],
+        "revoked": sorted(kid.hex() for kid in policy.revoked),
+        "signed_by": sorted(kid.hex() for kid in chain.last.signatures.by_kid),
+        "missing": [
+            {
+                "version": one.version,
+                "signatures": one.quorum.missing,
+                "of": [kid.hex() for kid in one.candidates],
+                "bad": sorted(kid.hex() for kid in one.quorum.bad),
+            }
+            for one in ceremony.missing(chain)
+        ],
+    }
+
+
+def _lines(file: Path, chain: Chain) -> list[str]:
+    policy, lacking = chain.last.policy, ceremony.missing(chain)
+    state = (
+        "not signed yet" if not chain.last.signatures.by_kid else "signatures missing" if lacking else "complete"
+    )
+    rows = [
+        ("policies", _role(policy.root)),
+        *((f"traces {rule.pattern}", f"{_role(rule.role)}{_conditions(rule)}") for rule in policy.rules),
+        *([("revoked", _listed(policy.revoked))] if policy.revoked else []),
+        ("holds", _validity(policy)),
+        *([("signed by", _listed(chain.last.signatures.by_kid))] if chain.last.signatures.by_kid else []),
+        *(("missing", _missing(one)) for one in lacking),
+    ]
+    first = f"{file}: policy {policy.name}, version {policy.version} ({policy.kid.hex()}), {state}"
+    return [first, *(f"{name:16} {text}" for name, text in rows)]
+
+
+def _role(role: Role) -> str:
+    return f"{role.threshold} of {len(role.kids)}: {_listed(role.kids)}"
+
+
+def _conditions(rule: Rule) -> str:
+    gpus = {int(gpu): gpu.name.lower() for gpu in Gpu}
+    found = [
+        f"on {gpus.get(rule.gpu, rule.gpu)}" if rule.gpu else "",
+        f"on {rule.platform}" if rule.platform else "",
+        f"on devices {_listed(rule.devices)}" if rule.devices else "",
+        f"security version {rule.min_security_version} or newer" if rule.min_security_version else "",
+        f"at most {rule.carveout_bytes} bytes" if rule.carveout_bytes else "",
+        f"at most {rule.time_budget_us / SECOND_US:g} s" if rule.time_budget_us else "",
+        "with signed weights" if rule.signed_weights else "",
+    ]
+    return "".join(f"; {text}" for text in found if text)
+
+
+def _validity(policy: Policy) -> str:
+    until = f"to {_day(policy.not_after)}" if policy.not_after else "for ever"
+    return f"from {_day(policy.not_before)} {until}" if policy.not_before else until
+
+
+def _day(seconds: int) -> str:
+    try:
+        return f"{datetime.datetime.fromtimestamp(seconds, datetime.UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (ValueError, OverflowError, OSError):
+        return f"second {seconds} since 1970"
+
+
+def _missing(one: ceremony.Missing) -> str:
+    keys = f"of the root keys of version {one.version}"
+    if one.quorum.bad:
+        return f"{_listed(one.quorum.bad)}, {keys}: its signature does not fit"
+    return f"{one.quorum.missing} {keys}: {_listed(one.candidates)}"
+
+
+def _listed(kids: Any) -> str:
+    return ", ".join(sorted(kid.hex() for kid in kids))

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone policy`, and signing under one, as a user types it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from signing import keys
+from signing.trust_chain import Chain
+from tests.support import trust_samples as t
+from tests.support.signing_commands import run, run_json
+
+NAMES = "abcdefg"
+INIT = (
+    "policy init fleet --root a.pub --root b.pub --root c.pub --root-threshold 2 "
+    "--trace d.pub --trace e.pub --trace f.pub --trace-threshold 2 -o fleet.gtp"
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, signer in zip(NAMES, t.SIGNERS, strict=True):
+        Path(f"{name}.pem").write_bytes(keys.private_pem(signer.key))
+        Path(f"{name}.pub").write_bytes(signer.public.pem())
+    Path("net.gtr").write_bytes(t.small())
+
+
+def typed(line: str, status: int = 0) -> str:
+    found = run(*line.split(), status=status)
+    return found.stderr if status == 2 else found.stdout
+
+
+def signed_by(*names: str, file: str = "fleet.gtp") -> None:
+    for name in names:
+        typed(f"policy sign {file} --signing-key {name}.pem")
+
+
+def test_from_keys_to_a_rotation() -> None:
+    """Two of three, a trace, a new key, a revocation; each step says what is missing."""
+    assert "not signed yet" in typed(INIT)
+    assert "1 of the root keys of version 1" in typed("policy sign fleet.gtp --signing-key a.pem")
+    typed("policy show fleet.gtp", status=1)
+    signed_by("b")
+    typed("policy show fleet.gtp")
+    first = typed("sign net.gtr --policy fleet.gtp --signing-key d.pem -o one.sgtr")
+    assert "not enough for devices yet" in first
+    assert "found 1" in typed("verify one.sgtr --key fleet.gtp", status=1)
+    second = typed("sign one.sgtr --policy fleet.gtp --signing-key e.pem -o net.sgtr")
+    assert "not enough" not in second
+    assert "under version 1 of policy fleet" in typed("verify net.sgtr --key fleet.gtp")
+    found = run_json("verify", "net.sgtr", "--key", "fleet.gtp")["trust"]
+    assert (found["status"], found["threshold"], len(found["signed"]), found["missing"]) == ("OK", 2, 2, 0)
+    Path("old.gtp").write_bytes(Path("fleet.gtp").read_bytes())
+
+    typed("policy rotate fleet.gtp d.pub g.pub")
+    signed_by("a", "c")
+    assert "revoked" in typed("verify net.sgtr --key fleet.gtp", status=1)
+    typed("sign net.sgtr --policy fleet.gtp --signing-key g.pem -o new.sgtr")
+    assert "under version 2" in typed("verify new.sgtr --key fleet.gtp")
+    assert "under version 2" in typed("verify new.sgtr --key old.gtp")  # a device that has version 1
+    typed("policy publish fleet.gtp --after old.gtp -o out.gtp")
+    assert Path("out.gtp").read_bytes() == Path("fleet.gtp").read_bytes()
+
+
+def test_signing_elsewhere() -> None:
+    """Policies and traces: the bytes go out, the signature comes in."""
+    typed(INIT)
+    for name in "ab":
+        typed(f"policy sign fleet.gtp --public-key {name}.pub --to-be-signed -o tbs")
+        subprocess.run(["openssl", "dgst", "-sha256", "-sign", f"{name}.pem", "-out", "sig", "tbs"], check=True)
+        typed(f"policy sign fleet.gtp --public-key {name}.pub --signature sig")
+    typed("policy show fleet.gtp")
+    typed("sign net.gtr --policy fleet.gtp --public-key d.pub --to-be-signed -o tbs")
+    subprocess.run(["openssl", "dgst", "-sha256", "-sign", "d.pem", "-out", "sig", "tbs"], check=True)
+    typed("sign net.gtr --policy fleet.gtp --public-key d.pub --signature sig -o net.sgtr")
+    found = run(
+        "sign",
+        "net.sgtr",
+        "--policy",
+        "fleet.gtp",
+        "--public-key",
+        "e.pub",
+        "-o",
+        "net2.sgtr",
+        "--signer-command",
+        "openssl dgst -sha256 -sign e.pem",
+    )
+    assert found.exit_code == 0
+    typed("verify net2.sgtr --key fleet.gtp")
+
+
+def test_rules() -> None:
+    typed(INIT)
+    line = (
+        "policy allow fleet.gtp net* --key d.pub --key e.pub --threshold 2 --gpu v3d42 --platform qemu-virt "
+        "--device-id 000102030405060708090a0b0c0d0e0f --min-security-version 3 --max-carveout-mib 16 "
+        "--max-seconds 60 --signed-weights"
+    )
+    text = typed(line)
+    assert (
+        "on v3d42; on qemu-virt; on devices 000102030405060708090a0b0c0d0e0f; security version 3 or newer; "
+        "at most 16777216 bytes; at most 60 s; with signed weights"
+    ) in text
+    typed("policy threshold fleet.gtp 1 --role *")
+    typed("policy add-key fleet.gtp g.pub --role net*")
+    found = run_json("policy", "expire", "fleet.gtp", "2200-12-31")
+    assert found["roles"][1]["role"] == "net*"
+    assert len(found["roles"][1]["keys"]) == 3
+    assert found["roles"][2]["threshold"] == 1
+    assert found["not_after"] == 7_289_654_399
+    assert "to 2200-12-31 23:59:59 UTC" in typed("policy show fleet.gtp", status=1)
+    assert run_json("policy", "expire", "fleet.gtp", "never")["not_after"] == 0
+
+
+def test_a_dry_run_writes_nothing() -> None:
+    typed(INIT)
+    before = Path("fleet.gtp").read_bytes()
+    for line in (
+        "policy rotate fleet.gtp a.pub g.pub",
+        "policy revoke fleet.gtp a.pub",
+        "policy sign fleet.gtp --signing-key a.pem",
+        "policy sign fleet.gtp --public-key a.pub --to-be-signed -o tbs",
+        "policy expire fleet.gtp 2200-01-01",
+    ):
+        typed(f"{line} --dry-run")
+        assert Path("fleet.gtp").read_bytes() == before
+    assert not Path("tbs").exists()
+    assert "nothing was written" in typed(INIT.replace("fleet.gtp", "other.gtp") + " --dry-run")
+    assert not Path("other.gtp").exists()
+
+
+def test_a_version_is_taken_back() -> None:
+    typed(INIT)
+    signed_by("a", "b")
+    before = Path("fleet.gtp").read_bytes()
+    typed("policy revoke fleet.gtp a.pub")
+    signed_by("b")
+    assert "some of its signatures" in typed("policy expire fleet.gtp never", status=2)
+    typed("policy drop fleet.gtp")
+    assert Path("fleet.gtp").read_bytes() == before
+
+
+def test_a_key_on_a_token_signs_a_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.support import tokens
+
+    tokens.make(tmp_path, monkeypatch, "owner")
+    tokens.put(tmp_path, t.SIGNERS[0].key, token="owner", label="root")
+    Path("pin").write_bytes(tokens.PIN)
+    typed(INIT)
+    typed("policy sign fleet.gtp --pkcs11 pkcs11:token=owner;object=root --passphrase-file pin")
+    assert Chain.decode(Path("fleet.gtp").read_bytes()).last.signatures.by_kid.keys() == {t.SIGNERS[0].kid}
+
+
+WRONG = {
+    INIT: "fleet.gtp: exists; a policy in use would be lost",
+    "policy init x --root a.pub --root-threshold 2 -o x.gtp": "keys and threshold",
+    "policy init x --root a.pem -o x.gtp": "a.pem: not a public key",
+    "policy init x --root a.pub --expires 2001-01-01 -o x.gtp": "this day is over",
+    "policy init x --root a.pub --expires soon -o x.gtp": "expected a day as 2028-01-31, or never",
+    "policy revoke fleet.gtp zz": "'zz' names 0 keys of version 1",
+    "policy revoke fleet.gtp g.pub": "fleet.gtp: version 1 has no key",
+    "policy add-key fleet.gtp a.pub --role root": "fleet.gtp: key",
+    "policy add-key fleet.gtp g.pub --role none": "fleet.gtp: no such role: expected one of root, *, found none",
+    "policy threshold fleet.gtp 9 --role root": "fleet.gtp at offset 0x28: keys and threshold",
+    "policy sign fleet.gtp --signing-key d.pem": "a key that does not sign policies",
+    "policy sign fleet.gtp --signing-key a.pem -o tbs": "-o is for what --to-be-signed writes",
+    "policy sign fleet.gtp --public-key a.pub --to-be-signed": "-o is for what --to-be-signed writes",
+    "policy publish fleet.gtp -o out.gtp": "version 1 lacks signatures: no device takes it",
+    "policy show net.gtr": "net.gtr at offset 0x0: a COSE_Sign message in its one encoding",
+    "policy drop fleet.gtp": "version 1 is the only one",
+    "sign net.gtr --policy fleet.gtp --signing-key g.pem -o net.sgtr": "does not sign traces named 'net'",
+    "sign net.gtr --policy fleet.gtp --signing-key d.pem -o net.sgtr": "version 1 is not signed: no device has it",
+    "verify net.gtr --key fleet.gtp --key a.pub": "version 1 of policy fleet is not signed by enough root keys",
+    "generate --gpu v3d42 --platform qemu-virt --key a.pub --device-id 00 -o x": "expected 32 digits",
+}
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_wrong_use(line: str) -> None:
+    typed(INIT)
+    before = {path: path.read_bytes() for path in Path().iterdir()}
+    assert WRONG[line] in typed(line, status=2)
+    assert {path: path.read_bytes() for path in Path().iterdir()} == before
+
+
+def test_what_would_lock_a_fleet_out() -> None:
+    """A revocation that leaves too few, and a file that does not go on from what devices have."""
+    typed(INIT)
+    signed_by("a", "b")
+    typed("policy publish fleet.gtp -o out.gtp")
+    typed("policy revoke fleet.gtp a.pub")
+    assert "nobody could sign policies any more" in typed("policy revoke fleet.gtp b.pub", status=2)
+    Path("fleet.gtp").unlink()
+    typed(INIT)
+    typed("policy expire fleet.gtp 2200-01-01")
+    signed_by("b", "c")
+    assert "it does not go on from out.gtp" in typed("policy publish fleet.gtp -o out.gtp", status=2)
+
+
+def test_kinds_of_signed_files_are_told_apart() -> None:
+    typed(INIT)
+    signed_by("a", "b")
+    typed("sign net.gtr --signing-key d.pem -o plain.sgtr")
+    typed("sign net.gtr --policy fleet.gtp --signing-key d.pem -o net.sgtr")
+    assert "signed under a trust policy (--key takes one)" in typed("verify net.sgtr --key d.pub", status=2)
+    assert "not under a trust policy" in typed("verify plain.sgtr --key fleet.gtp", status=2)
+    assert "--key takes it alone" in typed("verify net.sgtr --key fleet.gtp --key d.pub", status=2)
+    assert "not under a trust policy" in typed(
+        "sign plain.sgtr --policy fleet.gtp --signing-key e.pem -o x", status=2
+    )
+    typed("sign plain.sgtr --replace --policy fleet.gtp --signing-key e.pem -o x")
+    typed("strip net.sgtr -o same.gtr")
+    assert Path("same.gtr").read_bytes() == Path("net.gtr").read_bytes()
