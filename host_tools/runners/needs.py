@@ -9,6 +9,7 @@ from typing import Any
 from host_tools.families.family import family_of
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing.delivery import Delivery
+from signing.envelope import Envelope
 from tee_replayer.generator.status import Report
 from tee_replayer.generator.target import drivers
 from trace_format import packing
@@ -17,6 +18,7 @@ from trace_format.actions import Op
 from trace_format.errors import ProfileError, TraceError
 from trace_format.operators import OPERATORS, Operator, used
 from trace_format.schema import ALIGNMENT, MAX_CARVEOUT_BYTES, Codec
+from trace_format.schema.trust import MAX_TRUST_BYTES
 from trace_format.trace import Trace
 
 # Besides the memory of a trace that cannot be read: page table of a V3D (4 MiB at most), head (1 MiB), workspace.
@@ -66,14 +68,23 @@ def secure_bytes(delivery: Delivery, cached: int = 0) -> int:
     """
     if delivery.trace is None:
         return min(int(claimed(delivery).get("carveout_bytes", 0)), MAX_CARVEOUT_BYTES) + LOADER_BYTES
-    return memory_for(delivery.trace, delivery.header, cached)
+    return memory_for(delivery.trace, delivery.header, cached, _judged_bytes(delivery))
 
 
-def memory_for(trace: Trace, header: Mapping[str, Any], cached: int = 0) -> int:
-    """As `secure_bytes`, for a trace and its header, without an envelope."""
+def _judged_bytes(delivery: Delivery) -> int:
+    """Memory for what a device judges by a trust policy (tee_replayer/core/trust.c); 0 where it has one key."""
+    signed = delivery.signed
+    if isinstance(signed.message, Envelope):
+        return 0
+    room = _aligned(BEFORE_HEAD_BYTES + MAX_TRUST_BYTES)
+    return signed.offset - packing.size_of("signed_header") + 2 * room
+
+
+def memory_for(trace: Trace, header: Mapping[str, Any], cached: int = 0, judged: int = 0) -> int:
+    """As `secure_bytes`, for a trace and its header, with `judged` bytes besides."""
     work = trace.actions.nbytes + len(trace.slots) * packing.size_of("slot") + header["chunk_bytes"]
     low = trace.carveout_bytes + family_of(trace.gpu).page_tables.device_bytes(trace)
-    return low + max(_aligned(BEFORE_HEAD_BYTES + header["head_bytes"]) + _aligned(work), cached)
+    return low + max(judged + _aligned(BEFORE_HEAD_BYTES + header["head_bytes"]) + _aligned(work), cached)
 
 
 def _aligned(size: int) -> int:

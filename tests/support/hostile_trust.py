@@ -345,3 +345,5 @@ CASES: dict[str, Case] = {
     "the file ends in its header": Case(lambda: t.signed()[:31], S.READ),
     "the file ends in its envelope": Case(lambda: t.signed()[:100], S.READ),
 }
+# What firmware can be asked: it has no clock, and nothing that outlives a reboot.
+ON_DEVICES = {name: case for name, case in CASES.items() if not case.where.now and not case.where.least_version}

@@ -14,7 +14,14 @@ from dataclasses import dataclass, field
 
 from tests.support.places import CHECKOUT
 
-RUN = ("README.md", "docs/TUTORIAL.md", "docs/AUDITING.md", "docs/AUDIT-FIRMWARE.md", "docs/LOG.md", "docs/KEYS.md")
+RUN = (
+    "README.md",
+    "docs/TUTORIAL.md",
+    "docs/AUDITING.md",
+    "docs/AUDIT-FIRMWARE.md",
+    "docs/LOG.md",
+    "docs/KEYS.md",
+)
 # Decisions and the changelog are history; tee_replayer's are copied into what is generated.
 PAGES = sorted(
     str(path.relative_to(CHECKOUT))

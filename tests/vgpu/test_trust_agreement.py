@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import pytest
 
+from host_tools.runners.needs import secure_bytes
 from signing.delivery import Delivery
 from signing.verify import Verdict, verify_under_policy
 from tee_replayer.generator.hostlib import HostReplayer
 from tee_replayer.generator.status import ReplayError, statuses
 from tests.support import replayer_samples as s
-from tests.support.hostile_trust import CASES, Case
+from tests.support import trust_samples as t
+from tests.support.hostile_trust import CASES, HERE, Case
+from tests.support.trust_samples import policy
 from trace_format.schema.report import Status
 
 # Statuses for which the host says that a file is malformed: it does not come to a verdict on who signed it.
@@ -55,6 +58,24 @@ def test_a_named_case(name: str, device: s.Device) -> None:
     data = case.make()
     assert by_core(device, case, data).name == case.status.name
     assert by_host(case, data) == (None if case.status in FORMS else case.status)
+
+
+def test_memory_is_known_to_the_byte(device: s.Device) -> None:
+    """What `secure_bytes` says is enough, and 8 bytes less are not."""
+    newer = t.signed_policy(policy(version=2))
+    for policies in ([], [newer]):
+        data = t.signed(policies=policies)
+        need = secure_bytes(Delivery(data))
+        for size, status in ((need, Status.OK), (need - 8, Status.MEMORY)):
+            memory = bytearray(size)
+            replayer = HostReplayer(
+                s.library(trust=True), device.gpu.gpu, device.gpu.c_interface, memory, s.CARVEOUT_PHYS
+            )
+            try:
+                report = replayer.load_trusted(data, policy().raw, HERE)
+            except ReplayError as error:
+                report = error.report
+            assert report.name == status.name
 
 
 def test_there_are_enough_of_them() -> None:
