@@ -90,6 +90,7 @@ def init(
     dry_run: bool,
 ) -> Outcome:
     """Begin a policy: version 1, which devices get compiled in. It is to be signed next, by its own root keys."""
+    check_output(output)
     chain = ceremony.start(name, map(_public, root), root_threshold, map(_public, trace), trace_threshold)
     if expires:
         chain = ceremony.changed(chain, lambda policy: ceremony.expiring(policy, expires))
@@ -221,7 +222,9 @@ def expire(file: Path, day: int, dry_run: bool) -> Outcome:
 @DRY_RUN
 def drop(file: Path, dry_run: bool) -> Outcome:
     """Take the newest version back, while it lacks signatures."""
-    return _written(file, ceremony.dropped(_chain(file)), dry_run)
+    chain = _chain(file)
+    with layout.naming(str(file)):
+        return _written(file, ceremony.dropped(chain), dry_run)
 
 
 @policy_group.command("show", cls=GramophoneCommand, example="gramophone policy show fleet.gtp")
@@ -260,7 +263,9 @@ def sign(file: Path, output: Path | None, dry_run: bool, **who: Any) -> Outcome:
             write(output, to_be_signed(by.public.kid, chain.last.payload))
         lines = [*_lines(file, chain), f"{output}: to be signed by key {by.public.kid.hex()}"]
         return Outcome({**_data(file, chain), "written": not dry_run}, "\n".join(lines))
-    return _written(file, ceremony.sign(chain, by.signer), dry_run)
+    with by.naming():
+        signed = ceremony.sign(chain, by.signer)
+    return _written(file, signed, dry_run)
 
 
 @policy_group.command(
@@ -274,6 +279,7 @@ def sign(file: Path, output: Path | None, dry_run: bool, **who: Any) -> Outcome:
 @DRY_RUN
 def publish(file: Path, after: Path | None, output: Path, dry_run: bool) -> Outcome:
     """Check that devices take the newest version, whichever they have, and write the file that goes out."""
+    check_output(output)
     chain = _chain(file)
     lacking = ceremony.missing(chain)
     if lacking or chain.unfinished():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""One share of the signatures that a trust policy asks of a trace (`sign --policy`)."""
+"""One share of the signatures that a trust policy asks of a trace (`sign --trust-policy`)."""
 
 from __future__ import annotations
 
@@ -40,14 +40,15 @@ def share(
         )
     if by.signer is None:
         return to_be_signed_under(data, by.public), []
-    messages = signed_under(data, chain, by.signer, shares)
     complete = [link for link in chain.links if link not in chain.unfinished()]
+    if not complete:
+        raise GramophoneError(f"{file}: version 1 is not signed: no device has it ('gramophone policy sign')")
+    with by.naming():
+        messages = signed_under(data, chain, by.signer, shares)
     if chain.unfinished():
         warn(
             f"{file}: version {chain.unfinished()[0].policy.version} lacks signatures: it is not put into the file"
         )
-    if not complete:
-        raise GramophoneError(f"{file}: version 1 is not signed: no device has it ('gramophone policy sign')")
     found = verify_under_policy(
         Delivery(before_under_policy(messages, len(data)) + bytes(data)),
         complete[-1].policy,

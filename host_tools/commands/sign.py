@@ -44,7 +44,7 @@ from trace_format.trace import Trace
 @click.argument("trace", type=FILE)
 @signer_options
 @click.option(
-    "--policy",
+    "--trust-policy",
     "policy_file",
     type=FILE,
     help="Trust policy (.gtp) under which it is signed: one share, which others add theirs to.",
@@ -62,7 +62,7 @@ def sign(trace: Path, output: Path, replace: bool, policy_file: Path | None, **w
     The key can be in a file, on a PKCS#11 token, with a program that signs, or on another machine: --to-be-signed
     writes the bytes that it signs, --signature takes what it made of them.
 
-    With --policy the file gets one signature of those that the trust policy asks for, beside those that it has,
+    With --trust-policy the file gets one signature of those that the policy asks for, beside those that it has,
     and the policy's newer versions, for devices that have an older one.
     """
     file, offset = read(trace), 0
@@ -98,7 +98,7 @@ def sign(trace: Path, output: Path, replace: bool, policy_file: Path | None, **w
     if policy_file:
         front, missing = share(data, content, by, policy_file, shares)
     elif by.signer:
-        with phase(f"signing {trace}"):
+        with phase(f"signing {trace}"), by.naming():
             front = signature_of(data, by.signer)
     else:
         front = to_be_signed(data, by.public)

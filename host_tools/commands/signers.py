@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import click
 from host_tools.commands.framework import FILE, UsageError
 from host_tools.commands.keys import given_passphrase, passphrase_options, read_private_key
 from host_tools.commands.streams import read
+from signing.errors import SignerError
 from signing.keys import PublicKey, load_public_key
 from signing.sign import FileSigner, Signer
 from signing.signers import ANSWER_BYTES, CommandSigner, GivenSignature
@@ -34,10 +36,20 @@ class Chosen:
     Attributes:
         public: the key.
         signer: who signs with it; None: nobody here, what is to be signed is written instead.
+        file: with a signature that was made elsewhere.
     """
 
     public: PublicKey
     signer: Signer | None
+    file: Path | None = None
+
+    @contextlib.contextmanager
+    def naming(self) -> Iterator[None]:
+        """Put the file's name in front of what is wrong with its signature."""
+        try:
+            yield
+        except SignerError as error:
+            raise SignerError(f"{self.file}: {error}" if self.file else str(error)) from None
 
 
 def anchors(paths: Sequence[Path]) -> list[Anchor]:
@@ -130,5 +142,5 @@ def chosen(
     if signer_command is not None:
         return Chosen(public, CommandSigner(public, signer_command))
     if signature:
-        return Chosen(public, GivenSignature(public, read(signature, ANSWER_BYTES)))
+        return Chosen(public, GivenSignature(public, read(signature, ANSWER_BYTES)), signature)
     return Chosen(public, None)

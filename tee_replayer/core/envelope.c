@@ -20,23 +20,7 @@ static bool is_expected(const struct loader *l, uint32_t from, uint32_t to)
 {
     return gr_is_same(l->start + from, expected + from, to - from);
 }
-#endif
 
-/* Whether s, of the signature (r, s), is at most half of the group's order (SEC 2, 2.4.2): (r, n - s) is as
- * good, and a trace has one signed file. */
-bool gr_is_low(const uint8_t s[32])
-{
-    static const uint8_t half[32] = {
-        0x7f, 0xff, 0xff, 0xff, 0x80, 0x00, 0x00, 0x00, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-        0xde, 0x73, 0x7d, 0x56, 0xd3, 0x8b, 0xcf, 0x42, 0x79, 0xdc, 0xe5, 0x61, 0x7e, 0x31, 0x92, 0xa8,
-    };
-    uint32_t i = 0;
-    while (i < sizeof half - 1 && s[i] == half[i])
-        i++;
-    return s[i] <= half[i];
-}
-
-#ifndef GRAMOPHONE_TRUST
 static enum gr_status check_envelope(struct loader *l)
 {
     if (!l->stream.source->read(l->stream.source->ctx, 0, l->start, START_BYTES))

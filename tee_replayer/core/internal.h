@@ -116,6 +116,9 @@ GR_INTERNAL enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index
  * bits. */
 GR_INTERNAL uint32_t gr_is_same(const uint8_t *a, const uint8_t *b, size_t bytes);
 
+/* Whether s of a signature is the one of two that is read. */
+GR_INTERNAL bool gr_is_low(const uint8_t s[32]);
+
 /* What a write may do; NULL when the register does not allow all of `access`. */
 GR_INTERNAL const struct gr_limits *gr_find_register(uint32_t index, uint32_t access);
 

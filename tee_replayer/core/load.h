@@ -81,9 +81,6 @@ struct loader {
  * there is none left. */
 GR_INTERNAL void *gr_take_memory(struct loader *l, uint64_t bytes);
 
-/* Whether s of a signature is the one of two that is read. */
-GR_INTERNAL bool gr_is_low(const uint8_t s[32]);
-
 #ifdef GRAMOPHONE_TRUST
 /* Copy header and envelope into secure memory, and check their form; the verdict on all that is signed;
  * whether the rule allows weights that callers give, once the slots are known. */

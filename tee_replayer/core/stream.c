@@ -13,6 +13,20 @@ uint32_t gr_is_same(const uint8_t *a, const uint8_t *b, size_t bytes)
     return differing == 0;
 }
 
+/* Whether s, of the signature (r, s), is at most half of the group's order (SEC 2, 2.4.2): (r, n - s) is as
+ * good, and a trace has one signed file. */
+bool gr_is_low(const uint8_t s[32])
+{
+    static const uint8_t half[32] = {
+        0x7f, 0xff, 0xff, 0xff, 0x80, 0x00, 0x00, 0x00, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+        0xde, 0x73, 0x7d, 0x56, 0xd3, 0x8b, 0xcf, 0x42, 0x79, 0xdc, 0xe5, 0x61, 0x7e, 0x31, 0x92, 0xa8,
+    };
+    uint32_t i = 0;
+    while (i < sizeof half - 1 && s[i] == half[i])
+        i++;
+    return s[i] <= half[i];
+}
+
 static enum gr_status next_chunk(struct gr_stream *s)
 {
     const uint32_t bytes = s->left < s->chunk_bytes ? (uint32_t)s->left : s->chunk_bytes;

@@ -20,6 +20,7 @@ from tests.fuzz.log_corpus import histories
 from tests.fuzz.operator_corpus import operator_inputs
 from tests.fuzz.optee_corpus import clients, sessions
 from tests.fuzz.targets import CORPUS, GPUS
+from tests.fuzz.trust_corpus import envelopes
 from tests.support import mali_samples, qpu_asm, replayer_samples
 from tests.support.bifrost_board import invocation
 from trace_format import profile
@@ -331,6 +332,7 @@ def corpora() -> dict[str, Inputs]:
         "operators": dict(operator_inputs()),
         "pta": dict(sessions()),
         "ta": dict(clients()),
+        "trust": dict(envelopes()),
     }
 
 

@@ -20,7 +20,7 @@ from host_tools.vgpu import build as build_vgpu
 from tee_replayer import operators
 from tee_replayer.generator import target
 from tee_replayer.generator.status import CORE
-from tests.fuzz import policy
+from tests.fuzz import policy, trust_corpus
 from trace_format import profile
 from trace_format.emit import GENERATED
 from trace_format.errors import GramophoneError
@@ -247,6 +247,19 @@ TARGETS = {
             flags=[f"-DGRAMOPHONE_OPERATORS(X)={operators.listed(OPERATORS)}"],
             hashes=False,
             inside=[CORE / "slots.c"],
+        ),
+        Target(
+            "trust",
+            [CORE / name for name in ("trust.c", "policy.c", "envelope.c")],
+            [C / "trust.c", C / "seam.c"],
+            {
+                "gr_target.h": lambda: target.header(profile.load("v3d42")),
+                "fuzz_trace.h": sample_trace,
+                "fuzz_trust.h": lambda: trust_corpus.header(),
+            },
+            flags=["-DGRAMOPHONE_TRUST"],
+            max_len=8192,
+            inside=[CORE / "memory.c", CORE / "stream.c"],
         ),
         decoder("lz4"),
         decoder("planes", "-DGRAMOPHONE_PLANES"),

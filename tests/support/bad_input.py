@@ -8,6 +8,7 @@ import json
 import random
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +18,9 @@ from click.testing import CliRunner, Result
 from host_tools.cli import main
 from signing import keys
 from signing.sign import sign_trace
+from signing.trust import Role
 from tee_replayer.generator.device import Device
-from tests.support import log_samples
+from tests.support import log_samples, trust_samples
 from tests.support.attestation_samples import attest, claims_of
 from tests.support.signing_samples import EDDSA, ES256
 from tests.support.trace_text import plain
@@ -80,6 +82,9 @@ PRIVATE, PUBLIC = keys.private_pem(ES256.key), ES256.public.pem()
 ARRAY = npy(np.zeros(SHAPE, np.float32))
 PARAM = b"7767517\n2 2\nInput data 0 1 data\nReLU out 1 1 data out\n"
 NOISE = random.Random(7).randbytes(5000)
+# A trust policy of one key, the samples': its first version, signed.
+_OWN = trust_samples.policy(trust_samples.rule(threshold=1, signers=[ES256]), keys=trust_samples.keys([ES256]))
+FLEET = trust_samples.signed_policy(replace(_OWN, root=Role(frozenset([ES256.kid]))), [ES256]).encode()
 
 GOOD = {
     "net.gtr": RAW,
@@ -90,6 +95,7 @@ GOOD = {
     "my.toml": b'like = "optee"',
     "my.h": b"policy_clients policy_traces POLICY_STORAGE",
     "horse.txt": b"horse\n",
+    "fleet.gtp": FLEET,
     "net.param": PARAM,
     "net.bin": bytes(64),
     "a.log": log_samples.sample().data,
@@ -170,6 +176,18 @@ NCNN_PARAM = {
     "a trace": RAW,
 }
 BOARD = {"empty": b"", "not TOML": b"[", "not text": b"\xff", "like nothing": b"like = 1", "noise": NOISE}
+TRUST_POLICY = {
+    **ANY,
+    "cut": FLEET[:-1],
+    "cut in the policy": FLEET[:300],
+    "one byte more": FLEET + b"\0",
+    "another's": FLEET + FLEET,
+    "a key": PUBLIC,
+    "a trace": RAW,
+}
+# What no longer has enough good signatures is still one, which can be read and signed again.
+SIGNED_POLICY = {**TRUST_POLICY, "changed": changed(FLEET, 40, 9)}
+TRUSTED = {name: data for name, data in SIGNED_POLICY.items() if name != "a key"}  # a key is trusted, too
 POLICY = {"empty": b"", "noise": NOISE}
 LOG, TAIL = log_samples.sample().data, bytes(48)
 REPLAY_LOG = {
@@ -216,6 +234,9 @@ def listing() -> list[tuple[Path, bytes]]:
     return sorted((path, path.read_bytes() if path.is_file() else b"") for path in Path().rglob("*"))
 
 
+GROUPS = ("record", "policy")  # commands with commands of their own
+
+
 def refused(words: list[str], written: str = "") -> str:
     """Its sentence, of a command that must refuse, with --json, too. `written`: what it leaves all the same."""
     before = listing()
@@ -223,7 +244,7 @@ def refused(words: list[str], written: str = "") -> str:
     assert result.stdout == ""
     sentence = check(result)
     with_json = run(
-        [*words[:1], "--json", *words[1:]] if words[0] != "record" else [*words[:2], "--json", *words[2:]]
+        [*words[:2], "--json", *words[2:]] if words[0] in GROUPS else [*words[:1], "--json", *words[1:]]
     )
     assert check(with_json) == sentence
     assert with_json.stdout.count("\n") == 1

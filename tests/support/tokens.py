@@ -6,6 +6,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pkcs11
 import pytest
 
 from signing import keys
@@ -25,6 +26,7 @@ def make(folder: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> Path:
     monkeypatch.setenv("PKCS11_MODULE", library)
     for name in names:
         _util("--init-token", "--free", "--label", name, "--pin", PIN.decode(), "--so-pin", "5678")
+    pkcs11.lib(library).reinitialize()  # another test of this process may have had other tokens
     return Path(library)
 
 

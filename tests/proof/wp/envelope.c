@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Relies on: gr_take_memory (memory), gr_is_same (stream), and that the source and the crypto seam write
+/* Relies on: gr_take_memory (memory), gr_is_same and gr_is_low (stream), and that the source and the crypto seam write
  * where they are told. */
 #include "loader.h"
 #include "seam.h"
@@ -19,11 +19,6 @@ uint8_t *proof_take(struct loader *l, uint64_t bytes);
     assigns \nothing;
 */
 static bool is_expected(const struct loader *l, uint32_t from, uint32_t to);
-
-/*@ requires \valid_read(s + (0 .. 31));
-    assigns \nothing;
-*/
-bool gr_is_low(const uint8_t *s);
 
 /*@ requires ready(l) && l->trace_bytes == (uint64_t)(file_bytes - TRACE_AT);
     assigns l->start[0 .. START_BYTES - 1], l->state;

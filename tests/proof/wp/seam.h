@@ -21,3 +21,8 @@ uint32_t gr_signature_verify(const uint8_t *digest, const uint8_t *key, const ui
     assigns \nothing;
 */
 uint32_t gr_is_same(const uint8_t *a, const uint8_t *b, size_t bytes);
+
+/*@ requires \valid_read(s + (0 .. 31));
+    assigns \nothing;
+*/
+bool gr_is_low(const uint8_t s[32]);

@@ -46,10 +46,10 @@ def test_from_keys_to_a_rotation() -> None:
     typed("policy show fleet.gtp", status=1)
     signed_by("b")
     typed("policy show fleet.gtp")
-    first = typed("sign net.gtr --policy fleet.gtp --signing-key d.pem -o one.sgtr")
+    first = typed("sign net.gtr --trust-policy fleet.gtp --signing-key d.pem -o one.sgtr")
     assert "not enough for devices yet" in first
     assert "found 1" in typed("verify one.sgtr --key fleet.gtp", status=1)
-    second = typed("sign one.sgtr --policy fleet.gtp --signing-key e.pem -o net.sgtr")
+    second = typed("sign one.sgtr --trust-policy fleet.gtp --signing-key e.pem -o net.sgtr")
     assert "not enough" not in second
     assert "under version 1 of policy fleet" in typed("verify net.sgtr --key fleet.gtp")
     found = run_json("verify", "net.sgtr", "--key", "fleet.gtp")["trust"]
@@ -59,7 +59,7 @@ def test_from_keys_to_a_rotation() -> None:
     typed("policy rotate fleet.gtp d.pub g.pub")
     signed_by("a", "c")
     assert "revoked" in typed("verify net.sgtr --key fleet.gtp", status=1)
-    typed("sign net.sgtr --policy fleet.gtp --signing-key g.pem -o new.sgtr")
+    typed("sign net.sgtr --trust-policy fleet.gtp --signing-key g.pem -o new.sgtr")
     assert "under version 2" in typed("verify new.sgtr --key fleet.gtp")
     assert "under version 2" in typed("verify new.sgtr --key old.gtp")  # a device that has version 1
     typed("policy publish fleet.gtp --after old.gtp -o out.gtp")
@@ -74,13 +74,13 @@ def test_signing_elsewhere() -> None:
         subprocess.run(["openssl", "dgst", "-sha256", "-sign", f"{name}.pem", "-out", "sig", "tbs"], check=True)
         typed(f"policy sign fleet.gtp --public-key {name}.pub --signature sig")
     typed("policy show fleet.gtp")
-    typed("sign net.gtr --policy fleet.gtp --public-key d.pub --to-be-signed -o tbs")
+    typed("sign net.gtr --trust-policy fleet.gtp --public-key d.pub --to-be-signed -o tbs")
     subprocess.run(["openssl", "dgst", "-sha256", "-sign", "d.pem", "-out", "sig", "tbs"], check=True)
-    typed("sign net.gtr --policy fleet.gtp --public-key d.pub --signature sig -o net.sgtr")
+    typed("sign net.gtr --trust-policy fleet.gtp --public-key d.pub --signature sig -o net.sgtr")
     found = run(
         "sign",
         "net.sgtr",
-        "--policy",
+        "--trust-policy",
         "fleet.gtp",
         "--public-key",
         "e.pub",
@@ -172,8 +172,8 @@ WRONG = {
     "policy publish fleet.gtp -o out.gtp": "version 1 lacks signatures: no device takes it",
     "policy show net.gtr": "net.gtr at offset 0x0: a COSE_Sign message in its one encoding",
     "policy drop fleet.gtp": "version 1 is the only one",
-    "sign net.gtr --policy fleet.gtp --signing-key g.pem -o net.sgtr": "does not sign traces named 'net'",
-    "sign net.gtr --policy fleet.gtp --signing-key d.pem -o net.sgtr": "version 1 is not signed: no device has it",
+    "sign net.gtr --trust-policy fleet.gtp --signing-key g.pem -o net.sgtr": "does not sign traces named 'net'",
+    "sign net.gtr --trust-policy fleet.gtp --signing-key d.pem -o net.sgtr": "version 1 is not signed",
     "verify net.gtr --key fleet.gtp --key a.pub": "version 1 of policy fleet is not signed by enough root keys",
     "generate --gpu v3d42 --platform qemu-virt --key a.pub --device-id 00 -o x": "expected 32 digits",
 }
@@ -205,13 +205,13 @@ def test_kinds_of_signed_files_are_told_apart() -> None:
     typed(INIT)
     signed_by("a", "b")
     typed("sign net.gtr --signing-key d.pem -o plain.sgtr")
-    typed("sign net.gtr --policy fleet.gtp --signing-key d.pem -o net.sgtr")
+    typed("sign net.gtr --trust-policy fleet.gtp --signing-key d.pem -o net.sgtr")
     assert "signed under a trust policy (--key takes one)" in typed("verify net.sgtr --key d.pub", status=2)
     assert "not under a trust policy" in typed("verify plain.sgtr --key fleet.gtp", status=2)
     assert "--key takes it alone" in typed("verify net.sgtr --key fleet.gtp --key d.pub", status=2)
     assert "not under a trust policy" in typed(
-        "sign plain.sgtr --policy fleet.gtp --signing-key e.pem -o x", status=2
+        "sign plain.sgtr --trust-policy fleet.gtp --signing-key e.pem -o x", status=2
     )
-    typed("sign plain.sgtr --replace --policy fleet.gtp --signing-key e.pem -o x")
+    typed("sign plain.sgtr --replace --trust-policy fleet.gtp --signing-key e.pem -o x")
     typed("strip net.sgtr -o same.gtr")
     assert Path("same.gtr").read_bytes() == Path("net.gtr").read_bytes()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Keys on PKCS#11 tokens, with SoftHSM2. One module for a process: PKCS#11 is initialised once in it."""
+"""Keys on PKCS#11 tokens, with SoftHSM2."""
 
 from __future__ import annotations
 
