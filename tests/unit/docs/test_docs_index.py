@@ -35,7 +35,7 @@ def commands(page: str) -> list[list[str]]:
         for line in re.sub(r"\\\n(> )?", " ", block).splitlines():
             call = re.match(r"(?:\$ |# )?(?:sudo )?gramophone (.*)", line)
             if call:
-                words = re.split(r" (?:\||>|&&) |;|   +#| # ", call[1])[0]
+                words = re.split(r" (?:\||>|&&) |; |   +#| # ", call[1])[0]
                 found.append(shlex.split(words))
     return found
 
