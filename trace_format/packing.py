@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections import ChainMap, namedtuple
 from typing import Any
@@ -21,9 +22,20 @@ def shape_of(structure: str) -> Struct:
     return _STRUCTURES[structure][0]
 
 
+@functools.cache
 def size_of(structure: str) -> int:
     """Bytes of a structure."""
     return int(shape_of(structure).sizeof())
+
+
+@functools.cache
+def _fields(structure: str) -> tuple[tuple[str, Any, int, int], ...]:
+    """Name, type, offset and size of each field: construct walks its objects anew for each of them."""
+    found, at = [], 0
+    for item in shape_of(structure).subcons:
+        found.append((str(item.name), kind_of(item), at, int(item.sizeof())))
+        at += found[-1][3]
+    return tuple(found)
 
 
 def pack(structure: str, values: dict[str, Any]) -> bytes:
@@ -56,17 +68,14 @@ def unpack(structure: str, data: bytes, offset: int = 0) -> dict[str, Any]:
     Raises:
         TruncatedError, SectionError, MagicError, ReservedError: with the offset of the field at fault.
     """
-    shape = shape_of(structure)
-    if len(data) != shape.sizeof():
-        error = TruncatedError if len(data) < shape.sizeof() else SectionError
-        raise error(f"size of the {structure}", offset=offset, expected=shape.sizeof(), found=len(data))
+    whole = size_of(structure)
+    if len(data) != whole:
+        error = TruncatedError if len(data) < whole else SectionError
+        raise error(f"size of the {structure}", offset=offset, expected=whole, found=len(data))
     values: dict[str, Any] = {}
-    at = 0
-    for item in shape.subcons:
-        size, kind = item.sizeof(), kind_of(item)
+    for name, kind, at, size in _fields(structure):
         field = data[at : at + size]
         where = offset + at
-        at += size
         if isinstance(kind, Reserved):
             if any(field):
                 raise ReservedError(
@@ -78,13 +87,15 @@ def unpack(structure: str, data: bytes, offset: int = 0) -> dict[str, Any]:
                     "not a Gramophone file", offset=where, expected=kind.value.hex(), found=field.hex()
                 )
         elif isinstance(kind, Text):
-            values[item.name] = _text(structure, item.name, field, where)
+            values[name] = _text(structure, name, field, where)
         elif isinstance(kind, Nested):
-            values[item.name] = unpack(kind.structure, field, where)
+            values[name] = unpack(kind.structure, field, where)
         elif isinstance(kind, List):
-            values[item.name] = tuple(kind.parse(field))
+            values[name] = tuple(kind.parse(field))
+        elif isinstance(kind, FormatField):  # an unsigned number
+            values[name] = int.from_bytes(field, "little")
         else:
-            values[item.name] = kind.parse(field)
+            values[name] = kind.parse(field)
     return values
 
 

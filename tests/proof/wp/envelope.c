@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Relies on: gr_take_memory (memory), gr_is_same and gr_is_low (stream), and that the source and the crypto seam write
- * where they are told. */
+/* Relies on: gr_take_memory (memory), gr_is_same and gr_is_low (stream), and that the source and the crypto
+ * seam write where they are told. */
 #include "loader.h"
 #include "seam.h"
 
