@@ -17,6 +17,7 @@ from tee_replayer.generator.evidence import Evidence
 from tee_replayer.generator.generate import generate
 from tee_replayer.generator.options import NO_EVIDENCE, Options
 from tee_replayer.generator.platforms import platform_of
+from tests.campaign import trust
 from tests.campaign.cases import MIN_SECURITY_VERSION
 from tests.support import replayer_samples as s
 from trace_format.codec import LINKED as LINKED_CODECS
@@ -26,6 +27,7 @@ from trace_format.operators import OPERATORS
 # and byte planes; with an MMU, and a log without attestations, whose runs are short; OP-TEE's.
 BARE_METAL, MMU, LINKED, LINKED_MMU, LOG_MMU = "bare-metal", "mmu", "linked", "linked-mmu", "log-mmu"
 OPTEE = "optee"
+TRUST = "trust"  # on bare metal without an MMU, with a trust policy instead of one key
 ALL = Evidence(log=True, hashes=True, attestation=True)
 EVIDENCE = {LINKED: ALL, LINKED_MMU: ALL, LOG_MMU: Evidence(log=True, hashes=True)}
 LIBRARIES = (
@@ -141,7 +143,7 @@ def build(gpu: str, folder: Path, options: str = "", *, path: str = BARE_METAL) 
     linked = path in (LINKED, LINKED_MMU)
     out = generate(
         Options(
-            *(gpu, platform_of(QEMU_VIRT), s.KEY, libraries.source()),
+            *(gpu, platform_of(QEMU_VIRT), trust.OWN if path == TRUST else s.KEY, libraries.source()),
             min_security_version=MIN_SECURITY_VERSION,
             mmu=path in (MMU, LINKED_MMU, LOG_MMU),
             evidence=EVIDENCE.get(path, NO_EVIDENCE),

@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pytest
 
 from host_tools.runners import firmware
-from tests.campaign import cases, computing, evidence, report, runner, sampling
+from tests.campaign import cases, computing, evidence, report, runner, sampling, trust
 from tests.campaign.campaign import Campaign, Result, outcome_name
-from tests.campaign.device import BARE_METAL, LINKED, LINKED_MMU, LOG_MMU, MMU, Device
+from tests.campaign.device import BARE_METAL, LINKED, LINKED_MMU, LOG_MMU, MMU, TRUST, Device
 from tests.campaign.faults import ENCODING_BITS, KINDS, Do, Run
 
 GPUS = tuple(cases.DRIVER)
@@ -35,7 +35,7 @@ PER_KIND = sampling.Shares(PER_PART, PER_PART, PER_PART, PER_PART, PER_PART)
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     if shutil.which(f"{firmware.CROSS}gcc") is None:
         pytest.skip("no cross compiler: apt-get install gcc-aarch64-linux-gnu")
-    shares = dict.fromkeys((BARE_METAL, MMU), sampling.SAMPLE) | dict.fromkeys(LINKED_OF.values(), PER_KIND)
+    shares = dict.fromkeys((BARE_METAL, MMU, TRUST), sampling.SAMPLE) | dict.fromkeys(LINKED_OF.values(), PER_KIND)
     return Campaign(tmp_path_factory.mktemp("campaign"), shares, jobs=1)
 
 
@@ -71,6 +71,16 @@ def test_no_single_fault_lets_a_refused_trace_through(
     assert [kind for _, _, kind in result.table.rows] == [kind.name for kind in KINDS]
     tried = [counts.tried for counts in result.table.rows.values()]
     assert min(tried) >= 30
+    assert result.ok, "\n".join(map(str, result.findings))
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_no_single_fault_passes_over_a_trust_policy(campaign: Campaign, gpu: str) -> None:
+    """Too few signatures, a stranger's, a revoked key's, a usurper's policy, more time than the rule allows."""
+    result = campaign.run([campaign.device(gpu, TRUST)], [], KINDS)
+    assert not result.spoilt
+    assert {case for _, case, _ in result.table.rows} == {case.name for case in trust.CASES}
+    assert sum(counts.tried for counts in result.table.rows.values()) > 1000
     assert result.ok, "\n".join(map(str, result.findings))
 
 

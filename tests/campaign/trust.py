@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the campaign attacks of a firmware with a trust policy: traces that lack what the policy asks for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from signing.cose_sign import to_be_signed
+from signing.sign import FileSigner
+from signing.trust import Policy, Role
+from tests.campaign import cases
+from tests.campaign.cases import MIN_SECURITY_VERSION, Attempt, Case
+from tests.support import trust_samples as t
+from tests.support.trust_samples import ROOTS, STRANGER, TRACERS, keys, kids, policy, rule
+
+MOST_US = 60_000_000
+# The device's own: two of three keys for traces of the campaign's name, and no rule for others.
+OWN = policy(rule("small", min_security_version=MIN_SECURITY_VERSION, time_budget_us=MOST_US))
+
+
+def trace(gpu: str, **meta: object) -> bytes:
+    found = cases.sample(gpu)
+    return found.with_(meta=found.meta | meta).build(compress=False)
+
+
+def signed(
+    gpu: str, signers: list[FileSigner], newer: Policy | None = None, roots: list[FileSigner] = ROOTS
+) -> bytes:
+    data = trace(gpu)
+    links = [t.signed_policy(newer, roots)] if newer else []
+    return t.join(data, t.signatures(data, signers), links)
+
+
+def good(gpu: str) -> Attempt:
+    return Attempt(signed(gpu, TRACERS[:2]))
+
+
+def by_newer(gpu: str) -> Attempt:
+    """Under a second version, which the roots have signed."""
+    return Attempt(signed(gpu, TRACERS[:2], replace(OWN, version=2)))
+
+
+def one_of_two(gpu: str) -> Attempt:
+    return Attempt(signed(gpu, TRACERS[:1]))
+
+
+def by_a_stranger(gpu: str) -> Attempt:
+    """Under the id of a key that may, the signature is another key's; so is that of the third."""
+    data = trace(gpu)
+    message = t.signatures(data, TRACERS[:1])
+    head = data[: int.from_bytes(data[24:28], "little")]
+    for signer in TRACERS[1:]:
+        message = message.with_signature(signer.kid, STRANGER.sign(to_be_signed(signer.kid, head)))
+    return Attempt(t.join(data, message))
+
+
+def revoked(gpu: str) -> Attempt:
+    """One of the two keys is revoked by the newer policy that comes with the trace."""
+    left = rule("small", signers=TRACERS[1:], min_security_version=MIN_SECURITY_VERSION)
+    gone = frozenset([TRACERS[0].kid])
+    newer = policy(left, version=2, keys=keys(ROOTS + TRACERS[1:]), revoked=gone)
+    return Attempt(signed(gpu, TRACERS[:2], newer))
+
+
+def usurped(gpu: str) -> Attempt:
+    """A newer policy that lets a stranger sign everything, signed by one root key of two, and by the stranger."""
+    role = Role(kids([STRANGER]), 1)
+    newer = policy(rule(threshold=1, signers=[STRANGER]), version=2, keys=keys([STRANGER]), root=role)
+    return Attempt(signed(gpu, [STRANGER], newer, [ROOTS[0], STRANGER]))
+
+
+def too_long(gpu: str) -> Attempt:
+    """All have signed it, and it asks for more time than the rule allows."""
+    data = trace(gpu, time_budget_us=MOST_US + 1)
+    return Attempt(t.join(data, t.signatures(data, TRACERS)))
+
+
+CASES = (
+    Case("one-of-two", "one signature where it takes two", "THRESHOLD", one_of_two, good),
+    Case("wrong-share", "one good signature, two of a stranger", "SIGNATURE", by_a_stranger, good),
+    Case("revoked", "a revoked key's signature", "REVOKED", revoked, by_newer),
+    Case("usurped", "a policy that one root key of two has signed", "TRUST_CHAIN", usurped, by_newer),
+    Case("limits", "signed by all: more time than the rule allows", "TRUST_LIMITS", too_long, good),
+)
