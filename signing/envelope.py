@@ -135,6 +135,11 @@ class SignedTrace:
         )
 
     @property
+    def algorithm(self) -> Algorithm:
+        """How the file says it is signed."""
+        return self.message.algorithm if isinstance(self.message, Envelope) else cose_sign.ALGORITHM
+
+    @property
     def signed_by(self) -> str:
         """Ids of the keys that the file says it is signed by, in hexadecimal."""
         kids = [self.message.kid] if isinstance(self.message, Envelope) else sorted(self.message[0].by_kid)

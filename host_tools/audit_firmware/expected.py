@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from host_tools.support.sources import BARE_METAL
+from tee_replayer.generator import amalgamate, conditionals
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.status import CORE
 from tee_replayer.generator.target import driver_source, register_name
@@ -91,19 +92,30 @@ def driver_registers(profile: Profile) -> frozenset[int]:
     return frozenset(found)
 
 
-def steps(profile: Profile, board: Board | None) -> dict[str, int]:
-    """How often each of some functions is called, by the sources; a firmware need not have those of the log."""
-    files = [*sorted(CORE.glob("*.c")), driver_source(profile)]
+def steps(profile: Profile, board: Board | None, *, trust: bool = False) -> dict[str, int]:
+    """How often each of some functions is called, by the sources; a firmware need not have those of the log.
+
+    Args:
+        profile: the GPU.
+        board: where it runs; None: it is not known.
+        trust: with a trust policy, instead of one key.
+    """
+    core = [path for path in sorted(CORE.glob("*.c")) if trust or path.name not in amalgamate.TRUST_SOURCES]
+    files = [*core, driver_source(profile)]
     if board is None or not board.runs_optee:
         files += [BARE_METAL / "main.c", BARE_METAL / "port.c"]
     else:
         files.append(CORE.parent / "optee" / "gramophone_pta.c")
     of_log = [CORE.parent / "log" / "log.c", BARE_METAL / "evidence.c"]
-    return {**_calls(files, _STEPS), **_calls(of_log, _LOG_STEPS)}
+    on = {amalgamate.HAS_TRUST} if trust else set()
+    return {**_calls(files, _STEPS, on), **_calls(of_log, _LOG_STEPS, on)}
 
 
-def _calls(files: Iterable[Path], names: Iterable[str]) -> dict[str, int]:
+def _calls(files: Iterable[Path], names: Iterable[str], on: set[str]) -> dict[str, int]:
     # Without comments, and what only some firmware has: calls are expected that all have.
-    texts = [re.sub(_LEFT_OUT, "", path.read_text(encoding="utf-8")) for path in files]
+    resolved = [
+        conditionals.resolve(path.read_text(encoding="utf-8"), {amalgamate.HAS_TRUST}, on) for path in files
+    ]
+    texts = [re.sub(_LEFT_OUT, "", text) for text in resolved]
     inside = "\n".join(line for text in texts for line in text.splitlines() if line[:1] in (" ", "\t"))
     return {name: count for name in names if (count := len(re.findall(rf"\b{name}\(", inside)))}

@@ -283,7 +283,10 @@ def _steps(analysis: Analysis) -> Iterator[FirmwareFinding]:
         if call.target is not None
     )
     present = set(names.values())
-    for name, count in expected.steps(analysis.target.profile, analysis.target.board).items():
+    device = analysis.target.device
+    trust = device is not None and isinstance(device.key, Policy)
+    steps = expected.steps(analysis.target.profile, analysis.target.board, trust=trust)
+    for name, count in steps.items():
         if name in present and called[name] < count:  # one that is nowhere is a part of its callers
             text = f"the source calls it in {count} places, the code in {called[name]}"
             yield FirmwareFinding(RULES["GF701"], text, name)

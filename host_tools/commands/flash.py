@@ -127,7 +127,7 @@ def _warn(manifest: Manifest | None) -> None:
 
 def _text(manifest: Manifest) -> list[str]:
     rows = [
-        ("device", f"{manifest.gpu} (profile {manifest.profile_id}), ES256 key {manifest.key_id}"),
+        ("device", f"{manifest.gpu} (profile {manifest.profile_id}), trusts {manifest.key_id}"),
         ("", f"traces of security version {manifest.min_security_version} or newer"),
     ]
     rows += [

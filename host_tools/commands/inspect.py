@@ -27,8 +27,10 @@ from host_tools.support.npy import MAGIC as NPY_MAGIC
 from host_tools.support.tensors import array_of
 from host_tools.vgpu import capture
 from signing import keys
+from signing.cose_sign import TAG
 from signing.envelope import split
 from signing.sign import FileSigner
+from signing.trust_chain import Chain
 from tee_replayer.generator import device
 from trace_format import layout
 from trace_format.errors import GramophoneError, printable
@@ -70,6 +72,15 @@ def _key(data: bytes, file: str) -> Found:
         return "private key, encrypted", {}
     public = FileSigner(keys.load_private_key(data, file=file)).public
     return "private key, not encrypted", {"algorithm": public.algorithm.title, "key_id": public.kid.hex()}
+
+
+def _trust(data: bytes, file: str) -> Found:
+    chain = Chain.decode(data)
+    policy = chain.last.policy
+    figures: Figures = {"name": policy.name, "version": policy.version, "policy_id": policy.kid.hex()}
+    figures["rules"] = [f"{rule.pattern}: {rule.role.threshold} of {len(rule.role.kids)}" for rule in policy.rules]
+    figures["unfinished"] = [f"version {link.policy.version}" for link in chain.unfinished()]
+    return "trust policy", figures
 
 
 def _devices(data: bytes) -> Figures:
@@ -124,6 +135,7 @@ BY_MAGIC: tuple[tuple[bytes, Callable[[bytes, str], Found]], ...] = (
     (FIP_MAGIC, _fip),
     (TA_MAGIC, _ta),
     (NPY_MAGIC, _npy),
+    (TAG, _trust),
 )
 
 
@@ -156,7 +168,7 @@ def _identify(path: Path) -> Found:
         if DEVICE_MAGIC in data:
             return _firmware(data, str(path))
     raise GramophoneError(
-        f"{path} at offset 0x0: expected a trace, capture, key, firmware, image, package, TA or tensor, "
+        f"{path} at offset 0x0: expected a trace, capture, key, policy, firmware, image, package, TA or tensor, "
         f"found {data[:8].hex() or 'an empty file'}"
     )
 
@@ -170,7 +182,7 @@ def _identify(path: Path) -> Found:
 def inspect_command(file: Path) -> Outcome:
     """Say what a file is, and its main figures.
 
-    It may be a trace, a capture, a key, firmware, an image, a package, a TA or a tensor.
+    It may be a trace, a capture, a key, a trust policy, firmware, an image, a package, a TA or a tensor.
 
     Nothing is verified: `verify` and `flash --check` do that, and `dump` prints all of a trace.
     """

@@ -27,8 +27,8 @@ def parse_trace(data: bytes, file: str) -> tuple[Trace, dict[str, str]]:
         return Trace.parse(data, file), {}
     delivery = Delivery(data)
     with layout.naming(file):
-        envelope = delivery.signed.envelope
-        return delivery.parse(), {"algorithm": envelope.algorithm.title, "key_id": envelope.kid.hex()}
+        signed = delivery.signed
+        return delivery.parse(), {"algorithm": signed.algorithm.title, "key_id": signed.signed_by}
 
 
 def trace_bytes(path: Path) -> bytes:

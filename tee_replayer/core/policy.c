@@ -4,12 +4,12 @@
 
 #ifdef GRAMOPHONE_TRUST
 
-enum { ID_BYTES = 16, ES256_BYTES = 65 };
+enum { TRUST_ID_BYTES = 16, TRUST_KEY_BYTES = 65 };
 
 bool gr_trust_is_before(const uint8_t *kid, const uint8_t *other)
 {
     uint32_t i = 0;
-    while (i < ID_BYTES - 1 && kid[i] == other[i])
+    while (i < TRUST_ID_BYTES - 1 && kid[i] == other[i])
         i++;
     return kid[i] < other[i];
 }
@@ -31,18 +31,18 @@ static const struct gr_trust_rule *rule_at(const struct gr_trust_policy *p, uint
 
 static const uint8_t *device_at(const struct gr_trust_policy *p, uint32_t number)
 {
-    return (const uint8_t *)rule_at(p, p->rule_count) + number * ID_BYTES;
+    return (const uint8_t *)rule_at(p, p->rule_count) + number * TRUST_ID_BYTES;
 }
 
 static const uint8_t *revoked_at(const struct gr_trust_policy *p, uint32_t number)
 {
-    return device_at(p, p->device_count) + number * ID_BYTES;
+    return device_at(p, p->device_count) + number * TRUST_ID_BYTES;
 }
 
 uint32_t gr_trust_find_key(const struct gr_trust_policy *p, const uint8_t *kid)
 {
     uint32_t i = 0;
-    while (i < p->key_count && !gr_is_same(gr_trust_key_at(p, i)->kid, kid, ID_BYTES))
+    while (i < p->key_count && !gr_is_same(gr_trust_key_at(p, i)->kid, kid, TRUST_ID_BYTES))
         i++;
     return i;
 }
@@ -50,7 +50,7 @@ uint32_t gr_trust_find_key(const struct gr_trust_policy *p, const uint8_t *kid)
 bool gr_trust_is_revoked(const struct gr_trust_policy *p, const uint8_t *kid)
 {
     for (uint32_t i = 0; i < p->revoked_count; i++) {
-        if (gr_is_same(revoked_at(p, i), kid, ID_BYTES))
+        if (gr_is_same(revoked_at(p, i), kid, TRUST_ID_BYTES))
             return true;
     }
     return false;
@@ -59,7 +59,7 @@ bool gr_trust_is_revoked(const struct gr_trust_policy *p, const uint8_t *kid)
 bool gr_trust_has_device(const struct gr_trust_policy *p, uint32_t mask, const uint8_t *id)
 {
     for (uint32_t i = 0; i < p->device_count; i++) {
-        if (mask >> i & 1 && gr_is_same(device_at(p, i), id, ID_BYTES))
+        if (mask >> i & 1 && gr_is_same(device_at(p, i), id, TRUST_ID_BYTES))
             return true;
     }
     return false;
@@ -114,7 +114,7 @@ static bool is_role(const struct gr_trust_policy *p, uint32_t mask, uint32_t thr
 static bool is_key(const struct gr_trust_key *key)
 {
     return key->kind == GR_KEY_KIND_ES256 && key->key[0] == 4 &&
-           gr_is_zero(key->key + ES256_BYTES, sizeof key->key - ES256_BYTES) && !key->reserved;
+           gr_is_zero(key->key + TRUST_KEY_BYTES, sizeof key->key - TRUST_KEY_BYTES) && !key->reserved;
 }
 
 static bool is_rule(const struct gr_trust_policy *p, const struct gr_trust_rule *rule)
@@ -147,8 +147,8 @@ bool gr_trust_is_valid(const uint8_t *data, uint32_t bytes)
         (p->not_after && p->not_after < p->not_before) || !gr_is_zero(p->reserved, sizeof p->reserved) ||
         !is_role(p, p->root_keys, p->root_threshold) ||
         !are_ascending(keys(p), p->key_count, sizeof(struct gr_trust_key)) ||
-        !are_ascending(device_at(p, 0), p->device_count, ID_BYTES) ||
-        !are_ascending(revoked_at(p, 0), p->revoked_count, ID_BYTES))
+        !are_ascending(device_at(p, 0), p->device_count, TRUST_ID_BYTES) ||
+        !are_ascending(revoked_at(p, 0), p->revoked_count, TRUST_ID_BYTES))
         return false;
     for (uint32_t i = 0; i < p->key_count; i++) {
         if (!is_key(gr_trust_key_at(p, i)) || gr_trust_is_revoked(p, gr_trust_key_at(p, i)->kid))

@@ -217,10 +217,10 @@ GR_NOINLINE static enum gr_status judge(struct loader *l, const struct gr_policy
     if (!read_message(&at, end, &trace))
         return GR_STATUS_ENVELOPE;
     uint32_t left = 0;
-    while (at != end) {
+    for (uint32_t i = 0; at != end; i++) {
         uint8_t *copy = l->policies[side] + BEFORE_HEAD_BYTES;
         const struct gr_trust_policy *newer = (const struct gr_trust_policy *)(const void *)gr_aligned(copy);
-        if (!read_message(&at, end, &m) || !m.payload)
+        if (i == GR_MAX_TRUST_POLICIES || !read_message(&at, end, &m) || !m.payload)
             return GR_STATUS_ENVELOPE;
         if (m.payload_bytes > GR_MAX_TRUST_BYTES)
             return GR_STATUS_TRUST;

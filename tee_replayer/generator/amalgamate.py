@@ -34,7 +34,7 @@ _OPERATE = "operate.c"  # of replayers with operators
 _DECODERS = {"planes.c": Codec.PLANES}  # of replayers with the codec
 HAS_OPERATORS = "GRAMOPHONE_OPERATORS"
 HAS_TRUST = "GRAMOPHONE_TRUST"  # a trust policy says who signs, not one key
-_TRUST = ("policy.c", "trust.c")  # of replayers with one
+TRUST_SOURCES = ("policy.c", "trust.c")  # of replayers with one
 IN_OPTEE = "GR_STAGING_BYTES"  # only OP-TEE's port has memory for the normal world's data in the carve-out
 _OPTIONS = (  # macros that a generated replayer has or has not
     *("GRAMOPHONE_LOG", "GRAMOPHONE_LOG_HASHES", "GRAMOPHONE_ATTEST", HAS_OPERATORS, HAS_TRUST, IN_OPTEE),
@@ -95,7 +95,7 @@ def source(
     operates = HAS_OPERATORS in on
     left_out = {name for name, codec in _DECODERS.items() if macro(codec) not in on}
     left_out |= set() if operates else {_OPERATE}
-    left_out |= set() if HAS_TRUST in on else set(_TRUST)
+    left_out |= set() if HAS_TRUST in on else set(TRUST_SOURCES)
     driver = part(target.driver_source(profile))
     parts = [
         part(CORE / "internal.h"),

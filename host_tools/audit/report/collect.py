@@ -25,8 +25,6 @@ from host_tools.runners.needs import memory_for
 from host_tools.support.version import VERSION
 from host_tools.vgpu.binding import executes_shaders, follows_data
 from signing.delivery import Delivery
-from signing.envelope import Envelope
-from signing.keys import Algorithm
 from signing.trust import Anchor
 from trace_format import layout, policy
 from trace_format.actions import Columns, Op, Type
@@ -118,14 +116,9 @@ def _signature(asked: Asked, trace: Trace) -> facts.Signature:
         )
     if not asked.data.startswith(SIGNED_MAGIC):
         return facts.Signature(facts.UNSIGNED, "it carries no signature", None, None, refused)
-    key = Delivery(asked.data).signed.signed_by
-    reason = f"it claims to be signed by key {key}; no key was given, so that was not checked"
-    return facts.Signature(facts.NO_KEY, reason, _claimed(asked.data), key, refused)
-
-
-def _claimed(data: bytes) -> str:
-    message = Delivery(data).signed.message
-    return message.algorithm.title if isinstance(message, Envelope) else Algorithm.ES256.title
+    signed = Delivery(asked.data).signed
+    reason = f"it claims to be signed by key {signed.signed_by}; no key was given, so that was not checked"
+    return facts.Signature(facts.NO_KEY, reason, signed.algorithm.title, signed.signed_by, refused)
 
 
 def _about(trace: Trace) -> facts.About:

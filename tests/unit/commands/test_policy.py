@@ -201,6 +201,22 @@ def test_what_would_lock_a_fleet_out() -> None:
     assert "it does not go on from out.gtp" in typed("policy publish fleet.gtp -o out.gtp", status=2)
 
 
+def test_other_commands_know_them() -> None:
+    typed(INIT)
+    signed_by("a", "b")
+    typed("sign net.gtr --trust-policy fleet.gtp --signing-key d.pem -o net.sgtr")
+    typed("sign net.sgtr --trust-policy fleet.gtp --signing-key e.pem -o net2.sgtr")
+    both = ", ".join(signer.kid.hex() for signer in t.TRACERS[:2])
+    found = run_json("inspect", "fleet.gtp")
+    assert (found["kind"], found["figures"]["rules"]) == ("trust policy", ["*: 2 of 3"])
+    assert run_json("inspect", "net2.sgtr")["figures"]["claimed key_id"] == both
+    assert run_json("dump", "net2.sgtr")["signature"]["key_id"] == both
+    assert f"claims to be signed by key {both}" in typed("report net2.sgtr --no-run")
+    assert "verified: net2.sgtr" in typed("report net2.sgtr --no-run --key fleet.gtp")
+    typed("lint net2.sgtr")
+    typed("diff net.sgtr net2.sgtr")
+
+
 def test_kinds_of_signed_files_are_told_apart() -> None:
     typed(INIT)
     signed_by("a", "b")
