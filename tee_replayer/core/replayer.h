@@ -95,6 +95,9 @@ struct gr_replayer {
     uint8_t *bound[GR_SLOTS];       /* the caller's data */
     const struct gr_limits *limits; /* of the register that the latest action writes; NULL: it writes none */
     uint32_t kept[GR_KEPT];
+#ifdef GRAMOPHONE_TRUST
+    uint32_t trust_version; /* of the policy under which the loaded trace was accepted */
+#endif
     uint32_t code;   /* GPU address of the next job's code, of drivers that check where it lies */
     bool touched;    /* the GPU has been written to */
     bool started;    /* the prologue is done */

@@ -264,6 +264,7 @@ GR_NOINLINE static enum gr_status judge(struct loader *l, const struct gr_policy
     const enum gr_status status = check_rule(policy, p, rule, manifest);
     if (status != GR_STATUS_OK)
         return status;
+    l->r->trust_version = p->version;
     l->has_signed_weights = rule->flags & GR_TRUST_SIGNED_WEIGHTS;
     l->state ^= good ^ left;
     return GR_STATUS_OK;

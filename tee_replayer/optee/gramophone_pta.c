@@ -293,6 +293,15 @@ static TEE_Result describe_trace(TEE_Param params[TEE_NUM_PARAMS])
     return answer(&params[0], device.replayer.manifest, GR_MANIFEST_BYTES);
 }
 
+#ifdef GRAMOPHONE_TRUST
+static TEE_Result trust_version(TEE_Param params[TEE_NUM_PARAMS])
+{
+    if (!device.loaded)
+        return TEE_ERROR_BAD_STATE;
+    return answer(&params[0], &device.replayer.trust_version, sizeof device.replayer.trust_version);
+}
+#endif
+
 static const struct {
     uint32_t types;
     TEE_Result (*run)(TEE_Param params[TEE_NUM_PARAMS]);
@@ -316,6 +325,9 @@ static const struct {
 #ifdef GRAMOPHONE_ATTEST
     [GRAMOPHONE_ATTEST_NONCE] = {TEE_PARAM_TYPES(IN, OUT, NONE, NONE), attest},
     [GRAMOPHONE_DEVICE_KEY] = {TEE_PARAM_TYPES(OUT, NONE, NONE, NONE), device_key},
+#endif
+#ifdef GRAMOPHONE_TRUST
+    [GRAMOPHONE_TRUST_VERSION] = {TEE_PARAM_TYPES(OUT, NONE, NONE, NONE), trust_version},
 #endif
 };
 

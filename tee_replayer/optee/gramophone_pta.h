@@ -92,6 +92,9 @@ enum gramophone_command {
     GRAMOPHONE_ATTEST_NONCE,
     /* memref out: 65 bytes, the key that verifies attestations: P-256, 04 || x || y */
     GRAMOPHONE_DEVICE_KEY,
+    /* of a device with a trust policy: memref out: 4 bytes, the version under which the loaded trace was
+       accepted */
+    GRAMOPHONE_TRUST_VERSION,
 };
 
 enum { GRAMOPHONE_DEVICE_KEY_BYTES = 65 };

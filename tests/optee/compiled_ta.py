@@ -22,6 +22,7 @@ SOURCES = client.SOURCES.with_name("ta")
 SUCCESS, ACCESS_DENIED, BAD_PARAMETERS, NOT_SUPPORTED = 0, 0xFFFF0001, 0xFFFF0006, 0xFFFF000A
 SHORT_BUFFER, BUSY, CORRUPT, NO_SPACE = 0xFFFF0010, 0xFFFF000D, 0xF0100001, 0xFFFF3041
 OLDER, TRACE, COUNTER, LOG = 0x85A10001, 0x85A10002, 0x85A10003, 0x85A10004  # gramophone_ta.h
+OLD_POLICY, TRUST_VERSION = 0x85A10005, 16
 LOAD_BEGIN, LOAD_DATA, LOAD, DESCRIBE, SET_INPUT, RUN, GET_OUTPUT, UNLOAD, GET_LOG, DESCRIBE_TRACE = range(10)
 LOG_OPEN, LOG_TAIL, GET_ENTRIES, ATTEST, DEVICE_KEY = range(11, 16)
 NONE, VALUE, IN, OUT = 0, 1, 5, 6  # TEE_PARAM_TYPES
@@ -38,7 +39,7 @@ FUNCTIONS = """
 """
 
 
-def compiled(folder: Path, policy: str, *, log: bool = False) -> Any:
+def compiled(folder: Path, policy: str, *, log: bool = False, trust: bool = False) -> Any:
     """The TA as a library, with the text of a policy.h."""
     try:
         optee.source(*optee.CORE)
@@ -55,6 +56,7 @@ def compiled(folder: Path, policy: str, *, log: bool = False) -> Any:
     if log:
         logs = client.SOURCES.parent.parent / "log"
         flags += ["-DGRAMOPHONE_LOG", "-DGRAMOPHONE_ATTEST", f"-I{logs}", "-include", str(logs / "attest.h")]
+    flags += ["-DGRAMOPHONE_TRUST"] if trust else []
     sources = [*(folder / name for name in own), Path(__file__).with_name("fake_tee_api.c")]
     out = folder / "ta.so"
     subprocess.run(["gcc", *flags, *includes, "-DTRACE_LEVEL=1", "-o", str(out), *map(str, sources)], check=True)

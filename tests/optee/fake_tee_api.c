@@ -17,7 +17,7 @@ enum { OBJECTS = 8, CALLS = 4096, NAME_BYTES = 64, DATA_BYTES = 64 };
 
 static struct {
     struct fake_call calls[CALLS];
-    uint32_t count, login;
+    uint32_t count, login, trust_version;
     TEE_UUID client;
     bool loaded, open;
     uint32_t fail_command, fail_result, open_result, create_result, read_less;
@@ -51,6 +51,11 @@ void fake_client(uint32_t login, const uint8_t uuid[16])
 {
     fake.login = login;
     memcpy(&fake.client, uuid, sizeof fake.client);
+}
+
+void fake_trust(uint32_t version)
+{
+    fake.trust_version = version;
 }
 
 void fake_manifest(const uint8_t *manifest)
@@ -238,6 +243,7 @@ TEE_Result TEE_InvokeTACommand(TEE_TASessionHandle session, uint32_t timeout, ui
     case GRAMOPHONE_SET_INPUT: append(params[1].memref.buffer, params[1].memref.size); return TEE_SUCCESS;
     case GRAMOPHONE_GET_OUTPUT: return output(params);
     case GRAMOPHONE_DESCRIBE: return answer(&params[1], &slot, sizeof slot);
+    case GRAMOPHONE_TRUST_VERSION: return answer(&params[0], &fake.trust_version, sizeof fake.trust_version);
     case GRAMOPHONE_DESCRIBE_TRACE: return answer(&params[0], fake.manifest, sizeof fake.manifest);
     default: return TEE_SUCCESS;
     }

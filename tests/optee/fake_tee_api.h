@@ -14,6 +14,7 @@ struct fake_call {
 void fake_reset(void);
 void fake_client(uint32_t login, const uint8_t uuid[16]);
 void fake_manifest(const uint8_t *manifest);
+void fake_trust(uint32_t version);
 void fake_fail(uint32_t command, uint32_t result);
 void fake_storage(uint32_t open_result, uint32_t create_result, uint32_t read_less);
 void fake_slot(uint64_t bytes);

@@ -3,21 +3,33 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from host_tools import runners
 from host_tools.demo import RAW
 from host_tools.demo.digits import load as load_digits
+from host_tools.machine.boot import GuestJob
+from host_tools.machine.root import RecordRoot
 from host_tools.passes.pipeline import build
 from host_tools.runners import libraries
+from host_tools.runners.optee import guest, images, ta
+from host_tools.runners.optee import linux_machine as linux
 from host_tools.runners.replay import ReplayRequest
+from host_tools.support.tensors import npy
 from signing.delivery import Delivery
 from tee_replayer.generator import boards
 from tee_replayer.generator.generate import generate
 from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
+from tests.optee.compiled_ta import OLD_POLICY
 from tests.support import trust_samples as t
 from tests.support.hostile_trust import ON_DEVICES
 from tests.support.trust_samples import DEVICE_ID, policy
@@ -63,3 +75,47 @@ def test_lenet_is_replayed_under_a_policy(trusting: Path) -> None:
         outputs.append(found.outputs)
     assert outputs[0]["prob"].any()
     assert not outputs[1]
+
+
+SCRIPT = """
+query() { name=$1; shift; gramophone-tee "$@" --json >/out/$name 2>/tmp/said; echo status $name $?; }
+query first replay /job/1 --input data=/job/data.npy
+query loaded verify /job/3
+query still replay /job/1 --input data=/job/data.npy
+query newer replay /job/2 --input data=/job/data.npy
+query older replay /job/1 --input data=/job/data.npy
+query same verify /job/2
+query few verify /job/few
+"""
+
+
+def test_a_device_remembers_the_newest_policy(root: RecordRoot, trusting: Path, tmp_path: Path) -> None:
+    """The TA keeps it in secure storage, once a trace has been replayed well under it; then an older one, which the
+    same firmware took before, is refused."""
+    folder = tmp_path / "pta"
+    shutil.copytree(trusting, folder)
+    settings = (folder / "sub.mk").read_text()
+    (folder / "sub.mk").write_text(settings.replace("GRAMOPHONE_TA_ONLY ?= n", "GRAMOPHONE_TA_ONLY ?= y"))
+    key = tmp_path / "key.pem"
+    private = rsa.generate_private_key(65537, 2048)
+    key.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    image = images.image_of(folder, linux.NORMAL_WORLD, ta.public_part(key))
+    good = ta.build_ta(folder / "ta", key)
+    trace = build(Trace.read(RAW)).build()
+    links = [t.signed_policy(replace(policy(), version=version)) for version in (2, 3)]
+    files = {
+        "job/data.npy": npy(next(iter(load_digits()[:1].inputs()))),
+        "job/1": t.join(trace, t.signatures(trace)),
+        "job/2": t.join(trace, t.signatures(trace), links[:1]),
+        "job/3": t.join(trace, t.signatures(trace), links),
+        "job/few": t.join(trace, t.signatures(trace, t.TRACERS[:1])),
+        f"{guest.TAS}/{good.name}": good.read_bytes(),
+    }
+    done = linux.boot(image, GuestJob(SCRIPT, files, uses_gpu=False))
+    answers = {name: json.loads(done.files[name]) for name in ("older", "few")}
+    found = dict(re.findall(r"^status (\w+) (\d+)$", done.output, re.MULTILINE))
+    good_ones = {name for name, status in found.items() if status == "0"}
+    assert good_ones == {"first", "loaded", "still", "newer", "same"}, done.output
+    assert int(answers["older"]["result"], 0) == OLD_POLICY
+    assert "newer version of the trust policy" in answers["older"]["error"]
+    assert "not enough keys that the trust policy names" in answers["few"]["error"]

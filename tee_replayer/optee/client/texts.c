@@ -17,6 +17,7 @@ static const struct text results[] = {
         {GRAMOPHONE_TA_ERROR_OLDER, "a newer version of this trace has been replayed before"},
     {GRAMOPHONE_TA_ERROR_TRACE, "the TA's policy does not name this trace"},
     {GRAMOPHONE_TA_ERROR_COUNTER, "the TA cannot keep the trace's version: no secure storage"},
+    {GRAMOPHONE_TA_ERROR_POLICY, "a trace has been replayed under a newer version of the trust policy"},
     {GRAMOPHONE_TA_ERROR_LOG, "the TA cannot keep where the replay log ends: no secure storage"},
     {TEEC_ERROR_GENERIC, "an error without a name (at opening: the GPU or the secure memory is not mapped)"},
     {TEEC_ERROR_ACCESS_DENIED,

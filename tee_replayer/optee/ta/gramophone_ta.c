@@ -131,6 +131,25 @@ static bool trace_allowed(const char *name)
     return count == 0;
 }
 
+#ifdef GRAMOPHONE_TRUST
+/* Whether no newer trust policy than the one under which the trace was accepted has counted before. */
+static TEE_Result admit_policy(void)
+{
+    TEE_Param params[TEE_NUM_PARAMS] = {0};
+    uint32_t version = 0;
+    params[0].memref.buffer = piece;
+    params[0].memref.size = sizeof version;
+    const TEE_Result result =
+        invoke(GRAMOPHONE_TRUST_VERSION, TEE_PARAM_TYPES(OUT, NONE, NONE, NONE), params);
+    if (result != TEE_SUCCESS)
+        return result;
+    if (params[0].memref.size != sizeof version)
+        return TEE_ERROR_BAD_FORMAT;
+    TEE_MemMove(&version, piece, sizeof version);
+    return rollback_check_policy(version);
+}
+#endif
+
 /* Whether the trace that has just been verified and loaded may be replayed. */
 static TEE_Result admit(void)
 {
@@ -143,7 +162,14 @@ static TEE_Result admit(void)
         return result;
     if (!gr_manifest_load(&manifest, piece, params[0].memref.size))
         return TEE_ERROR_BAD_FORMAT;
-    return trace_allowed(manifest.name) ? rollback_check(&manifest) : GRAMOPHONE_TA_ERROR_TRACE;
+    if (!trace_allowed(manifest.name))
+        return GRAMOPHONE_TA_ERROR_TRACE;
+    result = rollback_check(&manifest);
+#ifdef GRAMOPHONE_TRUST
+    if (result == TEE_SUCCESS)
+        result = admit_policy();
+#endif
+    return result;
 }
 
 /* A command of which the replay log has an entry. Without a place for the log's end nothing stays loaded, so

@@ -7,8 +7,9 @@
  *   GRAMOPHONE_TA_ERROR_TRACE    of LOAD: policy_traces does not name this trace
  *   GRAMOPHONE_TA_ERROR_COUNTER  of LOAD and RUN: the version replayed before cannot be read, or this one
  *                                written: no secure storage
- *   GRAMOPHONE_TA_ERROR_LOG      of opening a session, LOAD, RUN, GET_ENTRIES and ATTEST_NONCE: where the
- * replay log ends cannot be read or written; of a device with a log
+ *   GRAMOPHONE_TA_ERROR_POLICY   of LOAD: a trace has been replayed under a newer version of the trust
+ * policy; of a device with one GRAMOPHONE_TA_ERROR_LOG      of opening a session, LOAD, RUN, GET_ENTRIES and
+ * ATTEST_NONCE: where the replay log ends cannot be read or written; of a device with a log
  *
  * After these results of LOAD and RUN nothing is loaded. LOG_OPEN and LOG_TAIL are the TA's own.
  */
@@ -22,5 +23,6 @@
 #define GRAMOPHONE_TA_ERROR_TRACE 0x85a10002u
 #define GRAMOPHONE_TA_ERROR_COUNTER 0x85a10003u
 #define GRAMOPHONE_TA_ERROR_LOG 0x85a10004u
+#define GRAMOPHONE_TA_ERROR_POLICY 0x85a10005u
 
 #endif

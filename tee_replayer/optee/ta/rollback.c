@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One object for each trace's name; its identifier is the name as the manifest has it, padded with zeros. */
+/* One object for each trace's name; its identifier is the name as the manifest has it, padded with zeros.
+ * That of the trust policy begins with a zero, and goes on, which no name does. */
 #include "rollback.h"
 
 #include "gramophone_ta.h"
@@ -13,12 +14,14 @@ struct counter {
     uint32_t version;
 };
 
-/* The trace that was checked last; there is one at a time (gramophone_ta.c). */
-static struct {
+/* What was checked last; there is one trace at a time (gramophone_ta.c). */
+struct checked {
     char name[NAME_BYTES];
     struct counter offered;
     bool is_higher; /* than what is kept */
-} checked;
+};
+
+static struct checked trace, policy;
 
 /* The highest version; 0 when there is none yet. */
 static TEE_Result read_counter(const char name[NAME_BYTES], struct counter *counter)
@@ -52,24 +55,43 @@ static TEE_Result write_counter(const char name[NAME_BYTES], const struct counte
     return result;
 }
 
-TEE_Result rollback_check(const struct gr_manifest *manifest)
+static TEE_Result check(struct checked *checked, const char name[NAME_BYTES], uint32_t version,
+                        TEE_Result if_older)
 {
     struct counter highest = {0};
-    TEE_MemMove(checked.name, manifest->name, NAME_BYTES);
-    checked.offered.version = manifest->security_version;
-    checked.is_higher = false;
-    if (read_counter(checked.name, &highest) != TEE_SUCCESS)
+    TEE_MemMove(checked->name, name, NAME_BYTES);
+    checked->offered.version = version;
+    checked->is_higher = false;
+    if (read_counter(checked->name, &highest) != TEE_SUCCESS)
         return GRAMOPHONE_TA_ERROR_COUNTER;
-    if (checked.offered.version < highest.version)
-        return GRAMOPHONE_TA_ERROR_OLDER;
-    checked.is_higher = checked.offered.version > highest.version;
+    if (checked->offered.version < highest.version)
+        return if_older;
+    checked->is_higher = checked->offered.version > highest.version;
     return TEE_SUCCESS;
+}
+
+static TEE_Result raise(struct checked *checked)
+{
+    if (checked->is_higher && write_counter(checked->name, &checked->offered) != TEE_SUCCESS)
+        return GRAMOPHONE_TA_ERROR_COUNTER;
+    checked->is_higher = false;
+    return TEE_SUCCESS;
+}
+
+TEE_Result rollback_check(const struct gr_manifest *manifest)
+{
+    policy.is_higher = false; /* of the trace before */
+    return check(&trace, manifest->name, manifest->security_version, GRAMOPHONE_TA_ERROR_OLDER);
+}
+
+TEE_Result rollback_check_policy(uint32_t version)
+{
+    static const char name[NAME_BYTES] = "\0trust policy";
+    return check(&policy, name, version, GRAMOPHONE_TA_ERROR_POLICY);
 }
 
 TEE_Result rollback_raise(void)
 {
-    if (checked.is_higher && write_counter(checked.name, &checked.offered) != TEE_SUCCESS)
-        return GRAMOPHONE_TA_ERROR_COUNTER;
-    checked.is_higher = false;
-    return TEE_SUCCESS;
+    const TEE_Result result = raise(&policy);
+    return result == TEE_SUCCESS ? raise(&trace) : result;
 }
