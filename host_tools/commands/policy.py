@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from host_tools.commands import policy_words
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, SubGroup, UsageError, warn
 from host_tools.commands.generate import DeviceId
 from host_tools.commands.signers import chosen, signer_options
@@ -234,7 +235,9 @@ def show(file: Path) -> Outcome:
     chain = _chain(file)
     _warn(chain)
     return Outcome(
-        {**_data(file, chain), "written": False}, "\n".join(_lines(file, chain)), not ceremony.missing(chain)
+        {**policy_words.data(file, chain), "written": False},
+        "\n".join(policy_words.lines(file, chain)),
+        not ceremony.missing(chain),
     )
 
 
@@ -261,8 +264,8 @@ def sign(file: Path, output: Path | None, dry_run: bool, **who: Any) -> Outcome:
         check_output(output)
         if not dry_run:
             write(output, to_be_signed(by.public.kid, chain.last.payload))
-        lines = [*_lines(file, chain), f"{output}: to be signed by key {by.public.kid.hex()}"]
-        return Outcome({**_data(file, chain), "written": not dry_run}, "\n".join(lines))
+        lines = [*policy_words.lines(file, chain), f"{output}: to be signed by key {by.public.kid.hex()}"]
+        return Outcome({**policy_words.data(file, chain), "written": not dry_run}, "\n".join(lines))
     with by.naming():
         signed = ceremony.sign(chain, by.signer)
     return _written(file, signed, dry_run)
@@ -327,9 +330,9 @@ def _written(file: Path, chain: Chain, dry_run: bool) -> Outcome:
     if not dry_run:
         write(file, chain.encode())
     _warn(chain)
-    lines = _lines(file, chain)
+    lines = policy_words.lines(file, chain)
     return Outcome(
-        {**_data(file, chain), "written": not dry_run},
+        {**policy_words.data(file, chain), "written": not dry_run},
         "\n".join([*lines, *(["nothing was written (--dry-run)"] if dry_run else [])]),
     )
 
@@ -337,90 +340,3 @@ def _written(file: Path, chain: Chain, dry_run: bool) -> Outcome:
 def _warn(chain: Chain) -> None:
     for text in ceremony.warnings(chain):
         warn(text)
-
-
-def _data(file: Path, chain: Chain) -> dict[str, Any]:
-    policy = chain.last.policy
-    return {
-        "file": str(file),
-        "name": policy.name,
-        "version": policy.version,
-        "policy_id": policy.kid.hex(),
-        "bytes": len(chain.last.payload),
-        "complete": not ceremony.missing(chain),
-        "not_before": policy.not_before,
-        "not_after": policy.not_after,
-        "roles": [
-            {"role": name, "threshold": role.threshold, "keys": sorted(kid.hex() for kid in role.kids)}
-            for name, role in ceremony.roles(policy)
-        ],
-        "revoked": sorted(kid.hex() for kid in policy.revoked),
-        "signed_by": sorted(kid.hex() for kid in chain.last.signatures.by_kid),
-        "missing": [
-            {
-                "version": one.version,
-                "signatures": one.quorum.missing,
-                "of": [kid.hex() for kid in one.candidates],
-                "bad": sorted(kid.hex() for kid in one.quorum.bad),
-            }
-            for one in ceremony.missing(chain)
-        ],
-    }
-
-
-def _lines(file: Path, chain: Chain) -> list[str]:
-    policy, lacking = chain.last.policy, ceremony.missing(chain)
-    state = (
-        "not signed yet" if not chain.last.signatures.by_kid else "signatures missing" if lacking else "complete"
-    )
-    rows = [
-        ("policies", _role(policy.root)),
-        *((f"traces {rule.pattern}", f"{_role(rule.role)}{_conditions(rule)}") for rule in policy.rules),
-        *([("revoked", _listed(policy.revoked))] if policy.revoked else []),
-        ("holds", _validity(policy)),
-        *([("signed by", _listed(chain.last.signatures.by_kid))] if chain.last.signatures.by_kid else []),
-        *(("missing", _missing(one)) for one in lacking),
-    ]
-    first = f"{file}: policy {policy.name}, version {policy.version} ({policy.kid.hex()}), {state}"
-    return [first, *(f"{name:16} {text}" for name, text in rows)]
-
-
-def _role(role: Role) -> str:
-    return f"{role.threshold} of {len(role.kids)}: {_listed(role.kids)}"
-
-
-def _conditions(rule: Rule) -> str:
-    gpus = {int(gpu): gpu.name.lower() for gpu in Gpu}
-    found = [
-        f"on {gpus.get(rule.gpu, rule.gpu)}" if rule.gpu else "",
-        f"on {rule.platform}" if rule.platform else "",
-        f"on devices {_listed(rule.devices)}" if rule.devices else "",
-        f"security version {rule.min_security_version} or newer" if rule.min_security_version else "",
-        f"at most {rule.carveout_bytes} bytes" if rule.carveout_bytes else "",
-        f"at most {rule.time_budget_us / SECOND_US:g} s" if rule.time_budget_us else "",
-        "with signed weights" if rule.signed_weights else "",
-    ]
-    return "".join(f"; {text}" for text in found if text)
-
-
-def _validity(policy: Policy) -> str:
-    until = f"to {_day(policy.not_after)}" if policy.not_after else "for ever"
-    return f"from {_day(policy.not_before)} {until}" if policy.not_before else until
-
-
-def _day(seconds: int) -> str:
-    try:
-        return f"{datetime.datetime.fromtimestamp(seconds, datetime.UTC):%Y-%m-%d %H:%M:%S} UTC"
-    except (ValueError, OverflowError, OSError):
-        return f"second {seconds} since 1970"
-
-
-def _missing(one: ceremony.Missing) -> str:
-    keys = f"of the root keys of version {one.version}"
-    if one.quorum.bad:
-        return f"{_listed(one.quorum.bad)}, {keys}: its signature does not fit"
-    return f"{one.quorum.missing} {keys}: {_listed(one.candidates)}"
-
-
-def _listed(kids: Any) -> str:
-    return ", ".join(sorted(kid.hex() for kid in kids))
