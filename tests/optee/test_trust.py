@@ -90,8 +90,7 @@ query few verify /job/few
 
 
 def test_a_device_remembers_the_newest_policy(root: RecordRoot, trusting: Path, tmp_path: Path) -> None:
-    """The TA keeps it in secure storage, once a trace has been replayed well under it; an older one is refused then,
-    which the same firmware took before."""
+    """The TA keeps its version once a trace has been replayed well under it; an older one is refused then."""
     folder = tmp_path / "pta"
     shutil.copytree(trusting, folder)
     settings = (folder / "sub.mk").read_text()
