@@ -84,7 +84,7 @@ COMMANDS = {
     ),
     "sbom": LazyCommand(
         "sbom.sbom",
-        "Write a bill of materials (SBOM, CycloneDX 1.6 JSON) of the host tools or of a generated folder.",
+        "Write a bill of materials (SBOM, CycloneDX 1.6 JSON) of the host tools, a generated folder or a trace.",
     ),
     "flash": LazyCommand(
         "flash.flash_command", "Pack a generated folder for its board, or check what is in an image."

@@ -8,33 +8,45 @@ from pathlib import Path
 import click
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
-from host_tools.commands.streams import OUTPUT, check_output, write
+from host_tools.commands.streams import OUTPUT, check_output, read, write
+from trace_format import layout
 
 
 @click.command(
     "sbom",
     cls=GramophoneCommand,
-    example="gramophone sbom -o host.cdx.json\ngramophone sbom out -o firmware.cdx.json",
+    example=(
+        "gramophone sbom -o host.cdx.json\n"
+        "gramophone sbom out -o firmware.cdx.json\n"
+        "gramophone sbom net.sgtr -o net.cdx.json"
+    ),
 )
-@click.argument("folder", type=FILE, required=False)
+@click.argument("what", metavar="[FOLDER|TRACE]", type=FILE, required=False)
 @OUTPUT
-def sbom(folder: Path | None, output: Path) -> Outcome:
-    """Write a bill of materials (SBOM, CycloneDX 1.6 JSON) of the host tools or of a generated folder.
+def sbom(what: Path | None, output: Path) -> Outcome:
+    """Write a bill of materials (SBOM, CycloneDX 1.6 JSON) of the host tools, a generated folder or a trace.
 
     FOLDER is what `generate` wrote. Its bill has the hash of each source file, the versions of the crypto
-    libraries, and after make the firmware's hash and the compiler. Without FOLDER: the installed tools, the Python
+    libraries, and after make the firmware's hash and the compiler. That of a TRACE has what went into the
+    recording, as the trace says: nothing of it is verified. Without either: the installed tools, the Python
     packages that they need, and the programs that they run.
 
     The time in it is $SOURCE_DATE_EPOCH, if that is set.
     """
     try:
-        from host_tools.sbom import document, firmware, host
+        from host_tools.sbom import document, firmware, host, model
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("cyclonedx", "packageurl", "packaging"):
             raise
         raise UsageError(f"{error.name} is missing: pip install 'gramophone[sbom]'") from None
     check_output(output)
-    bill = firmware.bill(folder) if folder else host.bill()
+    if what is None:
+        bill = host.bill()
+    elif what.is_dir():
+        bill = firmware.bill(what)
+    else:
+        with layout.naming(str(what)):
+            bill = model.bill(read(what), str(what))
     data = document.encode(bill)
     write(output, data)
     subject, count = bill.subject, len(bill.components)

@@ -7,12 +7,14 @@ Facts: CycloneDX 1.6, https://cyclonedx.org/docs/1.6/json/; the library checks n
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from cyclonedx.contrib.license.factories import LicenseFactory
@@ -37,11 +39,13 @@ class Bill:
         subject: the thing.
         components: its parts.
         needs: part -> parts that it depends on, where that is known; the subject depends on all.
+        card: of a model, as CycloneDX has it; the library has no objects for it.
     """
 
     subject: Component
     components: list[Component] = field(default_factory=list)
     needs: Mapping[Component, Iterable[Component]] = field(default_factory=dict)
+    card: dict[str, Any] | None = None
 
 
 def encode(bill: Bill) -> bytes:
@@ -59,12 +63,18 @@ def encode(bill: Bill) -> bytes:
     bom.register_dependency(bill.subject, bill.components)
     for component, needed in bill.needs.items():
         bom.register_dependency(component, needed)
-    bom.serial_number = uuid5(NAMESPACE_URL, hashlib.sha256(_text(bom).encode()).hexdigest())
-    return _text(bom).encode()
+    digest = hashlib.sha256(_text(bom, bill.card).encode()).hexdigest()
+    bom.serial_number = uuid5(NAMESPACE_URL, digest)
+    return _text(bom, bill.card).encode()
 
 
-def _text(bom: Bom) -> str:
-    return JsonV1Dot6(bom).output_as_string(indent=2) + "\n"
+def _text(bom: Bom, card: Mapping[str, Any] | None) -> str:
+    text = JsonV1Dot6(bom).output_as_string(indent=2)
+    if card is not None:
+        document = json.loads(text)
+        document["metadata"]["component"]["modelCard"] = card
+        text = json.dumps(document, indent=2)
+    return text + "\n"
 
 
 def _time() -> datetime:

@@ -103,7 +103,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert done.exit_code == 2
     assert "replayer.h: expected a head that 'gramophone generate' writes" in done.stderr
     done = sbom(tmp_path / "none", "-o", target)
-    assert (done.exit_code, "replayer.h: No such file" in done.stderr) == (2, True)
+    assert (done.exit_code, "none: No such file" in done.stderr) == (2, True)
     out = generate(
         Options("v3d42", platform_of(OPTEE), ES256.public, crypto_trees.empty(tmp_path)), tmp_path / "out"
     )

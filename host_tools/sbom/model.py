@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The bill of materials of a trace: a machine learning model with its card, and what it was recorded with.
+
+All of it is what the trace says of itself, in its manifest and its notes; nothing is verified here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from cyclonedx.model import HashAlgorithm, HashType
+from cyclonedx.model.component import Component, ComponentScope, ComponentType
+from packageurl import PackageURL
+
+from host_tools.sbom.document import Bill, properties
+from signing.delivery import Delivery
+from trace_format.schema import SIGNED_MAGIC, SlotKind
+from trace_format.slots import Slot
+from trace_format.trace import Trace
+
+NO_PACKAGES = ("kernel", "ncnn")  # in the notes' packages, and not Debian's: the manifest names them
+# In the notes: hashes of what a network was read from, by what it is called there.
+SOURCES = {
+    "param_sha256": "network.param",
+    "weights_sha256": "network.bin",
+}
+
+
+def bill(data: bytes, file: str) -> Bill:
+    """What a trace is made of.
+
+    Args:
+        data: the whole file, signed or not.
+        file: its name, for errors.
+
+    Raises:
+        TraceError: it is no trace.
+    """
+    signed = Delivery(data).signed if data.startswith(SIGNED_MAGIC) else None
+    trace = Trace.parse(signed.trace if signed else data, file)
+    meta = Trace.META_DEFAULTS | trace.meta
+    facts = {
+        "trace_id": trace.trace_id.hex(),
+        "gpu": trace.gpu,
+        "security_version": str(meta["security_version"]),
+        "jobs": str(trace.jobs),
+        "carveout_bytes": str(trace.carveout_bytes),
+        "unsigned_parameters": str(sum(slot.kind is SlotKind.PARAMETER for slot in trace.slots)),
+        **({"source_sha256": meta["source_hash"].hex()} if any(meta["source_hash"]) else {}),
+        **({"passes": " ".join(map(str, _list(trace, "passes")))} if _list(trace, "passes") else {}),
+        **({"claimed_signed_by": signed.signed_by} if signed else {}),
+    }
+    subject = Component(
+        name=str(meta["name"]) or "trace",
+        version=trace.trace_id.hex(),
+        type=ComponentType.MACHINE_LEARNING_MODEL,
+        description=f"Gramophone trace for {trace.profile.title}",
+        bom_ref="trace",
+        hashes=[HashType(alg=HashAlgorithm.SHA_256, content=hashlib.sha256(data).hexdigest())],
+        properties=properties(facts),
+    )
+    return Bill(subject, list(_components(trace, meta)), card=_card(trace))
+
+
+def _card(trace: Trace) -> dict[str, Any]:
+    """What goes in and out, as CycloneDX's model card has it."""
+
+    def formats(*kinds: SlotKind) -> list[dict[str, str]]:
+        return [{"format": f"{slot.name}: {_format(slot)}"} for slot in trace.slots if slot.kind in kinds]
+
+    return {
+        "modelParameters": {
+            "inputs": formats(SlotKind.INPUT, SlotKind.PARAMETER),
+            "outputs": formats(SlotKind.OUTPUT),
+        }
+    }
+
+
+def _format(slot: Slot) -> str:
+    return f"{slot.dtype.name.lower()}[{','.join(map(str, slot.tensor_shape))}]"
+
+
+def _components(trace: Trace, meta: dict[str, Any]) -> Iterator[Component]:
+    for name, kind in (
+        ("recorder", ComponentType.APPLICATION),
+        ("kernel", ComponentType.OPERATING_SYSTEM),
+        ("driver", ComponentType.DEVICE_DRIVER),
+        ("framework", ComponentType.FRAMEWORK),
+    ):
+        if text := str(meta[name]):
+            what, _, version = text.rpartition(" ")
+            yield Component(
+                name=what or text,
+                version=version if what else None,
+                type=kind,
+                description=f"{name}: {text}",
+                bom_ref=f"manifest:{name}",
+                scope=ComponentScope.EXCLUDED,
+            )
+    model = trace.notes.get("model")
+    sources = {name: trace.notes.get(key) for key, name in SOURCES.items()}
+    sources["model"] = model.get("file_sha256") if isinstance(model, dict) else None
+    for name, digest in sources.items():
+        if isinstance(digest, str) and re.fullmatch(r"[0-9a-f]{64}", digest):
+            yield Component(
+                name=name,
+                type=ComponentType.DATA,
+                bom_ref=f"source:{name}",
+                hashes=[HashType(alg=HashAlgorithm.SHA_256, content=digest)],
+            )
+    packages = trace.notes.get("packages")
+    for name, version in sorted(packages.items()) if isinstance(packages, dict) else ():
+        if name not in NO_PACKAGES:
+            yield Component(
+                name=str(name),
+                version=str(version),
+                type=ComponentType.LIBRARY,
+                bom_ref=f"package:{name}",
+                purl=PackageURL("deb", "debian", str(name), str(version), {"arch": "arm64"}),
+                scope=ComponentScope.EXCLUDED,
+            )
+
+
+def _list(trace: Trace, name: str) -> list[Any]:
+    found = trace.notes.get(name)
+    return found if isinstance(found, list) else []
