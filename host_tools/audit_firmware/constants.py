@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import dataclass
 from struct import pack
 
@@ -11,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from host_tools.audit_firmware.image import Image
 from tee_replayer.generator.target import rows
 from trace_format.profile import Profile
+from trace_format.schema.trust import TRUST_MAGIC
 
 POINT_BYTES, UNCOMPRESSED = 65, 4  # SEC 1, 2.3.3
 ROW_BYTES, LIMITS_BYTES = 4, 12  # struct gr_register and gr_limits of tee_replayer/core/internal.h
@@ -41,6 +44,16 @@ def points(image: Image) -> list[Place]:
                 found.append(Place(segment.address + at, "a public key of P-256", point))
             at = segment.data.find(UNCOMPRESSED, at + 1)
     return found
+
+
+def policies(image: Image, raw: bytes) -> tuple[int, int]:
+    """How often a trust policy is there, and how many others are."""
+    found = Counter(
+        segment.data[at : at + len(raw)] == raw
+        for segment in image.segments
+        for at in (match.start() for match in re.finditer(re.escape(TRUST_MAGIC), segment.data))
+    )
+    return found[True], found[False]
 
 
 def key_files(image: Image) -> list[Place]:

@@ -21,6 +21,7 @@ from trace_format.schema.log import LogKind
 # The replay log's function, and the register with the kind of its entry (its second parameter; AAPCS64, 6.8.2).
 LOG_APPEND, LOG_APPEND_KIND = "gr_log_append", 1
 VERIFY, VERIFY_KEY = "gr_signature_verify", 1  # likewise
+TRUST_COPIES = 2  # tee_replayer/generator/device.py: one for each judgement
 MMU_OFF = "gr_mmu_off"
 SHOWN = 8  # places of one finding
 # Fields of the section for runners -> (region, field) of the board's description.
@@ -213,10 +214,14 @@ def _copies(analysis: Analysis) -> Iterator[FirmwareFinding]:
 
 
 def _key(analysis: Analysis) -> Iterator[FirmwareFinding]:
-    """The last of the verifications has the key by its address: the others take a pointer from the policy. With a
-    trust policy all keys are looked up in it, and tests compare what both of its copies lead to."""
+    """The last of the verifications has the key by its address: the others take a pointer from the policy. Of a
+    trust policy there are two copies, and no other policy: each of the two judgements has its own."""
     device = analysis.target.device
     if device and isinstance(device.key, Policy):
+        copies, others = constants.policies(analysis.image, device.key.raw)
+        if copies != TRUST_COPIES or others:
+            text = f"expected {TRUST_COPIES} copies of the trust policy and no other, found {copies} and {others}"
+            yield FirmwareFinding(RULES["GF608"], text, "gr_trust")
         return
     for function in analysis.program.running if device and not analysis.is_pta else ():
         if function.name.partition(".")[0] != VERIFY or not analysis.image.symbols:
