@@ -15,6 +15,7 @@ from trace_format import layout, policy
 from trace_format.errors import GramophoneError, OtherPolicyError, TraceError
 from trace_format.trace import Trace
 
+ANYWHERE = Judge()
 REFUSED_BY_DEVICES = "refused-by-devices"  # verdict besides Verdict's
 
 
@@ -50,13 +51,14 @@ class Judged:
         return self.refusal or self.signature.reason
 
 
-def judge(data: bytes, trusted: Iterable[Anchor], file: str) -> Judged:
+def judge(data: bytes, trusted: Iterable[Anchor], file: str, where: Judge = ANYWHERE) -> Judged:
     """Verify a signed trace, and judge what it does by its GPU's policy.
 
     Args:
         data: the whole file.
         trusted: keys, or one trust policy.
         file: its name, for messages.
+        where: of which device, under a trust policy.
 
     Raises:
         GramophoneError: it is no signed trace.
@@ -65,7 +67,7 @@ def judge(data: bytes, trusted: Iterable[Anchor], file: str) -> Judged:
     anchors = list(trusted)
     policies = [anchor for anchor in anchors if isinstance(anchor, Policy)]
     if policies:
-        result = verify_under_policy(delivery, policies[0], Judge(), file=file)
+        result = verify_under_policy(delivery, policies[0], where, file=file)
     else:
         keys = [anchor for anchor in anchors if isinstance(anchor, PublicKey)]
         result = verify_delivery(delivery, keys, file=file)

@@ -6,16 +6,16 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
 import click
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
+from host_tools.commands.signers import DeviceId
 from host_tools.runners.libraries import source as libraries_source
 from host_tools.runners.optee.bundle import bundle
 from host_tools.support.progress import phase
 from signing.keys import Algorithm, PublicKey
-from signing.trust import DEVICE_ID_BYTES, Anchor, Policy
+from signing.trust import Anchor, Policy
 from signing.trust_chain import load_anchor
 from tee_replayer.generator import boards, linux_folder, platforms
 from tee_replayer.generator.boards import Board
@@ -33,24 +33,6 @@ from trace_format.schema import Codec
 
 MIB = 1 << 20
 _BESIDE = "files beside the emulator"
-
-
-class DeviceId(click.ParamType):  # type: ignore[type-arg]
-    """16 bytes in hexadecimal."""
-
-    name = "hex"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bytes:
-        """The bytes."""
-        if isinstance(value, bytes):
-            return value
-        try:
-            found = bytes.fromhex(value)
-        except ValueError:
-            found = b""
-        if len(found) != DEVICE_ID_BYTES or found == NO_ID:
-            self.fail(f"{value!r}: expected 32 digits in hexadecimal, not all of them 0", param, ctx)
-        return found
 
 
 KEY = click.option("--key", type=FILE, required=True, help="Public key (PEM), or trust policy (.gtp), to trust.")

@@ -12,8 +12,7 @@ import click
 
 from host_tools.commands import policy_words
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, SubGroup, UsageError, warn
-from host_tools.commands.generate import DeviceId
-from host_tools.commands.signers import chosen, signer_options
+from host_tools.commands.signers import DeviceId, chosen, signer_options
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from signing import ceremony
 from signing.cose_sign import to_be_signed

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,10 @@ import click
 from host_tools.audit.judgement import judge
 from host_tools.audit.limits import unusual
 from host_tools.audit.lint import stopped
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, warn
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.keys import key_data
 from host_tools.commands.shares import share
-from host_tools.commands.signers import anchors, chosen, signer_options, trust_data
+from host_tools.commands.signers import DeviceId, anchors, chosen, signer_options, trust_data
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.model.summary import lines as summary_lines
 from host_tools.model.summary import summary, unsigned
@@ -24,6 +25,8 @@ from signing.delivery import Delivery
 from signing.envelope import shifted
 from signing.keys import Algorithm
 from signing.sign import signature_of, to_be_signed
+from signing.trust import Policy
+from signing.trust_verdict import Judge
 from tee_replayer.generator.target import drivers
 from trace_format import layout, policy
 from trace_format.codec import Buffer
@@ -190,15 +193,22 @@ def _device_warnings(trace: Trace, algorithm: Algorithm) -> Iterator[str]:
     multiple=True,
     help="Trusted public key (PEM), repeatable; or trust policy (.gtp).",
 )
-def verify(trace: Path, key: tuple[Path, ...]) -> Outcome:
+@click.option("--platform", help="Under a trust policy: judge as this board or environment does; default: any.")
+@click.option(
+    "--device-id", type=DeviceId(), help="Under a trust policy: judge as this device does; default: any."
+)
+def verify(trace: Path, key: tuple[Path, ...], platform: str | None, device_id: bytes | None) -> Outcome:
     """Check who signed a trace, and that no bit of it has changed since.
 
     What it does is judged too, as by `sign`. Exit status 1: it is a signed trace, but not what the owner of a
-    trusted key signed, or it is, and every device refuses it.
+    trusted key signed, or not what the trust policy allows, or every device refuses it.
     """
     trusted = anchors(key)
+    if (platform or device_id) and not any(isinstance(anchor, Policy) for anchor in trusted):
+        raise UsageError("--platform and --device-id are for trust policies: a key counts everywhere")
+    where = Judge(platform, device_id, now=int(time.time()))
     with phase(f"verifying {trace}"):
-        found = judge(read(trace), trusted, str(trace))
+        found = judge(read(trace), trusted, str(trace), where)
     result, content = found.signature, found.content
     if found.not_judged:
         warn(found.not_judged)

@@ -20,9 +20,9 @@ from signing.keys import PublicKey, load_public_key
 from signing.sign import FileSigner, Signer
 from signing.signers import ANSWER_BYTES, CommandSigner, GivenSignature
 from signing.tokens import TokenSigner
-from signing.trust import Anchor, Policy
+from signing.trust import DEVICE_ID_BYTES, Anchor, Policy
 from signing.trust_chain import load_anchor
-from signing.trust_verdict import TrustVerdict
+from signing.trust_verdict import NO_ID, TrustVerdict
 from trace_format import limits
 from trace_format.files import read_file
 
@@ -50,6 +50,24 @@ class Chosen:
             yield
         except SignerError as error:
             raise SignerError(f"{self.file}: {error}" if self.file else str(error)) from None
+
+
+class DeviceId(click.ParamType):  # type: ignore[type-arg]
+    """16 bytes in hexadecimal."""
+
+    name = "hex"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bytes:
+        """The bytes."""
+        if isinstance(value, bytes):
+            return value
+        try:
+            found = bytes.fromhex(value)
+        except ValueError:
+            found = b""
+        if len(found) != DEVICE_ID_BYTES or found == NO_ID:
+            self.fail(f"{value!r}: expected 32 digits in hexadecimal, not all of them 0", param, ctx)
+        return found
 
 
 def anchors(paths: Sequence[Path]) -> list[Anchor]:

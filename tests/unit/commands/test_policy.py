@@ -201,6 +201,32 @@ def test_what_would_lock_a_fleet_out() -> None:
     assert "it does not go on from out.gtp" in typed("policy publish fleet.gtp -o out.gtp", status=2)
 
 
+def test_a_trace_is_judged_as_a_device_does() -> None:
+    """By where it is, by what it is, and by today: the policy holds no more."""
+    typed(INIT)
+    typed(f"policy allow fleet.gtp net --key d.pub --platform qemu-virt --device-id {t.DEVICE_ID.hex()}")
+    signed_by("a", "b")
+    typed("sign net.gtr --trust-policy fleet.gtp --signing-key d.pem -o net.sgtr")
+    line = "verify net.sgtr --key fleet.gtp"
+    typed(line)
+    typed(f"{line} --platform qemu-virt --device-id {t.DEVICE_ID.hex()}")
+    assert "on another platform only" in typed(f"{line} --platform rpi4", status=1)
+    assert "on other devices only" in typed(f"{line} --device-id {'9' * 32}", status=1)
+    assert "expected 32 digits" in typed(f"{line} --device-id 12", status=2)
+    assert "are for trust policies" in typed("verify net.sgtr --key a.pub --platform rpi4", status=2)
+
+
+def test_a_policy_that_has_expired(monkeypatch: pytest.MonkeyPatch) -> None:
+    typed(INIT)
+    typed("policy expire fleet.gtp 2100-01-01")
+    signed_by("a", "b")
+    typed("sign net.gtr --trust-policy fleet.gtp --signing-key d.pem -o net.sgtr")
+    typed("sign net.sgtr --trust-policy fleet.gtp --signing-key e.pem -o two.sgtr")
+    typed("verify two.sgtr --key fleet.gtp")
+    monkeypatch.setattr("time.time", lambda: 4_102_531_200.0)  # the day after
+    assert "does not hold at this time" in typed("verify two.sgtr --key fleet.gtp", status=1)
+
+
 def test_other_commands_know_them() -> None:
     typed(INIT)
     signed_by("a", "b")
