@@ -15,5 +15,6 @@ from host_tools.record.importers.gpureplay_trace import import_gpureplay
 
 @pytest.mark.parametrize("name", ["mnist", "mobilenet"])
 def test_nothing_is_found_in_what_was_recorded(recordings: Path, name: str) -> None:
+    """But that their weights, which are not in the public recordings, are the caller's to give."""
     findings = lint(build(import_gpureplay(recordings / name, name)))
-    assert [f for f in findings if f.rule.severity is not Severity.NOTE] == []
+    assert [f.rule.id for f in findings if f.rule.severity is not Severity.NOTE] == ["GR408"]
