@@ -114,12 +114,17 @@ def added(policy: Policy, key: PublicKey, role: str) -> Policy:
     return _with_keys(_in_role(policy, role, more), [key])
 
 
-def revoked(policy: Policy, kid: bytes) -> Policy:
-    """Without a key, in no role any more, and marked as revoked."""
+def _check_has(policy: Policy, kid: bytes) -> None:
+    """Raise TrustError where a policy has no such key."""
     if policy.key(kid) is None:
         raise TrustError(
             f"version {policy.version} has no key {kid.hex()}", expected=_kids(policy), found=kid.hex()
         )
+
+
+def revoked(policy: Policy, kid: bytes) -> Policy:
+    """Without a key, in no role any more, and marked as revoked."""
+    _check_has(policy, kid)
     for name, role in roles(policy):
         if kid in role.kids and len(role.kids) - 1 < role.threshold:
             raise TrustError(
@@ -127,23 +132,19 @@ def revoked(policy: Policy, kid: bytes) -> Policy:
                 f"signatures are needed, {len(role.kids) - 1} keys would be left. Give it another key first "
                 "('gramophone policy add-key'), or in one step ('gramophone policy rotate')"
             )
-    without = replace(
+    return replace(
         policy,
         keys=tuple(key for key in policy.keys if key.kid != kid),
         root=policy.root.without(kid),
         rules=tuple(replace(rule, role=rule.role.without(kid)) for rule in policy.rules),
         revoked=policy.revoked | {kid},
     )
-    return without
 
 
 def rotated(policy: Policy, kid: bytes, key: PublicKey, *, overlap: bool = False) -> Policy:
     """With a key in all roles of another one, which is revoked unless both are to count for a while."""
     check_kind(key)
-    if policy.key(kid) is None:
-        raise TrustError(
-            f"version {policy.version} has no key {kid.hex()}", expected=_kids(policy), found=kid.hex()
-        )
+    _check_has(policy, kid)
     if key.kid in policy.revoked or key.kid == kid:
         raise TrustError(f"key {key.kid.hex()} cannot take its place: it is revoked, or the same")
 

@@ -17,11 +17,12 @@ from host_tools.support.progress import phase
 from signing.keys import Algorithm, PublicKey
 from signing.trust import Anchor, Policy
 from signing.trust_chain import load_anchor
+from signing.trust_verdict import NO_ID
 from tee_replayer.generator import boards, linux_folder, platforms
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.evidence import Evidence
 from tee_replayer.generator.generate import generate as generate_sources
-from tee_replayer.generator.options import NO_ID, Options
+from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.target import drivers
 from trace_format import limits

@@ -25,10 +25,11 @@ from host_tools.support import programs
 from host_tools.support.cache import cache_dir, made_once
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing.trust import Anchor
+from signing.trust_verdict import NO_ID
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator.boards import QEMU_VIRT
 from tee_replayer.generator.generate import generate
-from tee_replayer.generator.options import NO_ID, Options
+from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from trace_format import packing
 from trace_format.files import open_regular, read_file

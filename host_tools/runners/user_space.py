@@ -25,10 +25,11 @@ from host_tools.runners.needs import codecs_in, gpu_of
 from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, result
 from host_tools.vgpu.build import qemu_plugin
 from signing.trust import Anchor
+from signing.trust_verdict import NO_ID
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator.generate import generate
 from tee_replayer.generator.linux_folder import PLATFORM
-from tee_replayer.generator.options import NO_ID, Options
+from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.status import Report
 from trace_format.schema import Codec

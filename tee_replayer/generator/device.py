@@ -63,7 +63,7 @@ class Device:
     def definition(self) -> str:
         """The constant in C, where `struct gr_device` is declared."""
         has_policy = isinstance(self.key, Policy)
-        key_id, raw = _listed(self.key.kid), _listed(self.key.raw)
+        key_id, raw = c_bytes(self.key.kid), c_bytes(self.key.raw)
         key = "0" if has_policy else raw
         again = _AGAIN_TRUST if has_policy else _AGAIN
         constant = f"_Alignas(8) const uint8_t gr_trust[] = {{{raw}}};\n" if has_policy else ""
@@ -182,7 +182,8 @@ GR_API struct gr_policy gr_device_policy(void);
 """
 
 
-def _listed(data: bytes) -> str:
+def c_bytes(data: bytes) -> str:
+    """Bytes as the values of a C array, without the braces."""
     return ", ".join(f"{byte:#04x}" for byte in data)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from signing.trust import Policy, describe
 from tee_replayer import operators as operator_sources
 from tee_replayer.generator import amalgamate
-from tee_replayer.generator.device import Device
+from tee_replayer.generator.device import Device, c_bytes
 from tee_replayer.generator.generated_folder import check_replaceable, write_list
 from tee_replayer.generator.options import Options
 from trace_format.errors import listed
@@ -80,8 +80,7 @@ def _write_core(options: Options, folder: Path) -> None:
 def _trust_defines(options: Options) -> str:
     if not isinstance(options.key, Policy):
         return ""
-    device_id = ", ".join(f"{byte:#04x}" for byte in options.device_id)
-    return f"#define {amalgamate.HAS_TRUST}\n#define GR_DEVICE_ID {{{device_id}}}\n"
+    return f"#define {amalgamate.HAS_TRUST}\n#define GR_DEVICE_ID {{{c_bytes(options.device_id)}}}\n"
 
 
 def _notice(options: Options) -> str:

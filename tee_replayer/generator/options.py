@@ -10,6 +10,7 @@ from typing import Protocol
 
 from signing.keys import Algorithm, PublicKey
 from signing.trust import Anchor
+from signing.trust_verdict import NO_ID
 from tee_replayer import crypto
 from tee_replayer.generator.device_crypto import DeviceCrypto
 from tee_replayer.generator.evidence import Evidence
@@ -20,7 +21,6 @@ from trace_format.profile import Profile
 from trace_format.schema import Codec
 
 NO_EVIDENCE = Evidence()
-NO_ID = bytes(16)
 
 
 class GenerateError(GramophoneError):

@@ -27,10 +27,11 @@ from host_tools.support.cache import cache_dir, written_whole
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.support.sources import BARE_METAL, REPLAYER
 from signing.trust import Anchor
+from signing.trust_verdict import NO_ID
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator.boards import OPTEE
 from tee_replayer.generator.generate import generate
-from tee_replayer.generator.options import NO_ID, Options
+from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.strictness import WARNINGS
 from trace_format.emit import GENERATED
