@@ -35,7 +35,7 @@ void gr_board_end(uint32_t exit_status)
     __asm__ volatile("hlt #0xf000" ::"r"(operation), "r"(parameter) : "memory");
 }
 
-#ifdef GRAMOPHONE_LOG
+#ifdef GRAMOPHONE_SECRET
 /* The emulated board keeps its secret and its log's tail in files beside the emulator, by semihosting (Arm
  * "Semihosting for AArch32 and AArch64", 2.0). NOTHING KEEPS THEM SECRET, nor from being put back: this is
  * for development and tests, as the rest of this board is. */
@@ -67,6 +67,9 @@ bool gr_board_secret(uint8_t secret[32])
     return transfer("device.secret", sizeof("device.secret") - 1, SYS_READ, secret, 32);
 }
 
+#endif
+
+#ifdef GRAMOPHONE_LOG
 bool gr_board_start_log(struct gr_log_tail *tail)
 {
     uint64_t boots = 0;

@@ -46,12 +46,12 @@ COMMANDS = {
     "policy": LazyCommand(
         "policy.policy_group", "Make a trust policy, which says who signs traces and policies, and change it."
     ),
+    "encrypt": LazyCommand("encrypt.encrypt", "Encrypt a trace's body: its actions, weights, shaders and notes."),
+    "decrypt": LazyCommand("encrypt.decrypt", "Decrypt a trace."),
     "sign": LazyCommand("sign.sign", "Sign a trace."),
     "strip": LazyCommand("sign.strip", "Take the signature away: the trace without its envelope."),
     "verify": LazyCommand("sign.verify", "Check who signed a trace, and that no bit of it has changed since."),
-    "enrol": LazyCommand(
-        "enrol.enrol", "Make the keys of a device with a replay log: its secret, and what verifiers get."
-    ),
+    "enrol": LazyCommand("enrol.enrol", "Make the keys of a device: its secret, and what others get of it."),
     "verify-log": LazyCommand(
         "verify_log.verify_log_command", "Check that a replay log is the device's, whole and in order."
     ),

@@ -13,7 +13,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from signing import envelope
+from signing import encryption, envelope
 from signing.envelope import SignedTrace
 from trace_format import layout, packing
 from trace_format.errors import TraceError
@@ -65,12 +65,12 @@ class Delivery:
         return packing.unpack("manifest", bytes(part.stored), part.offset)
 
     def parse(self) -> Trace:
-        """What the trace says; TraceError as `sections` and `Trace.parse`."""
+        """What the trace says; TraceError as `sections` and `signing.encryption.parse`."""
         return _given(self._trace)
 
     @property
     def trace(self) -> Trace | None:
-        """What the trace says; None when it is damaged: refusing it is the device's part."""
+        """What the trace says; None when it is damaged, or no key opens it: refusing it is the device's part."""
         return None if isinstance(self._trace, TraceError) else self._trace
 
     @cached_property
@@ -93,6 +93,8 @@ class Delivery:
         sections = self._sections
         if isinstance(sections, TraceError):
             return sections
+        if layout.is_encrypted(self.header):
+            return _tried(lambda: self._inside(encryption.parse))
         return _tried(lambda: self._inside(lambda trace: Trace.of_sections(trace, self.header, sections)))
 
     def _inside(self, read: Callable[[memoryview], T]) -> T:

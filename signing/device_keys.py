@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The keys of a device with a replay log: both follow from the one secret that its board keeps.
+"""The keys of a device: all follow from the one secret that its board keeps.
 
 HKDF-Expand of RFC 5869 with SHA-256, so on the device one HMAC for each. The private key of attestations is the
 first candidate that is one (FIPS 186-5, A.2.2: testing candidates); the chance that the first is none is 2^-32.
+That of encrypted traces is the first candidate; there is no second.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ HUK_BYTES = 16  # HW_UNIQUE_KEY_LENGTH of OP-TEE
 _HUK_USAGE, _HUK_PURPOSE = 0x47524C47, b"gramophone device"  # gramophone_pta.h
 _LOG = b"gramophone log"
 _ATTESTATION = b"gramophone attestation"  # and the candidate's number, a byte
+_ENCRYPTION = b"gramophone encryption"  # likewise
 
 
 @dataclass(frozen=True)
@@ -36,10 +38,12 @@ class DeviceKeys:
     Attributes:
         log: 32 bytes, of the log's MACs. Whoever has it can write entries, too.
         attestation: signs attestations.
+        decryption: reads encrypted traces.
     """
 
     log: bytes
     attestation: FileSigner
+    decryption: ec.EllipticCurvePrivateKey
 
     @property
     def public(self) -> PublicKey:
@@ -59,11 +63,10 @@ def derive(secret: bytes, *, file: str = "") -> DeviceKeys:
         raise KeyFileError(
             "a device's secret", expected="random bytes", found=f"{SECRET_BYTES} times {secret[0]:#04x}", file=file
         )
-    for number in range(CANDIDATES):
-        value = int.from_bytes(_expand(secret, _ATTESTATION + bytes([number])), "big")
-        if 0 < value < P256_ORDER:
-            return DeviceKeys(_expand(secret, _LOG), FileSigner(ec.derive_private_key(value, ec.SECP256R1())))
-    raise KeyFileError(f"a device's secret of which {CANDIDATES} candidates are no keys", file=file)
+    attestation, decryption = _private(secret, _ATTESTATION, CANDIDATES), _private(secret, _ENCRYPTION, 1)
+    if attestation is None or decryption is None:
+        raise KeyFileError("a device's secret of which no candidate is a key", file=file)
+    return DeviceKeys(_expand(secret, _LOG), FileSigner(attestation), decryption)
 
 
 def new_secret() -> bytes:
@@ -95,6 +98,14 @@ def read_log_key(data: bytes, *, file: str = "") -> bytes:
             file=file,
         )
     return data
+
+
+def _private(secret: bytes, info: bytes, candidates: int) -> ec.EllipticCurvePrivateKey | None:
+    for number in range(candidates):
+        value = int.from_bytes(_expand(secret, info + bytes([number])), "big")
+        if 0 < value < P256_ORDER:
+            return ec.derive_private_key(value, ec.SECP256R1())
+    return None
 
 
 def _expand(secret: bytes, info: bytes) -> bytes:

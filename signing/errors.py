@@ -44,3 +44,7 @@ class PassphraseError(KeyFileError):
 
 class TrustError(TraceError):
     """A trust policy that no device takes, or that cannot be made."""
+
+
+class EncryptionError(TraceError):
+    """A COSE_Encrypt message that is not the one encoding that this project reads and writes."""

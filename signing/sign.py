@@ -9,7 +9,7 @@ from typing import Protocol
 
 from cryptography.hazmat.primitives.asymmetric import utils
 
-from signing import cose_sign, curves, envelope, keys
+from signing import cose_sign, curves, encryption, envelope, keys
 from signing.cose_sign import Signatures
 from signing.errors import SignerError
 from signing.trust_chain import Chain
@@ -17,7 +17,6 @@ from trace_format import layout, policy
 from trace_format.codec import Buffer
 from trace_format.errors import MagicError
 from trace_format.schema import SIGNED_MAGIC, TRACE_MAGIC
-from trace_format.trace import Trace
 
 
 class Signer(Protocol):
@@ -68,6 +67,7 @@ def sign_trace(trace: Buffer, signer: Signer, *, file: str = "") -> bytes:
 
     Raises:
         TraceError: the trace is not what the format says, or is signed already.
+        EncryptedError: it is encrypted, and no key is at hand (`encryption.reading_with`).
         PolicyError: it does to a register what no trace may do.
         SignerError: what the signer gave is not a signature of the trace by its key.
     """
@@ -75,7 +75,7 @@ def sign_trace(trace: Buffer, signer: Signer, *, file: str = "") -> bytes:
         raise MagicError(
             "signed already", offset=0, expected=TRACE_MAGIC.hex(), found=SIGNED_MAGIC.hex(), file=file
         )
-    policy.check(Trace.parse(trace, file), f"{file}: " if file else "")
+    policy.check(encryption.parse(trace, file), f"{file}: " if file else "")
     return b"".join([signature_of(trace, signer), trace])
 
 

@@ -132,6 +132,10 @@ class ChunkHashError(TraceError):
     """A chunk's SHA-256 is not what the head says."""
 
 
+class EncryptedError(TraceError):
+    """The body of a trace is encrypted, and no key was given that opens it."""
+
+
 class CodecError(TraceError):
     """A section does not decode to what the section table says."""
 

@@ -30,6 +30,7 @@ from trace_format.schema import (
     ALIGNMENT,
     HASH_BYTES,
     HEAD_SECTIONS,
+    HEADER_FLAG_ENCRYPTED,
     HEADER_FLAG_RAW,
     MAX_CHUNK_BYTES,
     MAX_HEAD_BYTES,
@@ -46,8 +47,10 @@ from trace_format.schema import (
 )
 
 DEFAULT_CHUNK_BYTES = 16384
-STORED_SECTIONS = (SectionType.MANIFEST, SectionType.CHUNKS)
-REQUIRED = (*HEAD_SECTIONS, SectionType.ACTIONS, SectionType.IMAGE)  # never flagged optional
+_FLAGS = HEADER_FLAG_RAW | HEADER_FLAG_ENCRYPTED
+STORED_SECTIONS = (SectionType.MANIFEST, SectionType.CHUNKS, SectionType.ENCRYPTION)
+# Never flagged optional.
+REQUIRED = (*HEAD_SECTIONS, SectionType.ENCRYPTION, SectionType.ACTIONS, SectionType.IMAGE)
 
 
 @dataclass
@@ -160,11 +163,25 @@ def assemble(head: list[Part], body: list[Part], chunk_bytes: int, flags: int) -
 
 def pieces(head: list[Part], body: list[Part], chunk_bytes: int, flags: int) -> list[Buffer]:
     """The same file in pieces, which follow one another: its head, and sections of the body as they are."""
-    table_bytes = _table_bytes(head, body)
-    hashes = _hashes(_padded(body), chunk_bytes)
-    head = [*head, Part(SectionType.CHUNKS, b"".join(hashes))]
-    head_bytes = table_bytes + _stored_bytes(head)
-    trace_bytes = head_bytes + _stored_bytes(body)
+    hashes = chunk_hashes(_padded(body), chunk_bytes)
+    found = head_of([*head, Part(SectionType.CHUNKS, hashes)], body, chunk_bytes, flags)
+    header, parts = disassemble(with_zeros(found))
+    parts.check_content(header["trace_bytes"])  # what is written can be read
+    return [found, *_padded(body)]
+
+
+def head_of(head: list[Part], body: list[Part], chunk_bytes: int, flags: int) -> bytes:
+    """The head of a trace file.
+
+    Args:
+        head: all of its sections, the last of which is padded as the others.
+        body: the sections that follow; of these only types and sizes count.
+        chunk_bytes: size of a chunk.
+        flags: of the header.
+    """
+    table_bytes = Header.sizeof() + Section.sizeof() * (len(head) + len(body))
+    size = table_bytes + _stored_bytes(head)
+    trace_bytes = size + _stored_bytes(body)
     table = b""
     offset = table_bytes
     for part in head + body:
@@ -187,16 +204,14 @@ def pieces(head: list[Part], body: list[Part], chunk_bytes: int, flags: int) -> 
             "version_minor": VERSION_MINOR,
             "header_bytes": Header.sizeof(),
             "trace_bytes": trace_bytes,
-            "head_bytes": head_bytes,
+            "head_bytes": size,
             "chunk_bytes": chunk_bytes,
-            "chunk_count": len(hashes),
+            "chunk_count": -(-(trace_bytes - size) // chunk_bytes),
             "section_count": len(head) + len(body),
             "flags": flags,
         },
     )
-    found = b"".join([header, table, *_padded(head)])
-    disassemble(with_zeros(found))[1].check_content(trace_bytes)  # what is written can be read
-    return [found, *_padded(body)]
+    return b"".join([header, table, *_padded(head)])
 
 
 def with_zeros(head: bytes) -> memoryview:
@@ -228,25 +243,36 @@ def sections(data: Buffer, header: Mapping[str, Any]) -> Parts:
         raise SectionRangeError(
             "end of the last section", offset=position, expected=header["trace_bytes"], found=position
         )
-    kinds = [part.type for part in parts]
-    if kinds[: len(HEAD_SECTIONS)] != list(HEAD_SECTIONS):
+    kinds, in_head = [part.type for part in parts], head_sections(header)
+    if kinds[: len(in_head)] != list(in_head):
         raise SectionError(
             "the head's sections",
             offset=Header.sizeof(),
-            expected=[int(k) for k in HEAD_SECTIONS],
-            found=kinds[:3],
+            expected=[int(k) for k in in_head],
+            found=kinds[: len(in_head)],
         )
-    last = parts[len(HEAD_SECTIONS) - 1]
+    last = parts[len(in_head) - 1]
     end = last.offset + len(last.stored) + last.padding
     if end != head_bytes:
         raise SectionRangeError("end of the head", offset=end, expected=head_bytes, found=end)
+    hashes = parts.one(SectionType.CHUNKS)
     chunks = -(-(header["trace_bytes"] - head_bytes) // header["chunk_bytes"])
-    if header["chunk_count"] != chunks or len(last.stored) != chunks * HASH_BYTES:
+    if header["chunk_count"] != chunks or len(hashes.stored) != chunks * HASH_BYTES:
         raise SectionError(
-            "number of chunk hashes", offset=last.offset, expected=chunks, found=header["chunk_count"]
+            "number of chunk hashes", offset=hashes.offset, expected=chunks, found=header["chunk_count"]
         )
-    _check_order(parts)
+    _check_order(parts[len(in_head) :], parts)
     return parts
+
+
+def head_sections(header: Mapping[str, Any]) -> tuple[SectionType, ...]:
+    """Types of the sections that a trace with this header has in its head, in order."""
+    return (*HEAD_SECTIONS, SectionType.ENCRYPTION) if is_encrypted(header) else HEAD_SECTIONS
+
+
+def is_encrypted(header: Mapping[str, Any]) -> bool:
+    """Whether the body of the trace with this header is encrypted."""
+    return bool(header["flags"] & HEADER_FLAG_ENCRYPTED)
 
 
 def read_header(data: Buffer) -> dict[str, Any]:
@@ -305,7 +331,13 @@ def read_header(data: Buffer) -> dict[str, Any]:
             f"3 to {MAX_SECTIONS}",
             header["section_count"],
         ),
-        (header["flags"] & ~HEADER_FLAG_RAW, "reserved header flags", 38, 0, header["flags"]),
+        (
+            header["flags"] & ~_FLAGS,
+            "reserved header flags",
+            38,
+            0,
+            header["flags"],
+        ),
     ):
         if wrong:
             error = VersionError if offset == 10 else ReservedError
@@ -339,12 +371,16 @@ def _section(data: Buffer, at: int, position: int, header: Mapping[str, Any]) ->
         raise SectionRangeError(
             "section reaches beyond the file", offset=at + 16, expected=header["trace_bytes"], found=end
         )
-    if any(data[end:aligned]):
+    can_be_read = not is_encrypted(header) or row["offset"] < header["head_bytes"]
+    if can_be_read and any(data[end:aligned]):
         raise ReservedError("padding after a section", offset=end, expected="zero", found=data[end:aligned].hex())
     is_stored = row["codec"] == Codec.STORED and row["raw_bytes"] == row["stored_bytes"]
     if row["type"] in STORED_SECTIONS and not is_stored:
         raise SectionError(
-            "manifest and chunk hashes must be stored as they are", offset=at + 4, expected=0, found=row["codec"]
+            "manifest, chunk hashes and the COSE_Encrypt message must be stored as they are",
+            offset=at + 4,
+            expected=0,
+            found=row["codec"],
         )
     if row["raw_bytes"] > 1 << 32:
         raise SectionRangeError(
@@ -361,9 +397,8 @@ def _section(data: Buffer, at: int, position: int, header: Mapping[str, Any]) ->
     return part, aligned
 
 
-def _check_order(parts: Parts) -> None:
+def _check_order(body: list[Part], parts: Parts) -> None:
     """Body: ACTIONS once and first, then IMAGE sections, then optional ones."""
-    body = parts[len(HEAD_SECTIONS) :]
     rank = {SectionType.ACTIONS: 0, SectionType.IMAGE: 1}
     order = [rank.get(SectionType(p.type), 2) if p.type in list(SectionType) else 2 for p in body]
     if order != sorted(order) or order.count(0) != 1 or len(parts.all(SectionType.NOTES)) > 1:
@@ -373,7 +408,7 @@ def _check_order(parts: Parts) -> None:
             found=[p.type for p in body],
         )
     for part in body:
-        if part.type in HEAD_SECTIONS:
+        if part.type in (*HEAD_SECTIONS, SectionType.ENCRYPTION):
             raise SectionError("a head section in the body", offset=part.offset, found=part.type, expected="none")
         if part.type not in REQUIRED:  # a reader may leave it as it is
             codec.check(part.codec, len(part.stored), part.raw_bytes, offset=part.offset)
@@ -386,7 +421,7 @@ def _padded(parts: Iterable[Part]) -> Iterator[Buffer]:
         yield bytes(part.padding)
 
 
-def _hashes(pieces: Iterable[Buffer], chunk_bytes: int) -> list[bytes]:
+def chunk_hashes(pieces: Iterable[Buffer], chunk_bytes: int) -> bytes:
     """The SHA-256 of each chunk of what the pieces are together."""
     found = []
     digest, room = hashlib.sha256(), chunk_bytes
@@ -401,4 +436,4 @@ def _hashes(pieces: Iterable[Buffer], chunk_bytes: int) -> list[bytes]:
                 digest, room = hashlib.sha256(), chunk_bytes
     if room < chunk_bytes:
         found.append(digest.digest())
-    return found
+    return b"".join(found)

@@ -20,6 +20,7 @@ from trace_format import codec, cuts, layout, limits, operators, packing, profil
 from trace_format.actions import ACTION_DTYPE, Actions, Columns, Op, Type
 from trace_format.errors import (
     ChunkHashError,
+    EncryptedError,
     ManifestError,
     OtherPolicyError,
     SectionError,
@@ -254,6 +255,8 @@ class Trace:
             raise ManifestError(
                 "image is larger than the carve-out", expected=manifest["carveout_bytes"], found=total
             )
+        if layout.is_encrypted(header):
+            raise EncryptedError("the body is encrypted", offset=header["head_bytes"])
         sections.check_content(len(data))  # before actions, image and notes are decoded
         gpu = profile.for_gpu(manifest["gpu"])
         if manifest["profile_id"] != gpu.profile_id:

@@ -12,7 +12,7 @@ from signing.trust import Anchor, Policy
 from signing.trust_verdict import Judge
 from signing.verify import Verdict, VerificationResult, verify_delivery, verify_under_policy
 from trace_format import layout, policy
-from trace_format.errors import GramophoneError, OtherPolicyError, TraceError
+from trace_format.errors import EncryptedError, GramophoneError, OtherPolicyError, TraceError
 from trace_format.trace import Trace
 
 ANYWHERE = Judge()
@@ -81,6 +81,8 @@ def judge(data: bytes, trusted: Iterable[Anchor], file: str, where: Judge = ANYW
                 content = delivery.parse()
             policy.check(content, f"{file}: ")
         except OtherPolicyError as error:
+            not_judged = f"what it does was not judged: {error}"
+        except EncryptedError as error:
             not_judged = f"what it does was not judged: {error}"
         except TraceError as error:
             refusal = f"{error} ({result.reason.removeprefix(f'{file}: ')})"

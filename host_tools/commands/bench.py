@@ -30,6 +30,7 @@ PARTS = ("verify", "load", "replay")
 @click.command(
     "bench",
     cls=GramophoneCommand,
+    reads_traces=True,
     example=(
         "gramophone bench net.sgtr --key pub.pem\n"
         "gramophone bench net.sgtr --key pub.pem --on qemu --repeat 3 --json"

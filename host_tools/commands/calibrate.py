@@ -34,6 +34,7 @@ class Replay(Pair):
 @click.command(
     "calibrate",
     cls=GramophoneCommand,
+    reads_traces=True,
     example="gramophone-tee replay launch.sgtr --input x=x.npy --repeat 20 --json > launch.json   # on the board\n"
     "gramophone calibrate launch.sgtr=launch.json gemm.sgtr=gemm.json -o my-pi4.toml\n"
     "gramophone time net.sgtr --constants my-pi4.toml",

@@ -25,6 +25,7 @@ Claim = dict[str, str]
 @click.command(
     "diff",
     cls=GramophoneCommand,
+    reads_traces=True,
     example=(
         "gramophone diff raw.gtr net.gtr\n"
         "gramophone diff net-1.sgtr net-2.sgtr --actions\n"

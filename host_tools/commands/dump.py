@@ -19,6 +19,7 @@ from host_tools.text.annotate import annotations_of, job_fields
 from host_tools.text.reader import assemble
 from host_tools.text.words import TextError
 from host_tools.text.writer import text_of
+from signing.encryption import opened
 from signing.envelope import split
 from trace_format import limits
 from trace_format.actions import actions_of
@@ -28,6 +29,7 @@ from trace_format.errors import printable
 @click.command(
     "dump",
     cls=GramophoneCommand,
+    reads_traces=True,
     example="gramophone dump net.gtr\ngramophone dump net.gtr --format text -o net.txt\n"
     "gramophone assemble net.txt -o same.gtr",
 )
@@ -71,7 +73,7 @@ def _text(data: bytes, file: str) -> Iterator[str]:
     if claim:
         yield f"# signed by {claim['algorithm']} key {claim['key_id']}: not verified, and not in this text"
         data = bytes(split(data).trace)
-    yield from text_of(data, trace, annotations_of(trace))
+    yield from text_of(bytes(opened(data, file)), trace, annotations_of(trace))
 
 
 def _dump(content: bytes, file: str, with_jobs: bool) -> Outcome:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone enrol`: the keys of a device with a replay log."""
+"""`gramophone enrol`: the keys of a device."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Usag
 from host_tools.commands.streams import read
 from host_tools.support.files import write_atomically
 from signing import device_keys
+from signing.keys import PublicKey
 from trace_format import limits
 from trace_format.errors import GramophoneError
 
-SECRET, LOG_KEY, PUBLIC = "device.secret", "log.key", "device.pub.pem"
+SECRET, LOG_KEY, PUBLIC, ENCRYPTION = "device.secret", "log.key", "device.pub.pem", "device.encryption.pub.pem"
 
 
 @click.command(
@@ -30,10 +31,11 @@ SECRET, LOG_KEY, PUBLIC = "device.secret", "log.key", "device.pub.pem"
     "--huk", type=FILE, help="The hardware unique key of a device with OP-TEE, of 16 bytes: its secret follows."
 )
 def enrol(output: Path, secret: Path | None, huk: Path | None) -> Outcome:
-    """Make the keys of a device with a replay log: its secret, and what verifiers get.
+    """Make the keys of a device: its secret, and what others get of it.
 
     device.secret is for the device alone. log.key authenticates the entries of its log; who has it can write
-    entries, too. device.pub.pem verifies attestations, and is for everybody.
+    entries, too. device.pub.pem verifies attestations, and is for everybody; so is device.encryption.pub.pem, for
+    which traces are encrypted.
     """
     if secret and huk:
         raise UsageError("--secret and --huk exclude each other")
@@ -46,12 +48,20 @@ def enrol(output: Path, secret: Path | None, huk: Path | None) -> Outcome:
     made = device_keys.derive(value, file=str(secret or ""))
     output.mkdir(exist_ok=True)
     files = {SECRET: (value, 0o600), LOG_KEY: (made.log, 0o600), PUBLIC: (made.public.pem(), 0o666)}
+    recipient = PublicKey(made.decryption.public_key())
+    files[ENCRYPTION] = (recipient.pem(), 0o666)
     for name in files:
         if (output / name).exists():
             raise GramophoneError(f"{output / name}: exists; what was enrolled with it would be lost")
     for name, (data, mode) in files.items():
         write_atomically(output / name, data, mode=mode, overwrite=False)
     return Outcome(
-        {"folder": str(output), "files": list(files), "key_id": made.public.kid.hex()},
-        f"{output}: {', '.join(files)}; attestation key {made.public.kid.hex()}",
+        {
+            "folder": str(output),
+            "files": list(files),
+            "key_id": made.public.kid.hex(),
+            "encryption_key_id": recipient.kid.hex(),
+        },
+        f"{output}: {', '.join(files)}; attestation key {made.public.kid.hex()}, "
+        f"encryption key {recipient.kid.hex()}",
     )

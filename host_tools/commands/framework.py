@@ -122,12 +122,21 @@ class GramophoneCommand(WithExample):
     Args:
         in_place: name of a flag with which the output may be the file that is the argument.
         groups: title -> options that help shows under it, in this order, before all others.
+        reads_traces: it takes keys that encrypted traces are read with.
     """
 
     def __init__(
-        self, *args: Any, in_place: str = "", groups: Mapping[str, Sequence[str]] | None = None, **kwargs: Any
+        self,
+        *args: Any,
+        in_place: str = "",
+        groups: Mapping[str, Sequence[str]] | None = None,
+        reads_traces: bool = False,
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
+        self.reads_traces = reads_traces
+        if reads_traces:
+            self.params.append(_decrypt_with())
         self.in_place = in_place
         self.groups = groups or {}
         self.params += [
@@ -185,12 +194,26 @@ class GramophoneCommand(WithExample):
             except (GramophoneError, OSError) as error:
                 _fail(ctx, _sentence(error), as_json)
             LOG.debug("gramophone %s: %s", VERSION, shlex.join(sys.argv))
+            if paths := ctx.params.pop("decrypt_with", ()):
+                stack.enter_context(self._reading_with(ctx, paths, as_json))
             outcome = self._outcome(ctx, as_json)
         if as_json:
             print_json(ctx.command_path, {"ok": outcome.ok, "warnings": warnings, **outcome.data})
         elif outcome.text and not (quiet and outcome.ok and ctx.params.get("output")):
             click.echo(shown(outcome.text), err=to_stdout)
         ctx.exit(0 if outcome.ok else 1)
+
+    def _reading_with(
+        self, ctx: click.Context, paths: Iterable[Path], as_json: bool
+    ) -> contextlib.AbstractContextManager[None]:
+        """Where encrypted traces are read with the keys in these files; ends with the status of an error."""
+        from host_tools.commands.decryption_keys import read_decryption_key  # help needs no cryptography
+        from signing.encryption import reading_with
+
+        try:
+            return reading_with([read_decryption_key(path) for path in paths])
+        except (GramophoneError, OSError) as error:
+            _fail(ctx, _sentence(error), as_json)
 
     def _outcome(self, ctx: click.Context, as_json: bool) -> Outcome:
         """What the command finds out; ends with the status of an error if there is one."""
@@ -223,6 +246,15 @@ class GramophoneCommand(WithExample):
         for output in _paths(values.get(name or "") for name in outputs):
             if output.exists() and any(path.exists() and output.samefile(path) for path in inputs):
                 raise UsageError(f"{output}: the output is one of the files that are read")
+
+
+def _decrypt_with() -> click.Option:
+    return click.Option(
+        ["--decrypt-with"],
+        type=FILE,
+        multiple=True,
+        help="Private key (PEM), or a device's secret, that encrypted traces are read with; repeatable.",
+    )
 
 
 def _paths(values: Iterable[Any]) -> set[Path]:

@@ -9,17 +9,20 @@ from pathlib import Path
 
 import click
 
+from host_tools.commands.decryption_keys import read_decryption_key
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.signers import DeviceId
 from host_tools.runners.libraries import source as libraries_source
 from host_tools.runners.optee.bundle import bundle
 from host_tools.support.progress import phase
+from signing import encryption
 from signing.keys import Algorithm, PublicKey
 from signing.trust import Anchor, Policy
 from signing.trust_chain import load_anchor
 from signing.trust_verdict import NO_ID
 from tee_replayer.generator import boards, linux_folder, platforms
 from tee_replayer.generator.boards import Board
+from tee_replayer.generator.decryption import Decryption
 from tee_replayer.generator.evidence import Evidence
 from tee_replayer.generator.generate import generate as generate_sources
 from tee_replayer.generator.options import Options
@@ -88,6 +91,13 @@ def device_key(path: Path) -> Anchor:
     return key
 
 
+def decryption_of(wanted: bool, fleet_key: Path | None) -> Decryption:
+    """Which encrypted traces a device reads; a fleet's key says that it reads some."""
+    if fleet_key is None:
+        return Decryption(wanted)
+    return Decryption(True, encryption.key_bytes(read_decryption_key(fleet_key)))
+
+
 def board_of(platform: str | None, file: Path | None) -> Board | str:
     """The board that the options name, or the name of a platform that is none."""
     if (platform is None) == (file is None):
@@ -104,6 +114,7 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
     groups={
         "Target": ("--gpu", "--platform", "--board", "--carveout-mib", "--mmu", "-o", "--force"),
         "Trust": ("--key", "--min-security-version", "--device-id"),
+        "Encrypted traces": ("--decrypts", "--fleet-key"),
         "Evidence": ("--replay-log", "--log-hashes", "--attest"),
         "What traces may need": ("--operator", "--codec"),
         "OP-TEE": ("--share-gpu", "--any-client", "--policy"),
@@ -136,6 +147,14 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
 )
 @click.option("--log-hashes", is_flag=True, help="The log has hashes of inputs and outputs; with --replay-log.")
 @click.option("--attest", is_flag=True, help="The device signs what produced an output; with --replay-log.")
+@click.option(
+    "--decrypts", is_flag=True, help="It reads traces that are encrypted for the device, by a key of its secret."
+)
+@click.option(
+    "--fleet-key",
+    type=FILE,
+    help="Private key (PEM, P-256) of a fleet, compiled in: traces that are encrypted for it are read, too.",
+)
 @OPERATOR
 @CODEC
 @click.option(
@@ -161,6 +180,8 @@ def generate_command(
     replay_log: bool,
     log_hashes: bool,
     attest: bool,
+    decrypts: bool,
+    fleet_key: Path | None,
     operators: tuple[str, ...],
     codecs: tuple[str, ...],
     mmu: bool | None,
@@ -194,6 +215,7 @@ def generate_command(
             policy=policy,
             programs={"client/gramophone-tee": bundle()} if optee else {},
             evidence=Evidence(replay_log, log_hashes, attest),
+            decryption=decryption_of(decrypts, fleet_key),
             operators=operators_of(operators),
             codecs=codecs_of(codecs),
             mmu=mmu,
@@ -216,6 +238,8 @@ def generate_command(
         warn(f"{name} protects neither the device's secret nor its log's tail: {where}")
     if mmu is False and isinstance(board, Board) and (why := board.with_mmu(False).bit_from_mailbox):
         warn(f"without an MMU one flipped bit leads out of secure memory: {why}")
+    if fleet_key:
+        warn(f"{folder}/replayer.c has the private key of {fleet_key}: whoever can read the firmware has it, too")
     if any_client:
         warn(f"{folder}/sub.mk lets any client open sessions: leave --any-client out to ship it")
     if optee and policy is None:

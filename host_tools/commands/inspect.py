@@ -176,6 +176,7 @@ def _identify(path: Path) -> Found:
 @click.command(
     "inspect",
     cls=GramophoneCommand,
+    reads_traces=True,
     example="gramophone inspect net.sgtr\ngramophone inspect card.img --json\ngramophone inspect out/firmware.elf",
 )
 @click.argument("file", type=FILE)

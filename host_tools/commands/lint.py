@@ -32,6 +32,7 @@ from trace_format.trace import Trace
 @click.command(
     "lint",
     cls=GramophoneCommand,
+    reads_traces=True,
     example="gramophone lint net.sgtr --strict\n"
     "gramophone lint net.gtr --dynamic\n"
     "gramophone lint net.gtr --allow accepted.toml --sarif net.sarif",

@@ -36,8 +36,8 @@ from signing.delivery import Delivery
 from signing.replay_log import ENTRY_BYTES
 from signing.trust_verdict import Judge
 from signing.verify import Verdict, verify_by
-from trace_format import limits
-from trace_format.errors import GramophoneError, SlotError, listed, printable
+from trace_format import layout, limits
+from trace_format.errors import EncryptedError, GramophoneError, SlotError, TraceError, listed, printable
 from trace_format.files import read_file
 from trace_format.operators import counted
 from trace_format.schema import SlotKind
@@ -163,6 +163,13 @@ def prepare(
     found = verify_by(delivery, trusted, Judge(), file=str(signed))
     if found.verdict == Verdict.MALFORMED:  # not a signed trace at all; refusing one is the device's part
         raise GramophoneError(found.reason)
+    try:
+        with layout.naming(str(signed)):
+            delivery.parse()
+    except EncryptedError:
+        raise  # nobody knows what its slots take
+    except TraceError:
+        pass  # refusing it is the device's part
     trace = delivery.trace
     tensors, all_replays = {}, {}
     if trace is not None:
@@ -216,6 +223,7 @@ def _replays(repeat: int | None, series: Mapping[str, Tensor]) -> int:
 @click.command(
     "replay",
     cls=GramophoneCommand,
+    reads_traces=True,
     example=(
         "gramophone replay net.sgtr --key pub.pem --input data=digit.npy -o prob=prob.npy --on qemu\n"
         "gramophone replay net.sgtr --key pub.pem --input data=cat.npy --top 5 --labels words.txt\n"

@@ -30,6 +30,7 @@ Files = tuple[tuple[str | None, Path], ...]
 @click.command(
     "report",
     cls=GramophoneCommand,
+    reads_traces=True,
     example=(
         "gramophone report net.sgtr --key pub.pem -o report.html\n"
         "gramophone report net.sgtr --key pub.pem --pdf report.pdf\n"

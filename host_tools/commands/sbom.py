@@ -15,6 +15,7 @@ from trace_format import layout
 @click.command(
     "sbom",
     cls=GramophoneCommand,
+    reads_traces=True,
     example=(
         "gramophone sbom -o host.cdx.json\n"
         "gramophone sbom out -o firmware.cdx.json\n"

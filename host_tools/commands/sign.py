@@ -21,6 +21,7 @@ from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.model.summary import lines as summary_lines
 from host_tools.model.summary import summary, unsigned
 from host_tools.support.progress import phase
+from signing import encryption
 from signing.delivery import Delivery
 from signing.envelope import shifted
 from signing.keys import Algorithm
@@ -37,6 +38,7 @@ from trace_format.trace import Trace
 
 @click.command(
     cls=GramophoneCommand,
+    reads_traces=True,
     example=(
         "gramophone sign net.gtr --signing-key owner.pem -o net.sgtr\n"
         "gramophone sign net.gtr --pkcs11 'pkcs11:token=owner;object=net' --passphrase-file pin -o net.sgtr\n"
@@ -90,7 +92,7 @@ def sign(trace: Path, output: Path, replace: bool, policy_file: Path | None, **w
     by = chosen(**who)
     try:
         with phase(f"checking {trace}"), shifted(offset):
-            content = Trace.parse(data, str(trace))
+            content = encryption.parse(data, str(trace))
             policy.check(content, f"{trace}: ")
     except policy.PolicyError as error:
         is_raw = layout.read_header(data)["flags"] & HEADER_FLAG_RAW
@@ -139,7 +141,7 @@ def sign(trace: Path, output: Path, replace: bool, policy_file: Path | None, **w
     )
 
 
-@click.command(cls=GramophoneCommand, example="gramophone strip net.sgtr -o net.gtr")
+@click.command(cls=GramophoneCommand, reads_traces=True, example="gramophone strip net.sgtr -o net.gtr")
 @click.argument("signed", type=FILE)
 @OUTPUT
 def strip(signed: Path, output: Path) -> Outcome:
@@ -184,7 +186,7 @@ def _device_warnings(trace: Trace, algorithm: Algorithm) -> Iterator[str]:
         yield f"there is no replayer for {trace.gpu}; 'gramophone build --gpu' makes a trace for another GPU"
 
 
-@click.command(cls=GramophoneCommand, example="gramophone verify net.sgtr --key owner.pub.pem")
+@click.command(cls=GramophoneCommand, reads_traces=True, example="gramophone verify net.sgtr --key owner.pub.pem")
 @click.argument("trace", type=FILE)
 @click.option(
     "--key",

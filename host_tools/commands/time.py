@@ -27,6 +27,7 @@ NOTICE = "estimates of a model, no times of hardware; eight of ten are expected 
 @click.command(
     "time",
     cls=GramophoneCommand,
+    reads_traces=True,
     example="gramophone time net.sgtr\ngramophone time net.gtr --chip pi4 --json",
 )
 @click.argument("file", type=FILE)

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from host_tools.commands.streams import read
+from signing import encryption
 from signing.delivery import Delivery
 from trace_format import layout
+from trace_format.errors import EncryptedError
 from trace_format.schema import SIGNED_MAGIC
 from trace_format.trace import Trace
 
@@ -24,7 +27,7 @@ def read_trace(path: Path) -> tuple[Trace, dict[str, str]]:
 def parse_trace(data: bytes, file: str) -> tuple[Trace, dict[str, str]]:
     """As `read_trace`, for the content of a file."""
     if not data.startswith(SIGNED_MAGIC):
-        return Trace.parse(data, file), {}
+        return encryption.parse(data, file), {}
     delivery = Delivery(data)
     with layout.naming(file):
         signed = delivery.signed
@@ -32,12 +35,14 @@ def parse_trace(data: bytes, file: str) -> tuple[Trace, dict[str, str]]:
 
 
 def trace_bytes(path: Path) -> bytes:
-    """The bytes of the trace in a file, signed or not: without an envelope; TraceError as `read_trace`."""
+    """The bytes of the trace in a file, signed or not: without an envelope; TraceError as `read_trace`.
+
+    One that is encrypted stays so; its content is looked at only if there is a key.
+    """
     data = read(path)
-    if not data.startswith(SIGNED_MAGIC):
-        Trace.parse(data, str(path))
-        return data
-    delivery = Delivery(data)
-    with layout.naming(str(path)):
-        delivery.parse()
-        return bytes(delivery.signed.trace)
+    with layout.naming(str(path)), contextlib.suppress(EncryptedError):
+        if not data.startswith(SIGNED_MAGIC):
+            encryption.parse(data)
+        else:
+            Delivery(data).parse()
+    return bytes(Delivery(data).signed.trace) if data.startswith(SIGNED_MAGIC) else data

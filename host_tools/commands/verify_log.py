@@ -27,6 +27,7 @@ _WORDS = {LogKind.LOAD: "loaded", LogKind.REPLAY: "replayed", LogKind.REFUSAL: "
 @click.command(
     "verify-log",
     cls=GramophoneCommand,
+    reads_traces=True,
     example=(
         "gramophone verify-log replay.log --log-key device-7/log.key --tail device.tail --trace net.sgtr\n"
         "gramophone verify-log replay.log --report report.cbor --key device-7/device.pub.pem --nonce 4a6f...91"

@@ -63,6 +63,7 @@ def status_name(value: int) -> str:
 @click.command(
     "verify-report",
     cls=GramophoneCommand,
+    reads_traces=True,
     example=(
         "gramophone verify-report report.cbor --key device-7/device.pub.pem --nonce 4a6f...91 \\\n"
         "    --firmware-image out/firmware.bin --trace net.sgtr --input data=digit.npy --expect prob=prob.npy"

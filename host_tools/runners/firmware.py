@@ -19,7 +19,7 @@ from elftools.elf.elffile import ELFFile
 
 from host_tools.families.family import profile_of
 from host_tools.runners import libraries
-from host_tools.runners.needs import codecs_in, gpu_of, operators_in, secure_bytes
+from host_tools.runners.needs import codecs_in, decryption_for, gpu_of, operators_in, secure_bytes
 from host_tools.runners.replay import ReplayRequest, RunnerError
 from host_tools.support import programs
 from host_tools.support.cache import cache_dir, made_once
@@ -28,8 +28,9 @@ from signing.trust import Anchor
 from signing.trust_verdict import NO_ID
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator.boards import QEMU_VIRT
+from tee_replayer.generator.decryption import Decryption
 from tee_replayer.generator.generate import generate
-from tee_replayer.generator.options import Options
+from tee_replayer.generator.options import NO_DECRYPTION, Options
 from tee_replayer.generator.platforms import platform_of
 from trace_format import packing
 from trace_format.files import open_regular, read_file
@@ -182,6 +183,7 @@ def build(
     operators: Collection[Operator] = (),
     codecs: Collection[Codec] = (),
     device_id: bytes = NO_ID,
+    decryption: Decryption = NO_DECRYPTION,
 ) -> Firmware:
     """The firmware for a key on the emulated board, from the cache.
 
@@ -192,7 +194,7 @@ def build(
         carveout_bytes: the least secure memory that it must have.
         crypto: the crypto libraries' sources; None: Debian's.
         operators: what it computes on the CPU.
-        codecs, device_id: as `tee_replayer.generator.options.Options`.
+        codecs, device_id, decryption: as `tee_replayer.generator.options.Options`.
 
     Raises:
         GenerateError: no ES256 key.
@@ -211,6 +213,7 @@ def build(
                 operators=operators,
                 codecs=codecs,
                 device_id=device_id,
+                decryption=decryption,
             ),
             folder,
         )
@@ -261,6 +264,7 @@ def firmware_for(request: ReplayRequest) -> Firmware:
         operators=operators_in(request.delivery),
         codecs=codecs_in(request.delivery),
         device_id=request.device_id,
+        decryption=decryption_for(request.delivery),
     )
 
 

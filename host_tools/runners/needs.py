@@ -8,8 +8,12 @@ from typing import Any
 
 from host_tools.families.family import family_of
 from host_tools.support.gpu_folders import DEFAULT_GPU
+from signing import encryption
 from signing.delivery import Delivery
 from signing.envelope import Envelope
+from signing.keys import PublicKey
+from tee_replayer.generator.decryption import Decryption
+from tee_replayer.generator.options import NO_DECRYPTION
 from tee_replayer.generator.status import Report
 from tee_replayer.generator.target import drivers
 from trace_format import packing
@@ -24,6 +28,7 @@ from trace_format.trace import Trace
 # Besides the memory of a trace that cannot be read: page table of a V3D (4 MiB at most), head (1 MiB), workspace.
 LOADER_BYTES = 16 << 20
 MIB = 1 << 20
+STRANGER = (1).to_bytes(32, "big")  # a private key that everybody has
 BEFORE_HEAD_BYTES = 40  # what is signed before the head
 
 
@@ -46,6 +51,19 @@ def codecs_in(delivery: Delivery) -> list[Codec]:
 def operators_in(delivery: Delivery) -> list[Operator]:
     """Operators that the device computes for it on the CPU; none where it is damaged."""
     return used(delivery.trace.actions) if delivery.trace else []
+
+
+def decryption_for(delivery: Delivery) -> Decryption:
+    """What a device made for it needs to read it: the first key at hand that it is for."""
+    try:
+        kids = encryption.recipients(delivery.signed.trace)
+    except TraceError:
+        return NO_DECRYPTION
+    if not kids:
+        return NO_DECRYPTION
+    by_kid = {PublicKey(key.public_key()).kid: key for key in encryption.keys_at_hand()}
+    found = next((by_kid[kid] for kid in kids if kid in by_kid), None)
+    return Decryption(True, encryption.key_bytes(found) if found else STRANGER)
 
 
 def gpu_of(delivery: Delivery, gpu: str | None) -> str:

@@ -21,7 +21,7 @@ from host_tools.machine.root import RecordRoot, ready_root
 from host_tools.runners import libraries
 from host_tools.runners.buffers import bind
 from host_tools.runners.firmware import CROSS, compile_firmware, compiled_once
-from host_tools.runners.needs import codecs_in, gpu_of
+from host_tools.runners.needs import codecs_in, decryption_for, gpu_of
 from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, result
 from host_tools.vgpu.build import qemu_plugin
 from signing.trust import Anchor
@@ -54,6 +54,8 @@ def replay(request: ReplayRequest) -> ReplayResult:
     gpu = gpu_of(delivery, request.gpu)
     if gpu not in PLACEMENTS or gpu != profile_of(gpu).name:
         raise RunnerError(f"the guest has no {gpu} for a process: a variant's board is not in it")
+    if decryption_for(delivery).wanted:
+        raise RunnerError("the trace is encrypted, and the machine's root sees all that a process decrypts")
     buffers = bind(delivery.trace, request.inputs)
     crypto = libraries.source(request.bearssl, request.aws_lc)
     folder = request.firmware or build(

@@ -11,7 +11,7 @@ from pathlib import Path
 from host_tools.families.family import profile_of
 from host_tools.runners import libraries
 from host_tools.runners.buffers import Buffers, bind
-from host_tools.runners.needs import gpu_of, secure_bytes
+from host_tools.runners.needs import decryption_for, gpu_of, secure_bytes
 from host_tools.runners.replay import ReplayRequest, ReplayResult, result
 from host_tools.support.cache import cache_dir
 from host_tools.support.gpu_folders import DEFAULT_GPU
@@ -73,6 +73,7 @@ def _replay(request: ReplayRequest, gpu: str, buffers: Buffers, built: Path) -> 
         gpu, memory, latency_ns=request.latency_ns, hang_job=request.hang_job, fault_job=request.fault_job
     ) as device:
         replayer = hostlib.HostReplayer(built, profile_of(gpu), device.c_interface, carveout, CARVEOUT_PHYS)
+        replayer.decrypts_with(None, decryption_for(delivery).fleet_key or None)
         try:
             report = _load(replayer, request)
             for number in range(request.repeat):

@@ -16,6 +16,7 @@ from cyclonedx.model.component import Component, ComponentScope, ComponentType
 from packageurl import PackageURL
 
 from host_tools.sbom.document import Bill, properties
+from signing import encryption
 from signing.delivery import Delivery
 from trace_format.schema import SIGNED_MAGIC, SlotKind
 from trace_format.slots import Slot
@@ -40,7 +41,7 @@ def bill(data: bytes, file: str) -> Bill:
         TraceError: it is no trace.
     """
     signed = Delivery(data).signed if data.startswith(SIGNED_MAGIC) else None
-    trace = Trace.parse(signed.trace if signed else data, file)
+    trace = encryption.parse(signed.trace if signed else data, file)
     meta = Trace.META_DEFAULTS | trace.meta
     facts = {
         "trace_id": trace.trace_id.hex(),

@@ -41,6 +41,12 @@ static enum gr_status check_envelope(struct loader *l)
 }
 #endif
 
+#ifdef GRAMOPHONE_ENCRYPTION
+#define KNOWN_FLAGS (GR_HEADER_FLAG_RAW | GR_HEADER_FLAG_ENCRYPTED)
+#else
+#define KNOWN_FLAGS GR_HEADER_FLAG_RAW
+#endif
+
 static enum gr_status copy_head(struct loader *l)
 {
     /* clang-format off */
@@ -57,12 +63,15 @@ static enum gr_status copy_head(struct loader *l)
                    flags = gr_load16(header + GR_HEADER_AT_FLAGS);
     l->head_bytes = gr_load32(header + GR_HEADER_AT_HEAD_BYTES);
     l->section_count = gr_load16(header + GR_HEADER_AT_SECTION_COUNT);
+#ifdef GRAMOPHONE_ENCRYPTION
+    l->is_encrypted = (flags & GR_HEADER_FLAG_ENCRYPTED) != 0;
+#endif
     l->stream.chunk_bytes = chunk_bytes;
     l->stream.left = l->trace_bytes - l->head_bytes;
     if (l->head_bytes > GR_MAX_HEAD_BYTES || l->head_bytes > l->trace_bytes || l->head_bytes % GR_ALIGNMENT ||
         chunk_bytes < GR_MIN_CHUNK_BYTES || chunk_bytes > GR_MAX_CHUNK_BYTES ||
-        chunk_bytes & (chunk_bytes - 1) || l->section_count <= HEAD_SECTIONS ||
-        l->section_count > GR_MAX_SECTIONS || flags & ~GR_HEADER_FLAG_RAW ||
+        chunk_bytes & (chunk_bytes - 1) || l->section_count <= SECTIONS_IN_HEAD(l) ||
+        l->section_count > GR_MAX_SECTIONS || flags & ~KNOWN_FLAGS ||
         gr_load64(header + GR_HEADER_AT_TRACE_BYTES) != l->trace_bytes ||
         gr_load32(header + GR_HEADER_AT_CHUNK_COUNT) != (l->stream.left + chunk_bytes - 1) / chunk_bytes ||
         !gr_is_zero(header + GR_HEADER_AT_RESERVED, GR_HEADER_BYTES - GR_HEADER_AT_RESERVED) ||

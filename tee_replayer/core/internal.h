@@ -92,6 +92,10 @@ struct gr_stream {
     const uint8_t *at, *stop; /* bytes handed out that were not taken */
     const uint8_t *end;       /* of the current chunk */
     enum gr_status status;    /* the first failure; after it no more is handed out */
+#ifdef GRAMOPHONE_ENCRYPTION
+    struct gr_cipher *cipher; /* that decrypts chunks once they are checked; NULL: none does */
+    uint64_t opened;          /* blocks that it has decrypted */
+#endif
 };
 
 /* Bytes of the current section that can be taken at `at`, which the caller then advances; 0: it is at its

@@ -22,6 +22,13 @@
 #define IS_PACKED(codec) ((codec) == GR_CODEC_LZ4)
 #endif
 
+/* Sections that are only read as they are. */
+#ifdef GRAMOPHONE_ENCRYPTION
+#define IS_STORED(l, i) ((i) == MANIFEST || (i) == CHUNKS || ((i) == HEAD_SECTIONS && (l)->is_encrypted))
+#else
+#define IS_STORED(l, i) ((i) == MANIFEST || (i) == CHUNKS)
+#endif
+
 GR_INLINE const uint8_t *section_at(const struct loader *l, uint32_t index)
 {
     return l->head + GR_HEADER_BYTES + index * GR_SECTION_BYTES;
@@ -45,8 +52,15 @@ GR_INLINE uint64_t stored_bytes(const struct loader *l, uint32_t index)
 
 /* Whether a section of this type, with these flags, may follow `i` others, the one before with the flags
  * `before`. The order: the head's three, ACTIONS, IMAGE sections, optional ones. */
-static bool is_in_order(uint32_t i, uint32_t type, uint32_t flags, uint32_t before)
+static bool is_in_order(const struct loader *l, uint32_t i, uint32_t type, uint32_t flags, uint32_t before)
 {
+#ifdef GRAMOPHONE_ENCRYPTION
+    if (i == HEAD_SECTIONS && l->is_encrypted)
+        return type == GR_SECTION_TYPE_ENCRYPTION && !flags;
+    i -= i > HEAD_SECTIONS ? l->is_encrypted : 0;
+#else
+    (void)l;
+#endif
     static const uint8_t first[] = {GR_SECTION_TYPE_MANIFEST, GR_SECTION_TYPE_SLOTS, GR_SECTION_TYPE_CHUNKS,
                                     GR_SECTION_TYPE_ACTIONS};
     const bool is_required = type - GR_SECTION_TYPE_MANIFEST <= 2 || type - GR_SECTION_TYPE_ACTIONS <= 1;
@@ -70,8 +84,8 @@ static enum gr_status check_sections(struct loader *l)
         l->r->report.offset = i;
         if (gr_load64(s + GR_SECTION_AT_OFFSET) != at || stored > l->trace_bytes - at ||
             raw > (uint64_t)1 << 32 ||
-            (codec == GR_CODEC_STORED ? raw != stored : !IS_PACKED(codec) || i == MANIFEST || i == CHUNKS) ||
-            !is_in_order(i, type, flags, before))
+            (codec == GR_CODEC_STORED ? raw != stored : !IS_PACKED(codec) || IS_STORED(l, i)) ||
+            !is_in_order(l, i, type, flags, before))
             return GR_STATUS_SECTIONS;
         before = flags;
         notes += type == GR_SECTION_TYPE_NOTES;
@@ -79,14 +93,14 @@ static enum gr_status check_sections(struct loader *l)
             l->image_bytes += raw;
         const uint64_t end = at + stored;
         at = (end + GR_ALIGNMENT - 1) & ~(uint64_t)(GR_ALIGNMENT - 1);
-        if (at > (i < HEAD_SECTIONS ? l->head_bytes : l->trace_bytes) ||
-            (i < HEAD_SECTIONS && !gr_is_zero(l->head + end, (uint32_t)(at - end))))
+        if (at > (i < SECTIONS_IN_HEAD(l) ? l->head_bytes : l->trace_bytes) ||
+            (i < SECTIONS_IN_HEAD(l) && !gr_is_zero(l->head + end, (uint32_t)(at - end))))
             return GR_STATUS_SECTIONS;
     }
     /* The body begins where the head ends, so the first chunk begins there too; each chunk has its hash. */
     if (at != l->trace_bytes || notes > 1 || section_bytes(l, SLOTS) % GR_SLOT_BYTES ||
-        section_bytes(l, ACTIONS) % GR_ACTION_BYTES ||
-        gr_load64(gr_aligned(section_at(l, ACTIONS)) + GR_SECTION_AT_OFFSET) != l->head_bytes ||
+        section_bytes(l, ACTIONS(l)) % GR_ACTION_BYTES ||
+        gr_load64(gr_aligned(section_at(l, ACTIONS(l))) + GR_SECTION_AT_OFFSET) != l->head_bytes ||
         section_bytes(l, MANIFEST) != GR_MANIFEST_BYTES ||
         section_bytes(l, CHUNKS) != gr_load32(gr_aligned(l->head) + GR_HEADER_AT_CHUNK_COUNT) * UINT64_C(32))
         return GR_STATUS_SECTIONS;
@@ -179,7 +193,7 @@ static enum gr_status check_manifest(struct loader *l)
     r->va_bytes = gr_load64(m + GR_MANIFEST_AT_VA_BYTES);
     r->time_budget_us = gr_load64(m + GR_MANIFEST_AT_TIME_BUDGET_US);
     r->retry_limit = gr_load32(m + GR_MANIFEST_AT_RETRY_LIMIT);
-    r->action_count = (uint32_t)(section_bytes(l, ACTIONS) / GR_ACTION_BYTES);
+    r->action_count = (uint32_t)(section_bytes(l, ACTIONS(l)) / GR_ACTION_BYTES);
     r->slot_count = (uint32_t)(section_bytes(l, SLOTS) / GR_SLOT_BYTES);
     r->image_end = (r->image_bytes + GR_PAGE_BYTES - 1) & ~(uint64_t)(GR_PAGE_BYTES - 1);
     /* One less: zero is too small. */
@@ -230,11 +244,11 @@ static enum gr_status load_body(struct loader *l)
     uint8_t *image = r->memory.base;
     stream->offset = TRACE_START(l) + (uint64_t)l->head_bytes;
     gr_wipe(image, r->image_end); /* the prologue wipes what lies after it */
-    for (uint32_t i = HEAD_SECTIONS; i < l->section_count; i++) {
+    for (uint32_t i = SECTIONS_IN_HEAD(l); i < l->section_count; i++) {
         const uint8_t *s = gr_aligned(section_at(l, i));
         const uint32_t type = gr_load16(s + GR_SECTION_AT_TYPE);
         uint8_t *out = NULL; /* optional sections are skipped */
-        if (i == ACTIONS)
+        if (i == ACTIONS(l))
             out = (uint8_t *)(uintptr_t)r->actions;
         if (type == GR_SECTION_TYPE_IMAGE) {
             out = image;
@@ -252,6 +266,12 @@ static enum gr_status load_body(struct loader *l)
     }
     if (stream->left || stream->at != stream->end)
         return GR_STATUS_FLOW;
+#ifdef GRAMOPHONE_ENCRYPTION
+    /* What the head says, read anew: each block was decrypted, or none. */
+    const bool is_encrypted = gr_load16(gr_aligned(l->head) + GR_HEADER_AT_FLAGS) & GR_HEADER_FLAG_ENCRYPTED;
+    const uint64_t body_bytes = l->trace_bytes - l->head_bytes;
+    l->state ^= (uint32_t)(stream->opened - (is_encrypted ? (body_bytes + 15) / 16 : 0));
+#endif
     l->state ^= STEP_BODY;
     return GR_STATUS_OK;
 }
@@ -297,8 +317,16 @@ static enum gr_status load(struct loader *l)
         GR_TELL(l->r, gr_log_trace(l->r->log, l->head, l->head_bytes, section_data(l, MANIFEST)));
     if (status == GR_STATUS_OK)
         status = check_manifest(l);
+#ifdef GRAMOPHONE_ENCRYPTION
+    if (status == GR_STATUS_OK && l->is_encrypted)
+        status = gr_open_body(l, section_data(l, HEAD_SECTIONS), stored_bytes(l, HEAD_SECTIONS));
+#endif
     if (status == GR_STATUS_OK)
         status = load_body(l);
+#ifdef GRAMOPHONE_ENCRYPTION
+    gr_cipher_end(&l->cipher);
+    l->stream.cipher = NULL;
+#endif
     if (status == GR_STATUS_OK)
         status = check_actions(l);
     const uint64_t loaded = gr_port_now_us();

@@ -3,6 +3,9 @@
 #ifndef GRAMOPHONE_LOAD_H
 #define GRAMOPHONE_LOAD_H
 
+#ifdef GRAMOPHONE_ENCRYPTION
+#include "crypto.h"
+#endif
 #include "internal.h"
 
 /* Sizes are fixed: the envelope has only one encoding, which is the one that traces are signed with. */
@@ -21,7 +24,6 @@ enum {
     MANIFEST = 0, /* their order */
     SLOTS = 1,
     CHUNKS = 2,
-    ACTIONS = 3,
     CONTEXT_BYTES = 12,
     LENGTH_MAX_BYTES = 6, /* h'', and how long the payload is */
     BEFORE_HEAD_BYTES =
@@ -56,6 +58,14 @@ enum step {
 #define HEADER_AT(l) TRACE_AT
 #endif
 
+/* Sections of the head, of which the fourth says who can read the body; the actions' comes next. */
+#ifdef GRAMOPHONE_ENCRYPTION
+#define SECTIONS_IN_HEAD(l) (HEAD_SECTIONS + (l)->is_encrypted)
+#else
+#define SECTIONS_IN_HEAD(l) ((uint32_t)HEAD_SECTIONS)
+#endif
+#define ACTIONS(l) SECTIONS_IN_HEAD(l)
+
 struct loader {
     struct gr_replayer *r;
     const struct gr_policy *policy;
@@ -65,6 +75,10 @@ struct loader {
     uint32_t head_bytes, section_count;
     uint64_t image_bytes;
     struct gr_stream stream;
+#ifdef GRAMOPHONE_ENCRYPTION
+    uint32_t is_encrypted; /* 0 or 1 */
+    struct gr_cipher cipher;
+#endif
 #ifdef GRAMOPHONE_TRUST
     const uint8_t *envelope; /* copy of all signatures and policies */
     uint32_t envelope_bytes, trace_at;
@@ -87,6 +101,12 @@ GR_INTERNAL void *gr_take_memory(struct loader *l, uint64_t bytes);
 GR_INTERNAL enum gr_status gr_copy_envelope(struct loader *l);
 GR_INTERNAL enum gr_status gr_judge(struct loader *l);
 GR_INTERNAL enum gr_status gr_check_weights(const struct loader *l);
+#endif
+
+#ifdef GRAMOPHONE_ENCRYPTION
+/* Have the stream decrypt the body, by a key that the message in the head, which lies in `bytes` bytes, has for
+ * one of the device's. Only called once the signature has been found good. */
+GR_INTERNAL enum gr_status gr_open_body(struct loader *l, const uint8_t *message, uint64_t bytes);
 #endif
 
 /* Copy header, envelope and head into secure memory, check them, verify the signature. */

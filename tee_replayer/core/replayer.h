@@ -147,5 +147,11 @@ GR_API void gr_port_policy_again(struct gr_policy *policy);
 GR_API const uint8_t *gr_port_key_again(void);
 #endif
 GR_API uint32_t gr_port_lowest_inverted(void);
+#ifdef GRAMOPHONE_ENCRYPTION
+/* The device's secret, from which its private key follows; a private key of P-256, the most significant byte
+ * first, that it has in common with others. False: there is none. */
+GR_API bool gr_port_secret(uint8_t secret[32]);
+GR_API bool gr_port_fleet_key(uint8_t key[32]);
+#endif
 
 #endif

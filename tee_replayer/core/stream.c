@@ -43,6 +43,11 @@ static enum gr_status next_chunk(struct gr_stream *s)
         return GR_STATUS_BUDGET;
     if (!gr_is_same(digest, s->hashes, sizeof digest) || !gr_is_same(s->hashes, digest, sizeof digest))
         return GR_STATUS_CHUNK;
+#ifdef GRAMOPHONE_ENCRYPTION
+    /* Chunks are whole blocks but for the last, behind which the buffer goes on. */
+    if (s->cipher)
+        s->opened += gr_cipher_apply(s->cipher, s->chunk, (bytes + 15) / 16);
+#endif
     s->offset += bytes;
     s->left -= bytes;
     s->hashes += sizeof digest;

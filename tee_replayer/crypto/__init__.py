@@ -67,7 +67,14 @@ _S2N_REDUCTION = {"arm": "p256/bignum_mod_n256.S", "x86_att": "p256/bignum_mod_n
 _S2N_HEADERS = {"arm": "_internal_s2n_bignum_arm.h", "x86_att": "_internal_s2n_bignum_x86_att.h"}
 # SHA-256 for AArch64, by the Armv8 instructions and without them.
 AWS_LC_HASH = "aws-lc/generated-src/linux-aarch64/crypto/fipsmodule/sha256-armv8.S"
-AWS_LC_HASH_HEADERS = tuple(
+# AES, likewise; and for other machines, without instructions of their own.
+_AES = {
+    "arm": tuple(
+        f"aws-lc/generated-src/linux-aarch64/crypto/fipsmodule/{name}.S" for name in ("aesv8-armx", "vpaes-armv8")
+    ),
+    "x86_att": ("aws-lc/generated-src/linux-x86_64/crypto/fipsmodule/vpaes-x86_64.S",),
+}
+AWS_LC_ASSEMBLY_HEADERS = tuple(
     f"aws-lc/include/openssl/{name}.h"
     for name in ("arm_arch", "asm_base", "boringssl_prefix_symbols_asm", "target")
 )
@@ -87,6 +94,11 @@ def s2n_machine(name: str = "") -> str | None:
 def s2n_sources(machine: str) -> tuple[str, ...]:
     """The assembler files for a machine, in AWS-LC's tree."""
     return tuple(sorted(f"{_S2N}/{machine}/{name}" for name in (*_S2N_FUNCTIONS, _S2N_REDUCTION[machine])))
+
+
+def aes_sources(machine: str) -> tuple[str, ...]:
+    """AES for a machine, in AWS-LC's tree."""
+    return _AES[machine]
 
 
 def s2n_headers(machine: str) -> tuple[str, ...]:
@@ -121,7 +133,8 @@ class Libraries:
         )
         if self.aws_lc:
             needed = [name for each in _S2N_REDUCTION for name in (*s2n_sources(each), *s2n_headers(each))]
-            needed += [AWS_LC_HASH, *AWS_LC_HASH_HEADERS, AWS_LC_LICENCE]
+            needed += [name for each in _AES.values() for name in each]
+            needed += [AWS_LC_HASH, *AWS_LC_ASSEMBLY_HEADERS, AWS_LC_LICENCE]
             _check(self.aws_lc, "a source tree of aws-lc-sys", needed)
         for library, (tree, rows) in self._files.items():
             wrong, digest = hashes.differences(library, rows), hashes.digest(rows)
@@ -163,6 +176,7 @@ class Linked:
         included: and those that are included.
         include: folders of headers.
         flags: for the linker.
+        has_aes: encrypted traces can be read with it.
     """
 
     seam: tuple[str, ...]
@@ -170,6 +184,7 @@ class Linked:
     included: tuple[Path, ...] = ()
     include: tuple[Path, ...] = ()
     flags: tuple[str, ...] = ()
+    has_aes: bool = True
 
 
 def linked(libraries: Libraries | None) -> Linked:
@@ -182,11 +197,11 @@ def linked(libraries: Libraries | None) -> Linked:
     if aws_lc is None or machine is None:
         curve = tuple(bearssl / name for name in (*CURVE, *VERIFICATION))
         included = tuple(bearssl / name for name in INCLUDED)
-        return Linked(("bearssl_hash.c", "bearssl_p256.c"), (*hashing, *curve), included, include)
-    proved = tuple(aws_lc / name for name in s2n_sources(machine))
-    headers = tuple(aws_lc / name for name in s2n_headers(machine))
+        return Linked(("bearssl_hash.c", "bearssl_p256.c"), (*hashing, *curve), included, include, has_aes=False)
+    assembly = tuple(aws_lc / name for name in (*s2n_sources(machine), *aes_sources(machine)))
+    headers = tuple(aws_lc / name for name in (*s2n_headers(machine), *AWS_LC_ASSEMBLY_HEADERS))
     include += tuple(aws_lc / name for name in AWS_LC_INCLUDE)
-    return Linked(("bearssl_hash.c", "s2n_p256.c"), (*hashing, *proved), headers, include)
+    return Linked(("bearssl_hash.c", "s2n_p256.c", "aws_lc_aes.c"), (*hashing, *assembly), headers, include)
 
 
 def _check(folder: Path, what: str, needed: list[str]) -> None:

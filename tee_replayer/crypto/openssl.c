@@ -3,8 +3,13 @@
  * functions are deprecated, but neither read a configuration nor load providers at the first call,
  * as their successors do. */
 #define OPENSSL_SUPPRESS_DEPRECATED
+#include <string.h>
+
+#include <openssl/aes.h>
 #include <openssl/crypto.h>
+#include <openssl/ecdh.h>
 #include <openssl/ecdsa.h>
+#include <openssl/modes.h>
 #include <openssl/obj_mac.h>
 #include <openssl/sha.h>
 
@@ -36,3 +41,70 @@ uint32_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65], co
     EC_KEY_free(public);
     return verdict ? good : ~good;
 }
+
+#ifdef GRAMOPHONE_ENCRYPTION
+enum { BLOCK_BYTES = 16 };
+
+struct state {
+    AES_KEY schedule;
+    uint8_t counter[BLOCK_BYTES];
+};
+
+_Static_assert(sizeof(struct state) <= sizeof(struct gr_cipher), "crypto.h has room for it");
+
+static struct state *state_of(struct gr_cipher *cipher)
+{
+    return (struct state *)(void *)cipher;
+}
+
+static void encrypt_block(const unsigned char in[BLOCK_BYTES], unsigned char out[BLOCK_BYTES], const void *key)
+{
+    AES_encrypt(in, out, key);
+}
+
+bool gr_cipher_begin(struct gr_cipher *cipher, const uint8_t key[16], const uint8_t counter[16])
+{
+    struct state *s = state_of(cipher);
+    memcpy(s->counter, counter, sizeof s->counter);
+    return AES_set_encrypt_key(key, 128, &s->schedule) == 0;
+}
+
+uint32_t gr_cipher_apply(struct gr_cipher *cipher, uint8_t *data, uint32_t blocks)
+{
+    struct state *s = state_of(cipher);
+    uint8_t stream[BLOCK_BYTES];
+    unsigned used = 0;
+    CRYPTO_ctr128_encrypt(data, data, (size_t)blocks * BLOCK_BYTES, &s->schedule, s->counter, stream, &used,
+                          encrypt_block);
+    return blocks;
+}
+
+bool gr_inverse_begin(struct gr_cipher *cipher, const uint8_t key[16])
+{
+    return AES_set_decrypt_key(key, 128, &state_of(cipher)->schedule) == 0;
+}
+
+bool gr_inverse_apply(struct gr_cipher *cipher, uint8_t block[16])
+{
+    AES_decrypt(block, block, &state_of(cipher)->schedule);
+    return true;
+}
+
+void gr_cipher_end(struct gr_cipher *cipher)
+{
+    OPENSSL_cleanse(cipher, sizeof *cipher);
+}
+
+bool gr_agree(const uint8_t secret[32], const uint8_t point[65], uint8_t shared[32])
+{
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
+    EC_KEY *private = EC_KEY_new_by_curve_name(NID_X9_62_prime256v1);
+    EC_KEY *public = EC_KEY_new_by_curve_name(NID_X9_62_prime256v1);
+    const bool good = private && public && EC_KEY_oct2priv(private, secret, 32) == 1 &&
+                      EC_KEY_oct2key(public, point, 65, NULL) == 1 &&
+                      ECDH_compute_key(shared, 32, EC_KEY_get0_public_key(public), private, NULL) == 32;
+    EC_KEY_free(public);
+    EC_KEY_free(private);
+    return good;
+}
+#endif

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tee_replayer.generator import conditionals, target
 from tee_replayer.generator.declarations import Stock, without_assertions
+from tee_replayer.generator.decryption import HAS_ENCRYPTION
 from tee_replayer.generator.status import CORE
 from trace_format.emit import GENERATED
 from trace_format.emit.c_memory import GENERATED_BY
@@ -27,7 +28,7 @@ _REPORT = "gramophone_report.h"
 # core files in reading order; memory.c, which the first ones use too, is with those that take memory
 CORE_SOURCES = (
     *("lz4.c", "planes.c", "stream.c", "check.c", "slots.c", "operate.c", "memory.c", "policy.c", "envelope.c"),
-    *("trust.c", "load.c", "run.c"),
+    *("trust.c", "encryption.c", "load.c", "run.c"),
 )
 OPERATORS = "operators.h"
 _OPERATE = "operate.c"  # of replayers with operators
@@ -35,9 +36,11 @@ _DECODERS = {"planes.c": Codec.PLANES}  # of replayers with the codec
 HAS_OPERATORS = "GRAMOPHONE_OPERATORS"
 HAS_TRUST = "GRAMOPHONE_TRUST"  # a trust policy says who signs, not one key
 TRUST_SOURCES = ("policy.c", "trust.c")  # of replayers with one
+_DECRYPTS = "encryption.c"  # of replayers that read encrypted traces
 IN_OPTEE = "GR_STAGING_BYTES"  # only OP-TEE's port has memory for the normal world's data in the carve-out
 _OPTIONS = (  # macros that a generated replayer has or has not
     *("GRAMOPHONE_LOG", "GRAMOPHONE_LOG_HASHES", "GRAMOPHONE_ATTEST", HAS_OPERATORS, HAS_TRUST, IN_OPTEE),
+    HAS_ENCRYPTION,
     *(f"GRAMOPHONE_{codec.name}" for codec in _DECODERS.values()),
 )
 _INTERNAL = "GR_INTERNAL"
@@ -95,6 +98,7 @@ def source(
     operates = HAS_OPERATORS in on
     left_out = {name for name, codec in _DECODERS.items() if macro(codec) not in on}
     left_out |= set() if operates else {_OPERATE}
+    left_out |= set() if HAS_ENCRYPTION in on else {_DECRYPTS}
     left_out |= set() if HAS_TRUST in on else set(TRUST_SOURCES)
     driver = part(target.driver_source(profile))
     parts = [

@@ -15,6 +15,7 @@ from tee_replayer.generator.board_checks import Range
 from tee_replayer.generator.board_fit import copy_description, fitted_board
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.device_crypto import DeviceCrypto
+from tee_replayer.generator.evidence import HOOK
 from tee_replayer.generator.options import GenerateError, Options
 from tee_replayer.generator.translation import MAIR, cached_bytes
 from trace_format.emit import GENERATED
@@ -66,6 +67,11 @@ class BareMetal:
     def in_optee(self) -> bool:
         """As Platform."""
         return False
+
+    @property
+    def has_secret(self) -> bool:
+        """As Platform."""
+        return not self.board.sources or any(HOOK in text for text in self.board.sources.values())
 
     def fitted(self, options: Options) -> BareMetal:
         """As Platform."""

@@ -22,11 +22,13 @@ class DeviceCrypto:
 
     Attributes:
         evidence: what it says of its replays; a log needs HMAC, an attestation signatures: BearSSL has them.
-        has_hash: SHA-256 as well; without it the platform has one.
+        has_hash: SHA-256 as well; without it the platform has one, and AES.
+        encryption: it decrypts traces.
     """
 
     evidence: Evidence
     has_hash: bool
+    encryption: bool = False
 
     @property
     def libraries(self) -> tuple[str, ...]:
@@ -45,12 +47,18 @@ class DeviceCrypto:
 
     @property
     def _aws_lc(self) -> tuple[str, ...]:
-        return (*crypto.s2n_sources(MACHINE), *((crypto.AWS_LC_HASH,) if self.has_hash else ()))
+        hashing = (crypto.AWS_LC_HASH,) if self.has_hash else ()
+        return (*crypto.s2n_sources(MACHINE), *hashing, *(crypto.aes_sources(MACHINE) if self._has_aes else ()))
+
+    @property
+    def _has_aes(self) -> bool:
+        return self.encryption and self.has_hash
 
     def write(self, folder: Path, libraries: crypto.Libraries) -> None:
         """Write crypto.c, and what it needs of the libraries."""
         parts = ["s2n_p256.c"]
         parts += ["aws_lc_hash.c"] if self.has_hash else []
+        parts += ["aws_lc_aes.c"] if self._has_aes else []
         parts += ["bearssl_log.c"] if self.evidence.log else []
         seam = [f'/* {SPDX} */\n#include "replayer.h"\n', *(amalgamate.part(HERE / name) for name in parts)]
         (folder / "crypto.c").write_text("\n".join(seam), encoding="utf-8")
@@ -63,7 +71,7 @@ class DeviceCrypto:
         bearssl, aws_lc = libraries.bearssl, libraries.aws_lc
         assert aws_lc is not None
         names = [crypto.AWS_LC_LICENCE, *self._aws_lc, *crypto.s2n_headers(MACHINE)]
-        names += crypto.AWS_LC_HASH_HEADERS if self.has_hash else ()
+        names += crypto.AWS_LC_ASSEMBLY_HEADERS if self.has_hash else ()
         found = [(aws_lc / name, _place(name)) for name in dict.fromkeys(names)]
         if self.evidence.log:
             included = crypto.INCLUDED if self.evidence.attestation else ()

@@ -15,6 +15,7 @@ from pathlib import Path
 from signing.trust import Policy, describe
 from tee_replayer import operators as operator_sources
 from tee_replayer.generator import amalgamate
+from tee_replayer.generator.decryption import HAS_ENCRYPTION, HAS_SECRET
 from tee_replayer.generator.device import Device, c_bytes
 from tee_replayer.generator.generated_folder import check_replaceable, write_list
 from tee_replayer.generator.options import Options
@@ -62,13 +63,15 @@ def _write_core(options: Options, folder: Path) -> None:
     profile, evidence, operators, codecs = options.profile, options.evidence, options.operators, options.codecs
     notice = _notice(options)
     device = Device(options.target.name, profile.profile_id, options.min_security_version, options.key)
-    defines = _trust_defines(options) + evidence.defines + operator_sources.define(operators)
+    defines = (
+        _trust_defines(options) + _secret_defines(options) + evidence.defines + operator_sources.define(operators)
+    )
     defines += "".join(f"#define {amalgamate.macro(codec)}\n" for codec in codecs)
     header = amalgamate.header(notice, device.declaration(), defines, evidence.header)
     source = amalgamate.source(
         profile,
         notice,
-        device.definition(),
+        device.definition() + options.decryption.definition(options.target.has_secret),
         evidence.source,
         defines=defines,
         in_optee=options.target.in_optee,
@@ -83,6 +86,13 @@ def _trust_defines(options: Options) -> str:
     return f"#define {amalgamate.HAS_TRUST}\n#define GR_DEVICE_ID {{{c_bytes(options.device_id)}}}\n"
 
 
+def _secret_defines(options: Options) -> str:
+    decrypts = options.decryption.wanted
+    has_secret = options.evidence.log or (decrypts and options.target.has_secret)
+    names = ((HAS_ENCRYPTION, decrypts), (HAS_SECRET, has_secret))
+    return "".join(f"#define {name}\n" for name, wanted in names if wanted)
+
+
 def _notice(options: Options) -> str:
     """The first comment of replayer.h and replayer.c: for what they are, and what is in them."""
     profile, target = options.profile, options.target
@@ -93,6 +103,7 @@ def _notice(options: Options) -> str:
         ("trust", describe(options.key)),
         ("security version", f"at least {options.min_security_version}"),
         ("crypto", ", ".join(f"{name} {versions[name]}" for name in options.cryptography.libraries)),
+        ("encryption", options.decryption.words),
         ("evidence", options.evidence.words),
         ("operators", operator_sources.words(options.operators)),
         ("codecs", listed(codec.name.lower() for codec in options.codecs) if options.codecs else ""),

@@ -24,6 +24,7 @@ from signing.keys import Algorithm, PublicKey
 from signing.trust_verdict import NO_ID, Judge
 from tee_replayer import crypto, operators
 from tee_replayer.generator import amalgamate, target
+from tee_replayer.generator.decryption import HAS_ENCRYPTION
 from tee_replayer.generator.status import CORE, ReplayError, Report
 from tee_replayer.generator.strictness import WARNINGS
 from trace_format.codec import LINKED
@@ -41,7 +42,7 @@ _FIELDS = tuple(Report.__dataclass_fields__)
 
 def own_sources(
     profile: Profile,
-    seam: tuple[str, ...] = ("bearssl_hash.c", "s2n_p256.c"),
+    seam: tuple[str, ...] = ("bearssl_hash.c", "s2n_p256.c", "aws_lc_aes.c"),
     linked: Collection[Operator] = tuple(OPERATORS),
 ) -> list[Path]:
     """The C files of ours that a host library is made of.
@@ -69,6 +70,7 @@ def build(
     linked_codecs: Collection[Codec] = LINKED,
     *,
     trust: bool = False,
+    encryption: bool = True,
 ) -> Path:
     """Compile the library for one GPU, unless that was done before.
 
@@ -81,6 +83,7 @@ def build(
         linked_operators: what it computes on the CPU; a device has those that its policy names.
         linked_codecs: of those that not every device has.
         trust: a trust policy says who signs, instead of one key.
+        encryption: it reads encrypted traces, if the libraries have AES for this machine.
 
     Raises:
         GramophoneError: no compiler, or the compilation failed (its output is in the message).
@@ -90,8 +93,11 @@ def build(
         raise GramophoneError(f"no C compiler: {compiler!r} is not installed (apt-get install gcc)")
     text = target.header(profile)
     linked = crypto.linked(libraries)
+    encryption = encryption and linked.has_aes
     own = own_sources(profile, linked.seam, linked_operators)
     extra = (*extra, *(f"-D{amalgamate.macro(codec)}" for codec in linked_codecs))
+    if encryption:
+        extra = (*extra, f"-D{HAS_ENCRYPTION}")
     if trust:
         extra = (*extra, f"-D{amalgamate.HAS_TRUST}")
     if linked_operators:
@@ -174,6 +180,7 @@ class HostReplayer:
             raise MemoryError("gr_host_new")
         self._host = ffi.gc(host, self._lib.gr_host_free)
         self._bound: dict[int, Any] = {}
+        self._keys: list[Any] = []
 
     @property
     def report(self) -> Report:
@@ -214,6 +221,19 @@ class HostReplayer:
                 self._host, signed, len(signed), *kept, where.least_version, where.now, min_security_version
             )
         )
+
+    def decrypts_with(self, secret: bytes | None, fleet_key: bytes | None = None) -> None:
+        """Read encrypted traces from now on.
+
+        Args:
+            secret: the device's, 32 bytes (`signing.device_keys`).
+            fleet_key: a private key of P-256, 32 bytes, the most significant first.
+        """
+        ffi = _ffi()
+        self._keys = [
+            ffi.NULL if key is None else ffi.from_buffer("uint8_t[]", key) for key in (secret, fleet_key)
+        ]
+        self._lib.gr_host_keys(self._host, *self._keys)
 
     def bind(self, slot: int, data: Any) -> None:
         """Bind a writable, dense buffer to a slot for all following runs; ReplayError when its size is wrong."""

@@ -41,6 +41,11 @@ class Linux:
         """As Platform."""
         return False
 
+    @property
+    def has_secret(self) -> bool:
+        """As Platform."""
+        return False
+
     def fitted(self, options: Options) -> Linux:
         """As Platform: there is no option to fit to."""
         check(options.profile)
@@ -50,6 +55,7 @@ class Linux:
             (options.any_client, "who may use the GPU, the kernel says (70-gramophone.rules)"),
             (options.policy, "it takes no policy: that is the TA's, of platforms with OP-TEE"),
             (options.evidence.log, "a process has nowhere to keep a secret and a log from the machine's root"),
+            (options.decryption.wanted, "the machine's root sees all that a process decrypts"),
             (options.operators, "its replayer has no operators on the CPU"),
             (options.mmu is not None, "Linux has the MMU"),
         ):

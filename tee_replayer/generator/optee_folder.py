@@ -64,6 +64,11 @@ class OpTee:
         """As Platform."""
         return True
 
+    @property
+    def has_secret(self) -> bool:
+        """As Platform: it follows from the hardware unique key."""
+        return True
+
     def fitted(self, options: Options) -> OpTee:
         """As Platform; OSError when a policy cannot be read."""
         board = fitted_board(self.board, options)

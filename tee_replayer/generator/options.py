@@ -12,6 +12,7 @@ from signing.keys import Algorithm, PublicKey
 from signing.trust import Anchor
 from signing.trust_verdict import NO_ID
 from tee_replayer import crypto
+from tee_replayer.generator.decryption import Decryption
 from tee_replayer.generator.device_crypto import DeviceCrypto
 from tee_replayer.generator.evidence import Evidence
 from trace_format import profile as profiles
@@ -21,6 +22,7 @@ from trace_format.profile import Profile
 from trace_format.schema import Codec
 
 NO_EVIDENCE = Evidence()
+NO_DECRYPTION = Decryption()
 
 
 class GenerateError(GramophoneError):
@@ -41,6 +43,10 @@ class Platform(Protocol):
     @property
     def in_optee(self) -> bool:
         """Whether it is OP-TEE's core, which has SHA-256, and the normal world's data in the carve-out."""
+
+    @property
+    def has_secret(self) -> bool:
+        """Whether its port gives a secret that no other device has."""
 
     def fitted(self, options: Options) -> Platform:
         """The same platform with the memory, MMU and files that the options ask for.
@@ -76,6 +82,7 @@ class Options:
         policy: the TA's policy.h (OP-TEE), instead of the one that lets root replay everything.
         programs: further files, by their path in the folder; they can be executed.
         evidence: whether the device keeps a log and signs attestations.
+        decryption: which encrypted traces it can read.
         operators: what the device computes on the CPU; it refuses traces that need others.
         codecs: what of `trace_format.codec.LINKED` it decodes; it refuses traces that need others.
         mmu: MMU and caches on or off (bare metal); None: as the board's description says.
@@ -102,6 +109,7 @@ class Options:
     policy: Path | None = None
     programs: Mapping[str, bytes] = field(default_factory=dict)
     evidence: Evidence = NO_EVIDENCE
+    decryption: Decryption = NO_DECRYPTION
     operators: Collection[Operator] = ()
     codecs: Collection[Codec] = ()
     mmu: bool | None = None
@@ -121,10 +129,15 @@ class Options:
                 f"security version {self.min_security_version} is out of range: expected 0 to 2^32 - 1"
             )
         object.__setattr__(self, "target", self.platform.fitted(self))
+        if self.decryption.wanted and not self.target.has_secret and not self.decryption.fleet_key:
+            raise GenerateError(
+                f"{self.target.name} has no secret from which a key for encrypted traces could follow: expected "
+                "gr_board_secret (docs/LOG.md) in the board's sources, or a fleet key"
+            )
         if self.libraries.aws_lc is None:
             raise GenerateError("a device's replayer needs the sources of AWS-LC")
 
     @property
     def cryptography(self) -> DeviceCrypto:
         """What the device takes of the libraries."""
-        return DeviceCrypto(self.evidence, has_hash=not self.platform.in_optee)
+        return DeviceCrypto(self.evidence, not self.platform.in_optee, self.decryption.wanted)

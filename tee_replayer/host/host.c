@@ -27,6 +27,7 @@ struct gr_host {
     const uint8_t *key; /* the policy's, while a trace is loaded */
 #endif
     uint32_t lowest_inverted;
+    const uint8_t *secret, *fleet_key; /* NULL: none */
 };
 
 /* The replayer that is running on this thread: the port's functions carry no context. */
@@ -83,6 +84,31 @@ const uint8_t *gr_port_key_again(void)
 uint32_t gr_port_lowest_inverted(void)
 {
     return current->lowest_inverted;
+}
+
+#ifdef GRAMOPHONE_ENCRYPTION
+static bool give(const uint8_t *from, uint8_t to[32])
+{
+    if (from)
+        memcpy(to, from, 32);
+    return from != NULL;
+}
+
+bool gr_port_secret(uint8_t secret[32])
+{
+    return give(current->secret, secret);
+}
+
+bool gr_port_fleet_key(uint8_t key[32])
+{
+    return give(current->fleet_key, key);
+}
+#endif
+
+void gr_host_keys(struct gr_host *host, const uint8_t *secret, const uint8_t *fleet_key)
+{
+    host->secret = secret;
+    host->fleet_key = fleet_key;
 }
 
 static bool read_file(void *ctx, uint64_t offset, uint8_t *to, uint32_t bytes)

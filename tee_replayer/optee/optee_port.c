@@ -13,6 +13,9 @@
 
 #include <arm.h>
 #include <io.h>
+#ifdef GRAMOPHONE_SECRET
+#include <kernel/huk_subkey.h>
+#endif
 #include <kernel/interrupt.h>
 #include <mm/core_memprot.h>
 #include <mm/core_mmu.h>
@@ -111,3 +114,20 @@ bool gr_port_wait_irq(unsigned line, uint32_t timeout_us)
             return false;
     }
 }
+
+#ifdef GRAMOPHONE_SECRET
+bool gr_optee_secret(uint8_t secret[32])
+{
+    /* Of huk_subkey.h's numbers none, nor one that OP-TEE will ever get to. */
+    static const enum huk_subkey_usage usage = (enum huk_subkey_usage)GRAMOPHONE_HUK_USAGE;
+    static const char purpose[] = GRAMOPHONE_HUK_PURPOSE;
+    return huk_subkey_derive(usage, purpose, sizeof purpose - 1, secret, 32) == TEE_SUCCESS;
+}
+#endif
+
+#ifdef GRAMOPHONE_ENCRYPTION
+bool gr_port_secret(uint8_t secret[32])
+{
+    return gr_optee_secret(secret);
+}
+#endif

@@ -16,4 +16,9 @@ GR_API void gr_optee_take(void);
 /* Give it to the normal world. */
 GR_API void gr_optee_give_back(void);
 
+#ifdef GRAMOPHONE_SECRET
+/* The device's secret, of the hardware unique key. False: there is none. */
+GR_API bool gr_optee_secret(uint8_t secret[32]);
+#endif
+
 #endif

@@ -36,16 +36,19 @@
 #define GR_PLANE_SIZE_BYTES 4u
 #define GR_MAX_CODE_BITS 10u
 #define GR_HEADER_FLAG_RAW 1u
+#define GR_HEADER_FLAG_ENCRYPTED 2u
+#define GR_MAX_RECIPIENTS 16u
 #define GR_SECTION_FLAG_OPTIONAL 1u
 #define GR_SLOT_FLAG_BOUND 1u
 #define GR_SIGNED_HEADER_MAGIC UINT64_C(0x0a1a0a0d47534789) /* \x89GSG\x0d\x0a\x1a\x0a */
 #define GR_HEADER_MAGIC UINT64_C(0x0a1a0a0d52544789) /* \x89GTR\x0d\x0a\x1a\x0a */
 
-/* What a section holds. The first three lie in the head, which is what the signature covers. */
+/* What a section holds. The first four lie in the head, which is what the signature covers. */
 enum gr_section_type {
     GR_SECTION_TYPE_MANIFEST = 0x01,
     GR_SECTION_TYPE_SLOTS = 0x02,
     GR_SECTION_TYPE_CHUNKS = 0x03,
+    GR_SECTION_TYPE_ENCRYPTION = 0x04,
     GR_SECTION_TYPE_ACTIONS = 0x10,
     GR_SECTION_TYPE_IMAGE = 0x11,
     GR_SECTION_TYPE_NOTES = 0x20,
@@ -203,7 +206,7 @@ struct gr_header {
     uint32_t chunk_bytes; /* size of a chunk of the body, a power of two from 4096 to 65536; the last may be shorter */
     uint32_t chunk_count; /* number of chunks; (trace_bytes - head_bytes) / chunk_bytes, rounded up */
     uint16_t section_count; /* entries of the section table, which follows this header */
-    uint16_t flags; /* bit 0: raw recording; others must be zero */
+    uint16_t flags; /* bit 0: raw recording; bit 1: the body is encrypted; others must be zero */
 };
 
 /* Layout of section in the file; only for the assertions below, never cast to it. */
@@ -701,7 +704,7 @@ static inline bool gr_header_load(struct gr_header *out, const uint8_t *p, size_
         return false;
     if (!gr_is_magic(p + GR_HEADER_AT_MAGIC, GR_HEADER_MAGIC))
         return false;
-    if ((gr_load16(p + GR_HEADER_AT_FLAGS) & ~1u) != 0)
+    if ((gr_load16(p + GR_HEADER_AT_FLAGS) & ~3u) != 0)
         return false;
     if (!gr_is_zero(p + GR_HEADER_AT_RESERVED, 24u))
         return false;

@@ -49,7 +49,7 @@ types:
         doc: "entries of the section table, which follows this header"
       - id: flags
         type: u2
-        doc: "bit 0: raw recording; others must be zero"
+        doc: "bit 0: raw recording; bit 1: the body is encrypted; others must be zero"
       - id: reserved
         contents: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
         doc: "must be zero"
@@ -329,6 +329,8 @@ enums:
       id: slots
     3:
       id: chunks
+    4:
+      id: encryption
     16:
       id: actions
     17:

@@ -38,11 +38,12 @@ MAX_CODE_BITS = 10  # a device's table has an entry for each sequence of so many
 
 
 class SectionType(enum.IntEnum):
-    """What a section holds. The first three lie in the head, which is what the signature covers."""
+    """What a section holds. The first four lie in the head, which is what the signature covers."""
 
     MANIFEST = 1
     SLOTS = 2
     CHUNKS = 3
+    ENCRYPTION = 4  # of encrypted traces only: a COSE_Encrypt message, who can read the body
     ACTIONS = 16
     IMAGE = 17
     NOTES = 32
@@ -107,6 +108,8 @@ DTYPE_BYTES = {
 }
 
 HEADER_FLAG_RAW = 1  # a recording that no pass has touched
+HEADER_FLAG_ENCRYPTED = 2  # the body is; chunk hashes are of what lies in the file
+MAX_RECIPIENTS = 16  # of an encrypted trace
 SECTION_FLAG_OPTIONAL = 1  # a reader that does not know the type may pass over it
 SLOT_FLAG_BOUND = 1  # the image holds a value; a caller may leave it out
 
@@ -124,7 +127,7 @@ Header = Struct(
     * "size of a chunk of the body, a power of two from 4096 to 65536; the last may be shorter",
     "chunk_count" / u32 * "number of chunks; (trace_bytes - head_bytes) / chunk_bytes, rounded up",
     "section_count" / u16 * "entries of the section table, which follows this header",
-    "flags" / u16 * "bit 0: raw recording; others must be zero",
+    "flags" / u16 * "bit 0: raw recording; bit 1: the body is encrypted; others must be zero",
     "reserved" / Reserved(24) * "must be zero",
 )
 
@@ -209,5 +212,9 @@ STRUCTURES: dict[str, tuple[Any, str]] = {
     "action": (Action, "one step of the replay"),
 }
 ENUMERATIONS: tuple[type[enum.IntEnum], ...] = (SectionType, Codec, Gpu, SlotKind, DType)
-HEAD_SECTIONS = (SectionType.MANIFEST, SectionType.SLOTS, SectionType.CHUNKS)
+HEAD_SECTIONS = (
+    SectionType.MANIFEST,
+    SectionType.SLOTS,
+    SectionType.CHUNKS,
+)  # and ENCRYPTION where the flag says so
 TRACE = Format("trace", "the trace format", STRUCTURES, ENUMERATIONS, numbers(vars()))

@@ -24,6 +24,7 @@ from host_tools.audit.rules import Severity
 from host_tools.runners.needs import memory_for
 from host_tools.support.version import VERSION
 from host_tools.vgpu.binding import executes_shaders, follows_data
+from signing import encryption
 from signing.delivery import Delivery
 from signing.trust import Anchor
 from trace_format import layout, policy
@@ -318,6 +319,6 @@ def parse(data: bytes, file: str) -> Trace:
         TraceError: it is neither.
     """
     if not data.startswith(SIGNED_MAGIC):
-        return Trace.parse(data, file)
+        return encryption.parse(data, file)
     with layout.naming(file):
         return Delivery(data).parse()

@@ -30,8 +30,9 @@ from signing.trust import Anchor
 from signing.trust_verdict import NO_ID
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator.boards import OPTEE
+from tee_replayer.generator.decryption import Decryption
 from tee_replayer.generator.generate import generate
-from tee_replayer.generator.options import Options
+from tee_replayer.generator.options import NO_DECRYPTION, Options
 from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.strictness import WARNINGS
 from trace_format.emit import GENERATED
@@ -81,6 +82,7 @@ def image_for_key(
     operators: Collection[Operator] = (),
     codecs: Collection[Codec] = (),
     device_id: bytes = NO_ID,
+    decryption: Decryption = NO_DECRYPTION,
     secure_bytes: int = 0,
     staged_bytes: int = 0,
     normal_world: Path | None = None,
@@ -93,7 +95,7 @@ def image_for_key(
         min_security_version: older traces are refused.
         crypto: the crypto libraries' sources.
         operators: what it computes on the CPU.
-        codecs, device_id: as `tee_replayer.generator.options.Options`.
+        codecs, device_id, decryption: as `tee_replayer.generator.options.Options`.
         secure_bytes: memory that the replayer must have at least.
         staged_bytes: of the signed trace, or of all its slots; what is larger.
         normal_world: as `image_of`.
@@ -113,6 +115,7 @@ def image_for_key(
                 operators=operators,
                 codecs=codecs,
                 device_id=device_id,
+                decryption=decryption,
                 min_security_version=min_security_version,
                 any_client=True,
                 carveout_bytes=-(-need // MIN_CARVEOUT_BYTES) * MIN_CARVEOUT_BYTES or MIN_CARVEOUT_BYTES,

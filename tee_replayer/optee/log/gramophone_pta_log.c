@@ -13,7 +13,6 @@
 #error "with a replay log the core cannot be paged: its code could not be measured"
 #endif
 
-#include <kernel/huk_subkey.h>
 #include <kernel/linker.h>
 
 enum { WAITING_MAX = 64 };
@@ -41,10 +40,7 @@ static bool keep_entry(void *ctx __unused, const struct gr_log_entry *entry,
 
 static bool give_secret(void *ctx __unused, uint8_t secret[GR_SECRET_BYTES])
 {
-    /* Of huk_subkey.h's numbers none, nor one that OP-TEE will ever get to. */
-    static const enum huk_subkey_usage usage = (enum huk_subkey_usage)GRAMOPHONE_HUK_USAGE;
-    static const char purpose[] = GRAMOPHONE_HUK_PURPOSE;
-    return huk_subkey_derive(usage, purpose, sizeof purpose - 1, secret, GR_SECRET_BYTES) == TEE_SUCCESS;
+    return gr_optee_secret(secret);
 }
 
 static bool log_is_ready(void)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone encrypt` and `decrypt`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from host_tools.commands.decryption_keys import read_recipients
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, warn
+from host_tools.commands.streams import OUTPUT, check_output, read, write
+from host_tools.support.progress import phase
+from signing import encryption
+from signing.envelope import shifted, split
+from trace_format import layout
+from trace_format.schema import SIGNED_MAGIC
+
+FOR = click.option(
+    "--for",
+    "recipients",
+    type=FILE,
+    multiple=True,
+    required=True,
+    help="Public key (PEM, P-256) of a device, a fleet or a person that may read it; repeatable, up to 16.",
+)
+
+
+@click.command(
+    cls=GramophoneCommand,
+    example=(
+        "gramophone encrypt net.gtr --for device-7/device.encryption.pub.pem --for me.pub.pem -o net.enc.gtr\n"
+        "gramophone sign net.enc.gtr --decrypt-with me.pem --signing-key owner.pem -o net.sgtr"
+    ),
+    reads_traces=True,
+)
+@click.argument("trace", type=FILE)
+@FOR
+@OUTPUT
+def encrypt(trace: Path, recipients: tuple[Path, ...], output: Path) -> Outcome:
+    """Encrypt a trace's body: its actions, weights, shaders and notes.
+
+    Whoever has the private key of one of --for can read it, and nobody else: give a key of your own, too, if you
+    want to. Name, slots and sizes stay readable, since a caller must know them. The signature of a signed trace
+    is of the plain body, so it is left out: sign what comes out of this.
+    """
+    data, offset = read(trace), 0
+    check_output(output)
+    keys = read_recipients(recipients)
+    content = memoryview(data)
+    if data.startswith(SIGNED_MAGIC):
+        with layout.naming(str(trace)):
+            found = split(data)
+        content, offset = found.trace, found.offset
+        warn(f"{trace}: its signature is of the plain body, so {output} has none: sign it")
+    with phase(f"encrypting {trace}"), layout.naming(str(trace)), shifted(offset):
+        made = encryption.encrypt(bytes(encryption.opened(content)), keys)
+    write(output, made)
+    kids = sorted(key.kid.hex() for key in keys)
+    return Outcome(
+        {"file": str(output), "bytes": len(made), "recipients": kids},
+        "\n".join([f"{output}: {len(made)} bytes, encrypted for", *(f"  {kid}" for kid in kids)]),
+    )
+
+
+@click.command(
+    cls=GramophoneCommand,
+    example="gramophone decrypt net.sgtr --decrypt-with me.pem -o net.gtr",
+    reads_traces=True,
+)
+@click.argument("trace", type=FILE)
+@OUTPUT
+def decrypt(trace: Path, output: Path) -> Outcome:
+    """Decrypt a trace.
+
+    A signature is left out: it is of the encrypted body. Nothing is verified; `verify` does that.
+    """
+    data, offset = read(trace), 0
+    check_output(output)
+    content = memoryview(data)
+    if data.startswith(SIGNED_MAGIC):
+        with layout.naming(str(trace)):
+            found = split(data)
+        content, offset = found.trace, found.offset
+    with layout.naming(str(trace)), shifted(offset):
+        is_encrypted = layout.is_encrypted(layout.read_header(content))
+        made = bytes(encryption.opened(content))
+        encryption.parse(made)
+    if not is_encrypted:
+        warn(f"{trace} is not encrypted")
+    write(output, made)
+    return Outcome({"file": str(output), "bytes": len(made)}, f"{output}: {len(made)} bytes")
