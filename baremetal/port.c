@@ -17,11 +17,13 @@ __attribute__((used, section(".gramophone.board"))) static const struct gr_board
     .power_base = GR_POWER_BASE,
 };
 
-#if defined(GRAMOPHONE_ENCRYPTION) && defined(GRAMOPHONE_SECRET)
+#ifdef GRAMOPHONE_ENCRYPTION
+#ifdef GRAMOPHONE_SECRET
 bool gr_port_secret(uint8_t secret[32])
 {
     return gr_board_secret(secret);
 }
+#endif
 #endif
 
 /* The generator has checked a board's description; these hold whoever wrote the header. */

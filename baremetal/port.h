@@ -77,13 +77,15 @@ uint32_t gr_board_gpu_on(void);
 uint32_t gr_board_gpu_off(void);
 #ifdef GRAMOPHONE_SECRET
 /* For firmware with a replay log (docs/LOG.md), or that reads encrypted traces. The device's secret: 32 bytes
- * that no other device has, and that only firmware whose signature was checked can read. False: there is none.
+ * that no other device has, and that only firmware whose signature was checked can read. False: there is
+ * none.
  */
 bool gr_board_secret(uint8_t secret[32]);
 #endif
 #ifdef GRAMOPHONE_LOG
-/* For firmware with a replay log: where the log ended, from a place that the normal world cannot change; zeros when nothing was written yet.
- * `boots` is counted up: by one that cannot go back, where the board has one. False: there is no such place.
+/* For firmware with a replay log: where the log ended, from a place that the normal world cannot change;
+ * zeros when nothing was written yet. `boots` is counted up: by one that cannot go back, where the board has
+ * one. False: there is no such place.
  */
 bool gr_board_start_log(struct gr_log_tail *tail);
 /* Keep it there. */

@@ -4,7 +4,7 @@
 Encrypted is the body: actions, image (weights, shaders) and notes. The head stays as it is: manifest and slots are
 what one must know to call a trace, and the chunk hashes are of what lies in the file, so a device checks them
 before it decrypts anything. The key that the body's key is wrapped with is derived from all of the head that
-precedes the message: nobody can put a body that he cannot read under another head. Why: docs/adr/0062-encryption.md.
+precedes the message: nobody can put a body that he cannot read under another head. ADR 0062 says why.
 """
 
 from __future__ import annotations

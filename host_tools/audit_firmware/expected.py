@@ -10,6 +10,7 @@ from pathlib import Path
 from host_tools.support.sources import BARE_METAL
 from tee_replayer.generator import amalgamate, conditionals
 from tee_replayer.generator.boards import Board
+from tee_replayer.generator.decryption import HAS_ENCRYPTION
 from tee_replayer.generator.status import CORE
 from tee_replayer.generator.target import driver_source, register_name
 from trace_format.profile import Profile
@@ -92,29 +93,32 @@ def driver_registers(profile: Profile) -> frozenset[int]:
     return frozenset(found)
 
 
-def steps(profile: Profile, board: Board | None, *, trust: bool = False) -> dict[str, int]:
+def steps(profile: Profile, board: Board | None, *, trust: bool = False, decrypts: bool = False) -> dict[str, int]:
     """How often each of some functions is called, by the sources; a firmware need not have those of the log.
 
     Args:
         profile: the GPU.
         board: where it runs; None: it is not known.
         trust: with a trust policy, instead of one key.
+        decrypts: it reads encrypted traces.
     """
-    core = [path for path in sorted(CORE.glob("*.c")) if trust or path.name not in amalgamate.TRUST_SOURCES]
+    left_out = {*(() if trust else amalgamate.TRUST_SOURCES), *(() if decrypts else (amalgamate.DECRYPTS,))}
+    core = [path for path in sorted(CORE.glob("*.c")) if path.name not in left_out]
     files = [*core, driver_source(profile)]
     if board is None or not board.runs_optee:
         files += [BARE_METAL / "main.c", BARE_METAL / "port.c"]
     else:
         files.append(CORE.parent / "optee" / "gramophone_pta.c")
     of_log = [CORE.parent / "log" / "log.c", BARE_METAL / "evidence.c"]
-    on = {amalgamate.HAS_TRUST} if trust else set()
+    on = {name for name, is_on in ((amalgamate.HAS_TRUST, trust), (HAS_ENCRYPTION, decrypts)) if is_on}
     return {**_calls(files, _STEPS, on), **_calls(of_log, _LOG_STEPS, on)}
 
 
 def _calls(files: Iterable[Path], names: Iterable[str], on: set[str]) -> dict[str, int]:
     # Without comments, and what only some firmware has: calls are expected that all have.
     resolved = [
-        conditionals.resolve(path.read_text(encoding="utf-8"), {amalgamate.HAS_TRUST}, on) for path in files
+        conditionals.resolve(path.read_text(encoding="utf-8"), {amalgamate.HAS_TRUST, HAS_ENCRYPTION}, on)
+        for path in files
     ]
     texts = [re.sub(_LEFT_OUT, "", text) for text in resolved]
     inside = "\n".join(line for text in texts for line in text.splitlines() if line[:1] in (" ", "\t"))

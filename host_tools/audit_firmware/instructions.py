@@ -7,6 +7,7 @@ wrong for compares and for bit-field moves.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -44,6 +45,8 @@ _PAIRS = frozenset(("ldp", "ldpsw", "ldnp", "ldxp", "ldaxp"))
 _TESTS = frozenset(("cbz", "cbnz", "tbz", "tbnz"))
 _SHIFTS = {1: "lsl", 2: "msl", 3: "lsr", 4: "asr", 5: "ror"}
 _EXTENDS = {1: "uxtb", 2: "uxth", 3: "uxtw", 4: "uxtx", 5: "sxtb", 6: "sxth", 7: "sxtw", 8: "sxtx"}
+
+_STEP = re.compile(r"\], #(-?\w+)$")
 
 
 class Register(NamedTuple):
@@ -242,6 +245,8 @@ def _memory(found: Any, row: Any, rest: list[Any]) -> Memory:
     if rest and found.writeback:
         step = rest[0].imm if rest[0].type == arm64.ARM64_OP_IMM else 0
         return Memory(base, 0, index, "post", step)
+    if found.writeback and (text := _STEP.search(found.op_str)):  # of st1 the step is in Capstone's text only
+        return Memory(base, 0, index, "post", int(text[1], 0))
     if found.writeback:
         return Memory(base, row.mem.disp, index, "pre", row.mem.disp)
     return Memory(base, row.mem.disp, index, "", 0)

@@ -17,10 +17,11 @@ from host_tools.runners.firmware import CROSS, ELF, compile_firmware
 from host_tools.support import programs
 from host_tools.support.version import VERSION
 from tee_replayer.crypto import Libraries
+from tee_replayer.generator.decryption import Decryption
 from tee_replayer.generator.device_crypto import DeviceCrypto
 from tee_replayer.generator.evidence import HOOK, Evidence
 from tee_replayer.generator.generate import generate
-from tee_replayer.generator.options import Options
+from tee_replayer.generator.options import NO_DECRYPTION, Options
 from tee_replayer.generator.platforms import platform_of
 from trace_format.operators import Operator
 from trace_format.schema import Codec
@@ -57,6 +58,7 @@ def rebuild(
     crypto: Libraries,
     operators: Collection[Operator] = (),
     codecs: Collection[Codec] = (),
+    decryption: Decryption = NO_DECRYPTION,
 ) -> Rebuilt:
     """Generate and compile the firmware that an image says it is, and compare.
 
@@ -65,7 +67,7 @@ def rebuild(
         target: what it says.
         crypto: the crypto libraries' sources.
         operators: what it computes on the CPU, which it does not say.
-        codecs: as `tee_replayer.generator.options.Options`; it does not say them either.
+        codecs, decryption: as `tee_replayer.generator.options.Options`; it does not say them either.
 
     Raises:
         FirmwareError: it does not say enough, or it is OP-TEE's core.
@@ -94,6 +96,7 @@ def rebuild(
                     evidence=evidence,
                     operators=operators,
                     codecs=codecs,
+                    decryption=decryption,
                 ),
                 Path(folder) / "out",
             )

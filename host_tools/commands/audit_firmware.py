@@ -24,8 +24,11 @@ from host_tools.commands.generate import (
     AWS_LC,
     BEARSSL,
     CODEC,
+    DECRYPTS,
+    FLEET_KEY,
     OPERATOR,
     codecs_of,
+    decryption_of,
     device_key,
     operators_of,
 )
@@ -59,6 +62,8 @@ from trace_format.files import read_file
 @click.option(
     "--rebuild", "again", is_flag=True, help="Also generate and compile it again, and compare all bytes."
 )
+@DECRYPTS
+@FLEET_KEY
 @OPERATOR
 @CODEC
 @BEARSSL
@@ -71,6 +76,8 @@ def audit_firmware_command(
     key: Path | None,
     board_file: Path | None,
     again: bool,
+    decrypts: bool,
+    fleet_key: Path | None,
     operators: tuple[str, ...],
     codecs: tuple[str, ...],
     bearssl: Path | None,
@@ -83,13 +90,15 @@ def audit_firmware_command(
 
     IMAGE is an ELF file (a firmware, or OP-TEE's core with the pseudo-TA: tee.elf), a firmware.bin, a folder that
     was generated and compiled, or what `gramophone flash` packed. docs/FIRMWARE-RULES.md has the rules, and
-    docs/AUDIT-FIRMWARE.md says what they show. An image does not say which operators and codecs it has: --operator
-    and --codec name them for --rebuild, all that it has and no other. `gramophone sbom` writes a bill of what a
+    docs/AUDIT-FIRMWARE.md says what they show. An image does not say which operators and codecs it has, nor
+    what it decrypts: --operator, --codec, --decrypts and --fleet-key say so for --rebuild, all that it has and no
+    other. `gramophone sbom` writes a bill of what a
     firmware is made of.
 
     Exit status 1 if there are errors, with --strict also warnings, that --allow does not name.
     """
     of_rebuild = {"--bearssl": bearssl, "--aws-lc": aws_lc, "--operator": operators, "--codec": codecs}
+    of_rebuild |= {"--decrypts": decrypts, "--fleet-key": fleet_key}
     for option, value in of_rebuild.items():
         if value and not again:
             raise UsageError(f"{option} is for --rebuild")
@@ -107,7 +116,14 @@ def audit_firmware_command(
         rebuilt: Rebuilt | None = None
         if crypto:
             with phase("rebuilding"):
-                rebuilt = rebuild(part, what, crypto, operators_of(operators), codecs_of(codecs))
+                rebuilt = rebuild(
+                    part,
+                    what,
+                    crypto,
+                    operators_of(operators),
+                    codecs_of(codecs),
+                    decryption_of(decrypts, fleet_key),
+                )
             if not part.symbols and not rebuilt.findings:  # the same bytes: its names are this one's
                 part = replace(part, symbols=rebuilt.image.symbols)
         with phase("auditing"):

@@ -70,6 +70,15 @@ CODEC = click.option(
     help="How sections of traces may be stored, too; repeatable. 'build --optimise size' takes all of them.",
 )
 
+DECRYPTS = click.option(
+    "--decrypts", is_flag=True, help="It reads traces that are encrypted for the device, by a key of its secret."
+)
+FLEET_KEY = click.option(
+    "--fleet-key",
+    type=FILE,
+    help="Private key (PEM, P-256) of a fleet, compiled in: traces that are encrypted for it are read, too.",
+)
+
 
 def codecs_of(names: Collection[str]) -> list[Codec]:
     """The codecs of these names, in the format's order."""
@@ -147,14 +156,8 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
 )
 @click.option("--log-hashes", is_flag=True, help="The log has hashes of inputs and outputs; with --replay-log.")
 @click.option("--attest", is_flag=True, help="The device signs what produced an output; with --replay-log.")
-@click.option(
-    "--decrypts", is_flag=True, help="It reads traces that are encrypted for the device, by a key of its secret."
-)
-@click.option(
-    "--fleet-key",
-    type=FILE,
-    help="Private key (PEM, P-256) of a fleet, compiled in: traces that are encrypted for it are read, too.",
-)
+@DECRYPTS
+@FLEET_KEY
 @OPERATOR
 @CODEC
 @click.option(

@@ -16,7 +16,7 @@ from elftools.elf.elffile import ELFFile
 from host_tools.commands.facts import facts
 from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome
 from host_tools.commands.streams import read
-from host_tools.commands.traces import parse_trace
+from host_tools.commands.traces import claim_of, parse_trace
 from host_tools.flash import fip, signed_ta
 from host_tools.flash.check import check_opened
 from host_tools.flash.containers import open_image, take_apart
@@ -26,15 +26,16 @@ from host_tools.support.elf import ELF_MAGIC
 from host_tools.support.npy import MAGIC as NPY_MAGIC
 from host_tools.support.tensors import array_of
 from host_tools.vgpu import capture
-from signing import keys
+from signing import encryption, keys
 from signing.cose_sign import TAG
+from signing.delivery import Delivery
 from signing.envelope import split
 from signing.sign import FileSigner
 from signing.trust_chain import Chain
 from tee_replayer.generator import device
-from trace_format import layout
-from trace_format.errors import GramophoneError, printable
-from trace_format.schema import SIGNED_MAGIC, TRACE_MAGIC
+from trace_format import layout, packing, profile
+from trace_format.errors import EncryptedError, GramophoneError, printable
+from trace_format.schema import SIGNED_MAGIC, TRACE_MAGIC, SectionType
 from trace_format.schema.capture import CAPTURE_MAGIC
 from trace_format.schema.firmware import DEVICE_MAGIC
 
@@ -43,8 +44,26 @@ Found = tuple[str, Figures]  # what it is, and its figures
 FIP_MAGIC, TA_MAGIC, PEM_MAGIC = b"\x01\x00\x64\xaa", b"HSTO", b"-----BEGIN "
 
 
+def _closed(data: bytes, file: str) -> Found:
+    """An encrypted trace, without a key: what its head says."""
+    with layout.naming(file):
+        signed = Delivery(data).signed if data.startswith(SIGNED_MAGIC) else None
+        trace = signed.trace if signed else data
+        parts = layout.disassemble(trace)[1]
+        manifest = packing.unpack("manifest", bytes(parts.one(SectionType.MANIFEST).stored))
+    found: Figures = {f"claimed {k}": v for k, v in claim_of(signed).items()} if signed else {}
+    found |= {name: manifest[name] for name in ("name", "security_version", "carveout_bytes", "image_bytes")}
+    found["gpu"] = profile.for_gpu(manifest["gpu"]).name
+    found |= {"jobs": manifest["job_count"], "actions": manifest["action_count"], "slots": manifest["slot_count"]}
+    found["encrypted for"] = [kid.hex() for kid in encryption.recipients(trace)]
+    return f"{'signed ' if signed else ''}encrypted trace (--decrypt-with shows the rest)", found
+
+
 def _trace(data: bytes, file: str) -> Found:
-    trace, claim = parse_trace(data, file)
+    try:
+        trace, claim = parse_trace(data, file)
+    except EncryptedError:
+        return _closed(data, file)
     found = {name: value for name, value in facts(trace).items() if name not in ("slots", "strides", "raw")}
     found["slots"] = [f"{slot.kind.name.lower()} {slot.name}" for slot in trace.slots]
     if codecs := layout.disassemble(split(data).trace if claim else data)[1].linked_codecs:

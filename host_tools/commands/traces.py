@@ -9,6 +9,7 @@ from pathlib import Path
 from host_tools.commands.streams import read
 from signing import encryption
 from signing.delivery import Delivery
+from signing.envelope import SignedTrace
 from trace_format import layout
 from trace_format.errors import EncryptedError
 from trace_format.schema import SIGNED_MAGIC
@@ -31,7 +32,12 @@ def parse_trace(data: bytes, file: str) -> tuple[Trace, dict[str, str]]:
     delivery = Delivery(data)
     with layout.naming(file):
         signed = delivery.signed
-        return delivery.parse(), {"algorithm": signed.algorithm.title, "key_id": signed.signed_by}
+        return delivery.parse(), claim_of(signed)
+
+
+def claim_of(signed: SignedTrace) -> dict[str, str]:
+    """Who claims to have signed a trace."""
+    return {"algorithm": signed.algorithm.title, "key_id": signed.signed_by}
 
 
 def trace_bytes(path: Path) -> bytes:

@@ -23,8 +23,8 @@ GR_API uint32_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[
                                     const uint8_t signature[64], uint32_t good);
 
 #ifdef GRAMOPHONE_ENCRYPTION
-/* AES-128, in counter mode or backwards for single blocks: the library's own, and what it holds is secret. All
- * of it takes the same time for all keys and data. */
+/* AES-128, in counter mode or backwards for single blocks: the library's own, and what it holds is secret.
+ * All of it takes the same time for all keys and data. */
 struct gr_cipher {
     _Alignas(16) uint64_t words[34];
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The key of an encrypted body: a COSE_Encrypt message in the signed head (signing/cose_encrypt.py) has it for
- * each recipient, wrapped by ECDH-ES + A128KW (RFC 9053, 6.4.1). Which of them this device is, unwrapping says:
- * it fails with any other key, and under any other head.
+ * The key of an encrypted body: a COSE_Encrypt message in the signed head (signing/cose_encrypt.py) has it
+ * for each recipient, wrapped by ECDH-ES + A128KW (RFC 9053, 6.4.1). Which of them this device is, unwrapping
+ * says: it fails with any other key, and under any other head.
  */
 #include "crypto.h"
 #include "load.h"
@@ -25,7 +25,6 @@ enum {
     ROW_Y = ROW_X + 32 + 3,
     ROW_WRAPPED = ROW_Y + 32 + 2,
     ROW_BYTES = ROW_WRAPPED + WRAPPED_BYTES,
-    PRIVATE_KEYS = 2, /* that a device may have */
 };
 
 static const uint8_t message_start[COUNTER_AT] = {0xd8, 0x60, 0x84, 0x40, 0xa2, 0x01,
@@ -53,12 +52,10 @@ static bool hmac(const uint8_t key[SECRET_BYTES], const uint8_t *data, uint32_t 
     return good;
 }
 
-/* The device's own key, HKDF-Expand (RFC 5869) of its secret as in signing/device_keys.py; and its fleet's. */
-static bool private_key(uint32_t number, uint8_t key[SECRET_BYTES])
+/* The device's own key: HKDF-Expand (RFC 5869) of its secret, as in signing/device_keys.py. */
+static bool own_key(uint8_t key[SECRET_BYTES])
 {
     static const uint8_t info[] = "gramophone encryption\0\1"; /* candidate 0; the block's number */
-    if (number)
-        return gr_port_fleet_key(key);
     _Alignas(8) uint8_t secret[SECRET_BYTES];
     const bool good = gr_port_secret(secret) && hmac(secret, info, sizeof info - 1, key);
     gr_wipe(secret, sizeof secret);
@@ -67,7 +64,8 @@ static bool private_key(uint32_t number, uint8_t key[SECRET_BYTES])
 
 /* What wraps a body's key: HKDF (RFC 5869) of an ECDH, with COSE_KDF_Context (RFC 9053, 5.2) and, in it, the
  * hash of the head. */
-static bool derive(const uint8_t shared[SECRET_BYTES], const uint8_t binding[HASH_BYTES], uint8_t key[HASH_BYTES])
+static bool derive(const uint8_t shared[SECRET_BYTES], const uint8_t binding[HASH_BYTES],
+                   uint8_t key[HASH_BYTES])
 {
     static const uint8_t zeros[SECRET_BYTES];
     static const uint8_t context[] = {0x84, 0x22, 0x83, 0xf6, 0xf6, 0xf6, 0x83, 0xf6, 0xf6, 0xf6,
@@ -125,8 +123,9 @@ static bool is_message(const uint8_t *m, uint64_t bytes, uint32_t *count)
 }
 
 /* The body's key by one of the device's, if a recipient is for it. */
-static bool find_key(struct loader *l, const uint8_t *rows, uint32_t count, const uint8_t secret[SECRET_BYTES],
-                     const uint8_t binding[HASH_BYTES], uint8_t key[KEY_BYTES])
+static bool find_key(struct loader *l, const uint8_t *rows, uint32_t count,
+                     const uint8_t secret[SECRET_BYTES], const uint8_t binding[HASH_BYTES],
+                     uint8_t key[KEY_BYTES])
 {
     _Alignas(8) uint8_t shared[SECRET_BYTES], wrapping[HASH_BYTES];
     bool found = false;
@@ -147,15 +146,15 @@ enum gr_status gr_open_body(struct loader *l, const uint8_t *message, uint64_t b
 {
     _Alignas(8) uint8_t secret[SECRET_BYTES], binding[HASH_BYTES], key[KEY_BYTES];
     uint32_t count = 0;
-    bool found = false;
     l->r->report.offset = HEAD_SECTIONS;
     if (!is_message(message, bytes, &count))
         return GR_STATUS_SECTIONS;
     if (!gr_sha256(l->head, (size_t)(message - l->head), binding))
         return GR_STATUS_MEMORY;
-    for (uint32_t i = 0; i < PRIVATE_KEYS && !found; i++)
-        found = private_key(i, secret) &&
-                find_key(l, message + MESSAGE_BYTES, count, secret, binding, key);
+    const uint8_t *rows = message + MESSAGE_BYTES;
+    bool found = own_key(secret) && find_key(l, rows, count, secret, binding, key);
+    if (!found)
+        found = gr_port_fleet_key(secret) && find_key(l, rows, count, secret, binding, key);
     found = found && gr_cipher_begin(&l->cipher, key, message + COUNTER_AT);
     gr_wipe(secret, sizeof secret);
     gr_wipe(key, sizeof key);

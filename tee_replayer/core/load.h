@@ -104,8 +104,8 @@ GR_INTERNAL enum gr_status gr_check_weights(const struct loader *l);
 #endif
 
 #ifdef GRAMOPHONE_ENCRYPTION
-/* Have the stream decrypt the body, by a key that the message in the head, which lies in `bytes` bytes, has for
- * one of the device's. Only called once the signature has been found good. */
+/* Have the stream decrypt the body, by a key that the message in the head, which lies in `bytes` bytes, has
+ * for one of the device's. Only called once the signature has been found good. */
 GR_INTERNAL enum gr_status gr_open_body(struct loader *l, const uint8_t *message, uint64_t bytes);
 #endif
 

@@ -57,7 +57,8 @@ static struct state *state_of(struct gr_cipher *cipher)
     return (struct state *)(void *)cipher;
 }
 
-static void encrypt_block(const unsigned char in[BLOCK_BYTES], unsigned char out[BLOCK_BYTES], const void *key)
+static void encrypt_block(const unsigned char in[BLOCK_BYTES], unsigned char out[BLOCK_BYTES],
+                          const void *key)
 {
     AES_encrypt(in, out, key);
 }

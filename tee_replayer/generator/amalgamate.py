@@ -36,7 +36,7 @@ _DECODERS = {"planes.c": Codec.PLANES}  # of replayers with the codec
 HAS_OPERATORS = "GRAMOPHONE_OPERATORS"
 HAS_TRUST = "GRAMOPHONE_TRUST"  # a trust policy says who signs, not one key
 TRUST_SOURCES = ("policy.c", "trust.c")  # of replayers with one
-_DECRYPTS = "encryption.c"  # of replayers that read encrypted traces
+DECRYPTS = "encryption.c"  # of replayers that read encrypted traces
 IN_OPTEE = "GR_STAGING_BYTES"  # only OP-TEE's port has memory for the normal world's data in the carve-out
 _OPTIONS = (  # macros that a generated replayer has or has not
     *("GRAMOPHONE_LOG", "GRAMOPHONE_LOG_HASHES", "GRAMOPHONE_ATTEST", HAS_OPERATORS, HAS_TRUST, IN_OPTEE),
@@ -98,7 +98,7 @@ def source(
     operates = HAS_OPERATORS in on
     left_out = {name for name, codec in _DECODERS.items() if macro(codec) not in on}
     left_out |= set() if operates else {_OPERATE}
-    left_out |= set() if HAS_ENCRYPTION in on else {_DECRYPTS}
+    left_out |= set() if HAS_ENCRYPTION in on else {DECRYPTS}
     left_out |= set() if HAS_TRUST in on else set(TRUST_SOURCES)
     driver = part(target.driver_source(profile))
     parts = [

@@ -124,9 +124,12 @@ def check_files(names: tuple[str, ...]) -> None:
             objects[stem] = name
 
 
+_OF_CRYPTO = "GR_AES"  # crypto/aws_lc_aes.c takes it
+
+
 def check_used(sources: Mapping[str, bytes], devices: Mapping[str, Range], constants: Mapping[str, int]) -> None:
     """Every name is used by the port, or by OP-TEE where there are no sources; BoardError otherwise."""
-    known = used_names(sources) if sources else _OF_OPTEE
+    known = {*used_names(sources), _OF_CRYPTO} if sources else _OF_OPTEE
     users = [*sources, *_COMMON] if sources else ["sub.mk"]
     for key, macro in [
         *((f"devices.{name}", f"GR_{name.upper()}_BASE") for name in devices),

@@ -20,7 +20,9 @@ Those of the project are baremetal/boards/NAME.toml; any other file describes a 
                  OP-TEE takes gpu, gic and firewall, which says which world has the GPU
     [reserved]   ranges where no memory of ours may lie, by any name
     [constants]  numbers: gpu_spi, the shared peripheral interrupt of the GPU's first line; uart_timeout_us, how
-                 long the UART may take for a character; and what else the port uses
+                 long the UART may take for a character; aes, 1 if all cores have the Armv8 AES instructions, 0 if
+                 none has (left out: the core is asked, and the firmware has code for both); and what else the
+                 port uses
     [gpu]        of a board that has one certain GPU: profile; virtual, the virtual GPU that stands for it in
                  emulation (left out: that of the profile); power_model, module of host_tools/runners/power with a
                  model of what switches it (left out: it is always on)

@@ -27,8 +27,8 @@ uint32_t gr_host_load(struct gr_host *host, const uint8_t *file, uint64_t bytes,
 uint32_t gr_host_load_trusted(struct gr_host *host, const uint8_t *file, uint64_t bytes, const uint8_t *trust,
                               const uint8_t *platform, const uint8_t *device_id, uint32_t least_trust_version,
                               uint64_t now_s, uint32_t min_security_version);
-/* What encrypted traces are read with, in a library that was built for them: the device's secret and its fleet's
- * private key, of 32 bytes each, which stay where they are; NULL: none. */
+/* What encrypted traces are read with, in a library that was built for them: the device's secret and its
+ * fleet's private key, of 32 bytes each, which stay where they are; NULL: none. */
 void gr_host_keys(struct gr_host *host, const uint8_t *secret, const uint8_t *fleet_key);
 uint32_t gr_host_bind(struct gr_host *host, uint32_t slot, void *data, uint64_t bytes);
 uint32_t gr_host_run(struct gr_host *host);

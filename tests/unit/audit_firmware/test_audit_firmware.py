@@ -140,6 +140,24 @@ LOOPS = {
             *("17fffffd b -12", "11000400 add w0, w0, #1", "7100401f cmp w0, #16", "54ffff41 b.ne -24", RET),
         ),
     ),
+    "two loops with one head": (  # as AWS-LC's aes_hw_ctr32_encrypt_blocks: rounds, in blocks
+        COUNTER,
+        (
+            *("710008c6 subs w6, w6, #2", "54ffffec b.gt -4", "2a0503e6 mov w6, w5"),
+            *("f1000c42 subs x2, x2, #3", "54ffff82 b.hs -16", RET),
+        ),
+    ),
+    "two loops with one head, of which the inner one does not count": (
+        NONE,
+        (
+            *("b9400022 ldr w2, [x1]", "35ffffe2 cbnz w2, -4", "2a0503e6 mov w6, w5"),
+            *("f1000c63 subs x3, x3, #3", "54ffff82 b.hs -16", RET),
+        ),
+    ),
+    "pointers that meet": (  # as its aes_hw_set_decrypt_key
+        COUNTER,
+        ("4c9f7841 st1 {v1.4s}, [x2], #16", "eb02001f cmp x0, x2", "54ffffc8 b.hi -8", RET),
+    ),
     "nothing that moves": (NONE, ("b9400001 ldr w1, [x0]", "34ffffe1 cbz w1", RET)),
     "no way out": (NONE, ("14000000 b 0",)),
     "a way around the counter": (
