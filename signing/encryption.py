@@ -72,6 +72,7 @@ def encrypt(trace: Buffer, keys: Sequence[PublicKey], *, random: Random = secret
     by_kid = {key.kid: _point_of(key) for key in keys}
     if len(by_kid) != len(keys) or not 0 < len(keys) <= MAX_RECIPIENTS:
         raise KeyFileError("recipients", expected=f"1 to {MAX_RECIPIENTS} different keys", found=len(keys))
+    trace = bytes(trace)
     Trace.parse(trace)
     header, parts = layout.disassemble(trace)
     key, counter = random(KEY_BYTES), random(COUNTER_BYTES - COUNTER_ZEROS) + bytes(COUNTER_ZEROS)

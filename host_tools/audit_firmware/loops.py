@@ -122,13 +122,13 @@ class _Judge:
         counters: dict[int, set[int]] = {}
         for at in exits:
             moving = self._moving(needs[at]) | {made for made, _ in needs[at] if made in constants}
-            if moving and self._counts({self._function.block_of[move] for move in moving}):
+            if moving and self._counts({self._function.block_of[move] for move in moving}, moving):
                 counters[at] = moving
         once = {at for at in exits if second.leaves(self._function.blocks[at].last, self._blocks)}
         kind = NONE
         if any(row.mnemonic in ("wfi", "wfe") for row in self._inside.values()):
             kind = EVENTS
-        elif self._counts(counters.keys() | once) or self._is_executed():
+        elif self._counts(counters.keys() | once, set().union(*counters.values())) or self._is_executed():
             kind = COUNTER
         elif self._passes(counters.keys() | once | by_clock):
             kind = CLOCK
@@ -164,15 +164,18 @@ class _Judge:
             group & self._heads for group in cycles(sorted(rest), lambda at: self._function.blocks[at].successors)
         )
 
-    def _counts(self, places: Set[int]) -> bool:
+    def _counts(self, places: Set[int], moves: Set[int]) -> bool:
         """Whether every way around passes one of these blocks, or stays in a smaller loop that counts itself.
 
-        Of two loops with the same head, one in the other, the inner one's end is none of the outer one.
+        Of two loops with the same head, one in the other, the inner one's end is none of the outer one. What
+        moves the outer one's counter must not be in the inner one.
         """
         rest = self._blocks - places
         groups = cycles(sorted(rest), lambda at: self._function.blocks[at].successors)
         return all(
-            len(group) < len(self._blocks) and self._within(frozenset(group)).kind == COUNTER
+            len(group) < len(self._blocks)
+            and not group & {self._function.block_of[move] for move in moves}
+            and self._within(frozenset(group)).kind == COUNTER
             for group in groups
             if group & self._heads
         )

@@ -52,7 +52,7 @@ def encrypt(trace: Path, recipients: tuple[Path, ...], output: Path) -> Outcome:
         with layout.naming(str(trace)):
             found = split(data)
         content, offset = found.trace, found.offset
-        warn(f"{trace}: its signature is of the plain body, so {output} has none: sign it")
+        warn(f"{trace}: its signature is of the body as it was, so {output} has none: sign it")
     with phase(f"encrypting {trace}"), layout.naming(str(trace)), shifted(offset):
         made = encryption.encrypt(bytes(encryption.opened(content)), keys)
     write(output, made)

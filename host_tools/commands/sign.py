@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import click
 from host_tools.audit.judgement import judge
 from host_tools.audit.limits import unusual
 from host_tools.audit.lint import stopped
+from host_tools.commands.decryption_keys import read_recipients
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.keys import key_data
 from host_tools.commands.shares import share
@@ -31,7 +33,7 @@ from signing.trust_verdict import Judge
 from tee_replayer.generator.target import drivers
 from trace_format import layout, policy
 from trace_format.codec import Buffer
-from trace_format.errors import GramophoneError, MagicError
+from trace_format.errors import EncryptedError, GramophoneError, MagicError
 from trace_format.schema import HEADER_FLAG_RAW, SIGNED_MAGIC, TRACE_MAGIC
 from trace_format.trace import Trace
 
@@ -54,9 +56,22 @@ from trace_format.trace import Trace
     type=FILE,
     help="Trust policy (.gtp) under which it is signed: one share, which others add theirs to.",
 )
+@click.option(
+    "--encrypt-for",
+    type=FILE,
+    multiple=True,
+    help="Encrypt it first, as 'gramophone encrypt --for' does; repeatable.",
+)
 @OUTPUT
 @click.option("--replace", is_flag=True, help="Take a signed trace too, and give it this signature instead.")
-def sign(trace: Path, output: Path, replace: bool, policy_file: Path | None, **who: Any) -> Outcome:
+def sign(
+    trace: Path,
+    output: Path,
+    replace: bool,
+    policy_file: Path | None,
+    encrypt_for: tuple[Path, ...],
+    **who: Any,
+) -> Outcome:
     """Sign a trace. The same trace and key always give the same bytes.
 
     What it does is printed. A trace that every device refuses is not signed: one that is malformed, that does to a
@@ -90,6 +105,12 @@ def sign(trace: Path, output: Path, replace: bool, policy_file: Path | None, **w
             found = Delivery(file).signed
         data, offset = found.trace, found.offset
     by = chosen(**who)
+    if encrypt_for and (by.signer is None or by.file):
+        raise UsageError(
+            "--encrypt-for makes other bytes each time, so they cannot be signed elsewhere: 'gramophone encrypt' "
+            "first, then sign what it wrote"
+        )
+    recipients = read_recipients(encrypt_for)
     try:
         with phase(f"checking {trace}"), shifted(offset):
             content = encryption.parse(data, str(trace))
@@ -99,6 +120,8 @@ def sign(trace: Path, output: Path, replace: bool, policy_file: Path | None, **w
         advice = "; 'gramophone build' makes a trace of a raw recording that devices accept" if is_raw else ""
         raise GramophoneError(f"{error}: every device refuses it, so it is not signed{advice}") from error
     _check_replayable(content, trace)
+    if recipients:
+        data, shares = memoryview(encryption.encrypt(encryption.opened(data), recipients)), None
     missing: list[str] = []
     if policy_file:
         front, missing = share(data, content, by, policy_file, shares)
@@ -127,6 +150,7 @@ def sign(trace: Path, output: Path, replace: bool, policy_file: Path | None, **w
             **key_data(by.public),
             "signed": by.signer is not None,
             "missing": missing,
+            "recipients": [kid.hex() for kid in encryption.recipients(data)],
             "trace_bytes": len(data),
             "bytes": bytes_,
             "summary": summary(content),
@@ -135,6 +159,7 @@ def sign(trace: Path, output: Path, replace: bool, policy_file: Path | None, **w
             [
                 f"{output}: {bytes_} bytes, {done} {by.public.algorithm.title} key {by.public.kid.hex()}",
                 *missing,
+                *(f"encrypted for {kid.hex()}" for kid in encryption.recipients(data)),
                 *summary_lines(content),
             ]
         ),
@@ -149,7 +174,8 @@ def strip(signed: Path, output: Path) -> Outcome:
     delivery = Delivery(read(signed))
     check_output(output)
     with layout.naming(str(signed)):
-        delivery.parse()
+        with contextlib.suppress(EncryptedError):
+            delivery.parse()
         found = delivery.signed
     content = found.trace
     write(output, content)
