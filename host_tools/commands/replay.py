@@ -276,8 +276,12 @@ def _replays(repeat: int | None, series: Mapping[str, Tensor]) -> int:
     multiple=True,
     help="Where to write what an output slot was after each replay, in the same form; repeatable.",
 )
-@click.option("--store", type=FILE, help="What an emulated device with a replay log keeps: a folder of 'enrol'.")
-@click.option("--entries", type=FILE, help="Append the log's new entries to this file; with --store.")
+@click.option("--store", type=FILE, help="What an emulated device keeps, such as its secret: a folder of 'enrol'.")
+@click.option(
+    "--entries",
+    type=FILE,
+    help="Append the log's new entries to this file; with --store, if there is a log.",
+)
 @click.option("--nonce", type=Nonce(), help="Ask the device for an attestation on this nonce; with --store.")
 @click.option("--attestation", type=FILE, help="Where to write the attestation; with --nonce.")
 def replay_command(
@@ -322,7 +326,8 @@ def replay_command(
         boxes = frozenset(counted(prepared.trace.actions, prepared.trace.slots))
         shown = Shown(top, read_labels(labels, prepared.trace) if labels else None, boxes)
     count = _replays(repeat, prepared.request.series)
-    prepared.request = replace(prepared.request, repeat=count, each=frozenset(every), store=store, nonce=nonce)
+    prepared.request = replace(prepared.request, repeat=count, each=frozenset(every), nonce=nonce)
+    prepared.request = replace(prepared.request, store=store, has_log=entries is not None)
     with phase(f"replaying on {runner}"):
         result = prepared.replay()
     if entries is not None:
@@ -349,12 +354,14 @@ def _check_evidence(
     attestation: Path | None,
 ) -> None:
     """UsageError for options of a log that do not fit together; OSError for files that cannot be written."""
-    if (store is None) != (entries is None):
-        raise UsageError("--store and --entries belong together: a device's log goes on")
+    if entries is not None and store is None:
+        raise UsageError("--entries needs --store, where the device's secret is")
     if (nonce is None) != (attestation is None):
         raise UsageError("--nonce and --attestation belong together")
     if nonce is not None and store is None:
         raise UsageError("--nonce needs --store, where the device's secret is")
+    if nonce is not None and entries is None:
+        raise UsageError("--nonce needs --entries: attestations are of firmware with a replay log, which goes on")
     if store is None:
         return
     if "store" not in runner_of(runner).OPTIONS:
@@ -363,7 +370,9 @@ def _check_evidence(
         )
         raise UsageError(f"--store cannot be used with --on {runner}: {where}")
     if firmware is None:
-        raise UsageError("--store needs --firmware, a folder of 'generate --replay-log' after make")
+        raise UsageError(
+            "--store needs --firmware, a folder of 'generate --replay-log' (or --decrypts) after make"
+        )
     if not store.is_dir():
         raise UsageError(f"--store {store}: expected a folder that 'gramophone enrol' wrote, found none")
     for path in (entries, attestation):

@@ -30,7 +30,7 @@ _HANDLE = 3
 
 def extras(request: ReplayRequest) -> tuple[Extra, ...]:
     """Buffers of a request for firmware with a replay log; none when it is not wanted."""
-    if request.store is None:
+    if request.store is None or not request.has_log:
         return ()
     entry = packing.size_of("log_entry")
     room = [Extra(MAILBOX_LOG, bytes(_MESSAGE_BYTES + (_BESIDE_REPLAYS + request.repeat) * entry))]

@@ -12,7 +12,9 @@ from host_tools.runners.secure_machine import DRAM_BASE, MIB, Machine, dram, ins
 from host_tools.runners.watching import watched
 
 DEVICE = "QEMU virt, EL3, secure world"
-OPTIONS = frozenset(("firmware", "plugin_args", "timeout_s", "store", "nonce", "series", "each", "watch"))
+OPTIONS = frozenset(
+    ("firmware", "plugin_args", "timeout_s", "store", "has_log", "nonce", "series", "each", "watch")
+)
 TIMEOUT_S = 600
 
 

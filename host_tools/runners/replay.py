@@ -52,7 +52,8 @@ class ReplayRequest:
         plugin_args: further arguments of the QEMU plugin (host_tools/vgpu/qemu).
         timeout_s: of real time, for the whole run; None: the runner's own.
         latency_ns: how long the virtual GPU takes for what takes time.
-        store: folder with what an emulated board with a replay log keeps; None: the firmware has no log.
+        store: folder with what an emulated board keeps: its secret, and of a replay log what outlives a boot.
+        has_log: with `store`, whether the firmware has a replay log, whose entries are wanted.
         nonce: of a verifier, for an attestation.
         series: slot name -> tensors of all replays, the first dimension being the replay's.
         each: outputs that are wanted of all replays, in the same form.
@@ -75,6 +76,7 @@ class ReplayRequest:
     timeout_s: float | None = None
     latency_ns: int = 0
     store: Path | None = None
+    has_log: bool = True
     nonce: bytes | None = None
     series: Mapping[str, Tensor] = field(default_factory=dict)
     each: frozenset[str] = frozenset()

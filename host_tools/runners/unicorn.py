@@ -44,7 +44,9 @@ NOWHERE = (1 << 64) - 4  # only the exit ends the emulation
 HLT_SEMIHOSTING = 0xD45E0000  # hlt #0xf000
 SEMIHOSTING_EXIT = 0x18
 DEVICE = "Unicorn, EL3"
-OPTIONS = frozenset(("firmware", "latency_ns", "hang_job", "fault_job", "store", "nonce", "series", "each"))
+OPTIONS = frozenset(
+    ("firmware", "latency_ns", "hang_job", "fault_job", "store", "has_log", "nonce", "series", "each")
+)
 
 
 def replay(request: ReplayRequest) -> ReplayResult:

@@ -173,7 +173,8 @@ def test_options_that_do_not_fit(device: Path, tmp_path: Path) -> None:
     fw, store = ("--firmware", device / "out"), ("--store", device / "store")
     entries, asked = ("--entries", tmp_path / "log"), ("--nonce", NONCE, "--attestation", tmp_path / "a")
     for words, sentence in (
-        ((*store, "--on", "qemu", *fw), "--store and --entries belong together"),
+        ((*entries, "--on", "qemu", *fw), "--entries needs --store"),
+        ((*store, *asked, "--on", "qemu", *fw), "--nonce needs --entries"),
         ((*store, *entries), "--store cannot be used with --on vgpu"),
         ((*store, *entries, "--on", "qemu"), "--store needs --firmware"),
         (("--nonce", NONCE), "--nonce and --attestation belong together"),

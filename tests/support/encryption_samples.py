@@ -76,29 +76,29 @@ ROW = cose_encrypt.size_of(1) - (
 X, Y, WRAPPED = ROW + 34, ROW + 69, ROW + 103
 
 
-def rewritten(change: Callable[[bytes], bytes]) -> bytes:
+def rewritten(device: ec.EllipticCurvePrivateKey, change: Callable[[bytes], bytes]) -> bytes:
     """With a message of another size: the head is made anew around it."""
-    trace = encrypted()
+    trace = encrypted(device)
     header, parts = layout.disassemble(trace)
     head = [*parts[:3], layout.Part(SectionType.ENCRYPTION, change(bytes(parts[3].stored)))]
     return layout.head_of(head, parts[4:], header["chunk_bytes"], header["flags"]) + trace[header["head_bytes"] :]
 
 
-def transplanted() -> bytes:
+def transplanted(device: ec.EllipticCurvePrivateKey = DEVICE) -> bytes:
     """A body and its message under another head: another's name, the same chunks."""
-    trace = bytearray(encrypted())
+    trace = bytearray(encrypted(device))
     at = layout.disassemble(bytes(trace))[1].one(SectionType.MANIFEST).offset
     trace[at : at + 5] = b"other"
     return bytes(trace)
 
 
-def cases() -> Iterator[tuple[str, bytes, str]]:
-    """(name, trace, the device's status): signed by the right key, as whoever made them would."""
-    good = Parts(encrypted())
+def cases(device: ec.EllipticCurvePrivateKey = DEVICE) -> Iterator[tuple[str, bytes, str]]:
+    """(name, trace, the status of the device with this key): signed by the right key, as whoever made them would."""
+    good = Parts(encrypted(device))
     point = public(STRANGER).raw
     yield "for a stranger", encrypted(STRANGER), "ENCRYPTED"
     yield "for sixteen strangers", encrypted(*_keys(16)), "ENCRYPTED"
-    yield "under another head", transplanted(), "ENCRYPTED"
+    yield "under another head", transplanted(device), "ENCRYPTED"
     yield "wrapped key, first bit", good.flipped(WRAPPED), "ENCRYPTED"
     yield "wrapped key, last bit", good.flipped(WRAPPED + 23), "ENCRYPTED"
     yield "another ephemeral key", good.with_bytes(X, point[1:33] + b"\x22\x58\x20" + point[33:]), "ENCRYPTED"
@@ -115,11 +115,11 @@ def cases() -> Iterator[tuple[str, bytes, str]]:
     yield "another curve", good.with_bytes(ROW + 30, b"\x02"), "SECTIONS"
     yield "y by its sign", good.with_bytes(ROW + 67, b"\xf5"), "SECTIONS"
     yield "a wrapped key of another size", good.with_bytes(WRAPPED - 1, b"\x28"), "SECTIONS"
-    yield "a message cut short", rewritten(lambda message: message[:-8]), "SECTIONS"
-    yield "bytes behind the message", rewritten(lambda message: message + bytes(8)), "SECTIONS"
-    yield "an empty message", rewritten(lambda message: b""), "SECTIONS"
-    yield "seventeen recipients", rewritten(_seventeen), "SECTIONS"
-    yield "without the flag", _without_flag(), "SECTIONS"
+    yield "a message cut short", rewritten(device, lambda message: message[:-8]), "SECTIONS"
+    yield "bytes behind the message", rewritten(device, lambda message: message + bytes(8)), "SECTIONS"
+    yield "an empty message", rewritten(device, lambda message: b""), "SECTIONS"
+    yield "seventeen recipients", rewritten(device, _seventeen), "SECTIONS"
+    yield "without the flag", _without_flag(device), "SECTIONS"
     yield "the flag without a message", _flag_alone(), "SECTIONS"
 
 
@@ -132,8 +132,8 @@ def _seventeen(message: bytes) -> bytes:
     return Encryption(found.counter, found.recipients * 17).encode()
 
 
-def _without_flag() -> bytes:
-    trace = bytearray(encrypted())
+def _without_flag(device: ec.EllipticCurvePrivateKey) -> bytes:
+    trace = bytearray(encrypted(device))
     trace[38] &= ~2
     return bytes(trace)
 
