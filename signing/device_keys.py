@@ -64,8 +64,10 @@ def derive(secret: bytes, *, file: str = "") -> DeviceKeys:
             "a device's secret", expected="random bytes", found=f"{SECRET_BYTES} times {secret[0]:#04x}", file=file
         )
     attestation, decryption = _private(secret, _ATTESTATION, CANDIDATES), _private(secret, _ENCRYPTION, 1)
-    if attestation is None or decryption is None:
-        raise KeyFileError("a device's secret of which no candidate is a key", file=file)
+    if attestation is None:
+        raise KeyFileError(f"a device's secret of which {CANDIDATES} candidates are no keys", file=file)
+    if decryption is None:
+        raise KeyFileError("a device's secret of which no key for encrypted traces follows", file=file)
     return DeviceKeys(_expand(secret, _LOG), FileSigner(attestation), decryption)
 
 

@@ -31,26 +31,26 @@ bool gr_sha256(const void *data, size_t bytes, uint8_t digest[32])
 }
 
 #ifdef GRAMOPHONE_ENCRYPTION
-enum { BLOCK_BYTES = 16, KEY_BYTES = 16 };
+enum { AES_BLOCK_BYTES = 16, AES_KEY_BYTES = 16 };
 
 /* In the first word of struct gr_cipher; NULL: there is none. */
-static void **context_of(struct gr_cipher *cipher)
+static void **cipher_context(struct gr_cipher *cipher)
 {
     return (void **)(void *)cipher;
 }
 
-static bool begin(struct gr_cipher *cipher, uint32_t algorithm, TEE_OperationMode mode,
-                  const uint8_t key[KEY_BYTES], const uint8_t *counter, size_t counter_bytes)
+static bool begin_cipher(struct gr_cipher *cipher, uint32_t algorithm, TEE_OperationMode mode,
+                         const uint8_t key[AES_KEY_BYTES], const uint8_t *counter, size_t counter_bytes)
 {
-    void **ctx = context_of(cipher);
+    void **ctx = cipher_context(cipher);
     *ctx = NULL;
     return crypto_cipher_alloc_ctx(ctx, algorithm) == TEE_SUCCESS &&
-           crypto_cipher_init(*ctx, mode, key, KEY_BYTES, NULL, 0, counter, counter_bytes) == TEE_SUCCESS;
+           crypto_cipher_init(*ctx, mode, key, AES_KEY_BYTES, NULL, 0, counter, counter_bytes) == TEE_SUCCESS;
 }
 
 bool gr_cipher_begin(struct gr_cipher *cipher, const uint8_t key[16], const uint8_t counter[16])
 {
-    return begin(cipher, TEE_ALG_AES_CTR, TEE_MODE_DECRYPT, key, counter, BLOCK_BYTES);
+    return begin_cipher(cipher, TEE_ALG_AES_CTR, TEE_MODE_DECRYPT, key, counter, AES_BLOCK_BYTES);
 }
 
 /* Copies are decrypted, for the same reason as copies are hashed. */
@@ -59,10 +59,10 @@ uint32_t gr_cipher_apply(struct gr_cipher *cipher, uint8_t *data, uint32_t block
     uint8_t piece[PIECE_BYTES];
     uint32_t left = blocks;
     while (left) {
-        const uint32_t n = left < PIECE_BYTES / BLOCK_BYTES ? left : PIECE_BYTES / BLOCK_BYTES;
-        const size_t bytes = (size_t)n * BLOCK_BYTES;
+        const uint32_t n = left < PIECE_BYTES / AES_BLOCK_BYTES ? left : PIECE_BYTES / AES_BLOCK_BYTES;
+        const size_t bytes = (size_t)n * AES_BLOCK_BYTES;
         memcpy(piece, data, bytes);
-        if (crypto_cipher_update(*context_of(cipher), TEE_MODE_DECRYPT, false, piece, bytes, piece) !=
+        if (crypto_cipher_update(*cipher_context(cipher), TEE_MODE_DECRYPT, false, piece, bytes, piece) !=
             TEE_SUCCESS)
             break;
         memcpy(data, piece, bytes);
@@ -76,18 +76,18 @@ uint32_t gr_cipher_apply(struct gr_cipher *cipher, uint8_t *data, uint32_t block
 
 bool gr_inverse_begin(struct gr_cipher *cipher, const uint8_t key[16])
 {
-    return begin(cipher, TEE_ALG_AES_ECB_NOPAD, TEE_MODE_DECRYPT, key, NULL, 0);
+    return begin_cipher(cipher, TEE_ALG_AES_ECB_NOPAD, TEE_MODE_DECRYPT, key, NULL, 0);
 }
 
 bool gr_inverse_apply(struct gr_cipher *cipher, uint8_t block[16])
 {
-    return *context_of(cipher) && crypto_cipher_update(*context_of(cipher), TEE_MODE_DECRYPT, false, block,
-                                                       BLOCK_BYTES, block) == TEE_SUCCESS;
+    return *cipher_context(cipher) && crypto_cipher_update(*cipher_context(cipher), TEE_MODE_DECRYPT, false,
+                                                           block, AES_BLOCK_BYTES, block) == TEE_SUCCESS;
 }
 
 void gr_cipher_end(struct gr_cipher *cipher)
 {
-    void **ctx = context_of(cipher);
+    void **ctx = cipher_context(cipher);
     if (*ctx) {
         crypto_cipher_final(*ctx);
         crypto_cipher_free_ctx(*ctx);

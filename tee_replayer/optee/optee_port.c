@@ -15,6 +15,8 @@
 #include <io.h>
 #ifdef GRAMOPHONE_SECRET
 #include <kernel/huk_subkey.h>
+
+#include "gramophone_pta.h"
 #endif
 #include <kernel/interrupt.h>
 #include <mm/core_memprot.h>

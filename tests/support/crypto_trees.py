@@ -19,6 +19,7 @@ def empty(folder: Path, text: str = "") -> crypto.Libraries:
     s2n = [crypto.s2n_machine(name) for name in ("aarch64", "x86_64")]
     machines = [name for name in s2n if name]
     proved = [name for each in machines for name in (*crypto.s2n_sources(each), *crypto.s2n_headers(each))]
+    proved += [name for each in machines for name in crypto.aes_sources(each)]
     taken = (
         *crypto.HASH,
         *crypto.CURVE,

@@ -93,7 +93,7 @@ def transplanted(device: ec.EllipticCurvePrivateKey = DEVICE) -> bytes:
 
 
 def cases(device: ec.EllipticCurvePrivateKey = DEVICE) -> Iterator[tuple[str, bytes, str]]:
-    """(name, trace, the status of the device with this key): signed by the right key, as whoever made them would."""
+    """(name, trace, the status of the device with this key): all well signed, as their maker would."""
     good = Parts(encrypted(device))
     point = public(STRANGER).raw
     yield "for a stranger", encrypted(STRANGER), "ENCRYPTED"

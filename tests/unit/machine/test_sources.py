@@ -264,6 +264,7 @@ def test_the_hashes_are_of_all_that_is_used() -> None:
     """Each file that a device or this machine links or includes has one."""
     machines = ("arm", "x86_att")
     s2n = [name for each in machines for name in (*crypto.s2n_sources(each), *crypto.s2n_headers(each))]
+    s2n += [name for each in machines for name in crypto.aes_sources(each)]
     assert {*s2n, crypto.AWS_LC_HASH, *crypto.AWS_LC_ASSEMBLY_HEADERS} <= {*hashes.known("aws-lc")}
     own = {
         *crypto.HASH,
