@@ -74,7 +74,8 @@ Rules, in the order in which a reader can check them:
    {alignment} after the one before, and the up to {gap} bytes between are zero. The file ends at the next
    multiple of {alignment} after the last.
 5. The first three sections are MANIFEST, SLOTS and CHUNKS, in this order, once each, in an encrypted trace
-   followed by ENCRYPTION; their end is the end of the head, `head_bytes`. All but SLOTS are stored without a codec.
+   followed by ENCRYPTION; their end is the end of the head, `head_bytes`. All but SLOTS are stored without a
+   codec.
 6. Then come exactly one ACTIONS section, any number of IMAGE sections, and optional sections, in this order. There
    is at most one NOTES section.
 7. A section of unknown type is an error unless its flag `optional` is set; then a reader passes over it. Its
@@ -91,12 +92,13 @@ compare, use it. Chunks know nothing of sections; a section may start or end ins
 
 ### Encrypted traces
 
-If bit 1 of the header's `flags` is set, the body is encrypted as a whole, the bytes between sections included, by
-AES-128 in counter mode (RFC 9459), and the chunk hashes are of what lies in the file. Rules of the body's content
-hold for what it decrypts to. The ENCRYPTION section is a COSE_Encrypt message (RFC 9052) without its ciphertext, in
-one encoding, with the first counter, of which the last 4 bytes are zero, and the key, wrapped by ECDH-ES + A128KW
-(RFC 9053) for 1 to {max_recipients} recipients in ascending order of their ids; `signing/cose_encrypt.py` has every
-byte. The `other` of each key derivation's SuppPubInfo is the SHA-256 of all of the trace that precedes the section.
+If bit 1 of the header's `flags` is set, the body is encrypted as a whole, the bytes between sections included,
+by AES-128 in counter mode (RFC 9459), and the chunk hashes are of what lies in the file. Rules of the body's
+content hold for what it decrypts to. The ENCRYPTION section is a COSE_Encrypt message (RFC 9052) without its
+ciphertext, in one encoding, with the first counter, of which the last 4 bytes are zero, and the key, wrapped by
+ECDH-ES + A128KW (RFC 9053) for 1 to {max_recipients} recipients in ascending order of their ids;
+`signing/cose_encrypt.py` has every byte. The `other` of each key derivation's SuppPubInfo is the SHA-256 of all
+of the trace that precedes the section.
 """
 
 _CODECS = """\
