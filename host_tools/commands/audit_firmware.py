@@ -97,8 +97,14 @@ def audit_firmware_command(
 
     Exit status 1 if there are errors, with --strict also warnings, that --allow does not name.
     """
-    of_rebuild = {"--bearssl": bearssl, "--aws-lc": aws_lc, "--operator": operators, "--codec": codecs}
-    of_rebuild |= {"--decrypts": decrypts, "--fleet-key": fleet_key}
+    of_rebuild: dict[str, object] = {
+        "--bearssl": bearssl,
+        "--aws-lc": aws_lc,
+        "--operator": operators,
+        "--codec": codecs,
+        "--decrypts": decrypts,
+        "--fleet-key": fleet_key,
+    }
     for option, value in of_rebuild.items():
         if value and not again:
             raise UsageError(f"{option} is for --rebuild")

@@ -19,9 +19,9 @@ from host_tools.runners import mailbox
 from host_tools.runners.buffers import Buffers, bind
 from host_tools.runners.replay import RunnerError
 from tee_replayer.generator.status import value_of
-from tests.campaign import evidence
+from tests.campaign import encryption, evidence
 from tests.campaign.cases import DRIVER, MARK, READS, STRANGER, Attempt
-from tests.campaign.device import Device, Place
+from tests.campaign.device import ENCRYPTION, Device, Place
 from tests.campaign.faults import Run
 from tests.support import replayer_samples as s
 from tests.support.trace_samples import offset_of
@@ -118,6 +118,8 @@ class Bench:
         if extras:
             answers = [(at, len(extra.data)) for at, extra in zip(places.extras_at, extras, strict=True)]
             rows += evidence.describe(answers, self.folder)
+        if self.device.path == ENCRYPTION:
+            rows += encryption.describe(self.folder)
         for row, at in zip(buffers.rows, places.buffers_at, strict=True):
             rows.append(("answer", at, -(-row.nbytes // WORD) * WORD, ""))
         rows += [("identity", gpu.register(name).offset, 0, "") for name in s.IDENT[self.device.gpu]]

@@ -53,7 +53,7 @@ def made(platform: str, decryption: Decryption, gpu: str = "v3d42") -> Path:
     return firmwares.compiled_once(write)
 
 
-def run(folder: Path, trace: bytes, store: Path | None = None, **inputs: np.ndarray) -> ReplayResult:  # type: ignore[type-arg]
+def run(folder: Path, trace: bytes, store: Path | None = None, **inputs: np.ndarray) -> ReplayResult:
     request = ReplayRequest(Delivery(e.signed(trace)), s.KEY, inputs, firmware=folder, store=store, has_log=False)
     return runners.run("unicorn", request)
 

@@ -172,7 +172,7 @@ def test_boards_that_have_no_mmu(tmp_path: Path) -> None:
     with pytest.raises(BoardError, match=r"optee\.toml: mmu: OP-TEE has tables of its own"):
         boards.load(boards.OPTEE).with_mmu(True)
     odd = tmp_path / "odd.toml"
-    text = 'like = "rpi4"\n[memory]\nram = { base = 0x10000, bytes = 0x6fff0 }\n'
+    text = 'like = "rpi4"\n[memory]\nram = { base = 0x20000, bytes = 0x5fff0 }\n'
     odd.write_text(text)
     with pytest.raises(
         BoardError, match=r"odd\.toml: memory\.ram \(0x11000 to 0x7ffef\): with an MMU, expected whole"

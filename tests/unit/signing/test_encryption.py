@@ -182,7 +182,9 @@ def _unwrapped_by_cwt(row: list, context: list, key: ec.EllipticCurvePrivateKey)
         }
     )
     recipient = Recipient.new(cbor2.loads(row[0]), row[1], row[2], context=context)
-    return bytes(recipient.decode(whole))
+    found = recipient.decode(whole)
+    assert isinstance(found, bytes)
+    return found
 
 
 def test_a_sample_by_another_program() -> None:
