@@ -44,3 +44,7 @@ class PassphraseError(KeyFileError):
 
 class TrustError(TraceError):
     """A trust policy that no device takes, or that cannot be made."""
+
+
+class DocumentError(TraceError):
+    """A signed document of another project's form (in-toto, Rekor, SUIT) that is not what that form says."""
