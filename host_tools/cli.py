@@ -94,6 +94,7 @@ COMMANDS = {
         "provenance.verify_provenance",
         "Check who signed a statement of provenance, that it is about this trace, and says what the trace says.",
     ),
+    "suit": LazyCommand("suit.suit_group", "Put a signed trace into a SUIT envelope, and take it out again."),
     "flash": LazyCommand(
         "flash.flash_command", "Pack a generated folder for its board, or check what is in an image."
     ),
