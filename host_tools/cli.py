@@ -95,6 +95,10 @@ COMMANDS = {
         "Check who signed a statement of provenance, that it is about this trace, and says what the trace says.",
     ),
     "suit": LazyCommand("suit.suit_group", "Put a signed trace into a SUIT envelope, and take it out again."),
+    "tuf": LazyCommand(
+        "tuf.tuf_group",
+        "Publish signed traces and policies in a TUF repository, whose clients notice old and missing files.",
+    ),
     "flash": LazyCommand(
         "flash.flash_command", "Pack a generated folder for its board, or check what is in an image."
     ),
