@@ -15,6 +15,8 @@ from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Usag
 from host_tools.commands.keys import key_data
 from host_tools.commands.signers import anchors, chosen, signer_options
 from host_tools.commands.streams import OUTPUT, check_output, read, write
+from host_tools.commands.transparency import logged, transparency_options
+from host_tools.commands.transparency import words as log_words
 from signing.dsse import Envelope
 from signing.keys import PublicKey
 from signing.trust import Anchor, Policy
@@ -108,8 +110,15 @@ def provenance(
 )
 @SOURCE
 @click.option("--builder", metavar="URI", help="Who should have built it; default: whoever.")
+@transparency_options
 def verify_provenance(
-    statement: Path, trace: Path, key: tuple[Path, ...], sources: tuple[Path, ...], builder: str | None
+    statement: Path,
+    trace: Path,
+    key: tuple[Path, ...],
+    sources: tuple[Path, ...],
+    builder: str | None,
+    transparency: Path | None,
+    transparency_key: Path | None,
 ) -> Outcome:
     """Check who signed a statement of provenance, that it is about this trace, and says what the trace says.
 
@@ -137,18 +146,25 @@ def verify_provenance(
         else:  # nothing is read of what nobody has signed
             found = Statement.decode(envelope.payload, envelope.payload_type)
             findings = list(found.compare(subject, builder, hashes(sources)))
+    entry, not_logged = logged(
+        transparency, transparency_key, lambda proof, public: proof.entry_of_envelope(envelope, public)
+    )
+    if not_logged:
+        findings.append(Finding("transparency", not_logged))
     kids = sorted(kid.hex() for kid in signers)
     data = {
         "file": str(statement),
         "signed_by": kids,
         "findings": [{"fault": one.fault, "text": one.text} for one in findings],
         "covers": found.covers(subject) if found else None,
+        "transparency": entry,
         "statement": _facts(found) if found else None,
     }
     lines = [f"{statement}: {one.fault}: {printable(one.text)}" for one in findings]
     if not findings and found:
         what = "this file" if found.covers(subject) == "file" else "this trace, which has been signed anew since"
         lines = [f"verified: signed by {', '.join(kids)}, about {what}", _words(found)]
+        lines += [log_words(entry)] if entry else []
     return Outcome(data, "\n".join(lines if not findings else [*lines, "REFUSED"]), ok=not findings)
 
 

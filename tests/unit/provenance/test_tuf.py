@@ -70,17 +70,8 @@ def publish(*words: str) -> dict[str, Any]:
     return tuf("publish", "--signing-key", "online.pem", *words)
 
 
-INIT: tuple[str, ...] = (
-    "--root",
-    "a.pub.pem",
-    "--root",
-    "b.pub.pem",
-    "--root-threshold",
-    "2",
-    "--targets",
-    "lists.pub.pem",
-)
-INIT += ("--online", "online.pub.pem")
+ROOTS = ("--root", "a.pub.pem", "--root", "b.pub.pem", "--root-threshold", "2")
+INIT = (*ROOTS, "--targets", "lists.pub.pem", "--online", "online.pub.pem")
 
 
 @pytest.fixture
@@ -146,7 +137,7 @@ def test_a_newer_trace_and_one_taken_away(server: str) -> None:
 
 @pytest.mark.usefixtures("repo")
 def test_keys_change(server: str) -> None:
-    """A new root, by the old keys and the new; a client that has the first one follows. The list is signed anew."""
+    """A new root, by the old keys and the new; a client that has the first one follows. The list is new."""
     found = tuf("keys", "--root", "b.pub.pem", "--root", "c.pub.pem", "--root-threshold", "2",
                 "--targets", "next.pub.pem")  # fmt: skip
     assert found["missing"] == [
