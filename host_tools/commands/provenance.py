@@ -128,10 +128,11 @@ def verify_provenance(
     with extra("provenance", "packageurl"):
         from host_tools.provenance.statement import Finding, Statement, Subject
     trusted = anchors(key)
+    with layout.naming(str(statement)):
+        envelope = Envelope.decode(read(statement, limits.SMALL_BYTES))
     with layout.naming(str(trace)):
         subject = Subject.of(read(trace), str(trace))
     with layout.naming(str(statement)):
-        envelope = Envelope.decode(read(statement, limits.SMALL_BYTES))
         public, threshold, refusal = _role(trusted, subject.name)
         signers = envelope.signers(public)
         findings: list[Finding] = []

@@ -229,12 +229,12 @@ def verify(
         raise UsageError("--platform and --device-id are for trust policies: a key counts everywhere")
     where = Judge(platform, device_id, now=int(time.time()))
     data = read(trace)
-    with phase(f"verifying {trace}"):
-        found = judge(data, trusted, str(trace), where)
     sha256 = hashlib.sha256(data).digest()
     entry, not_logged = logged(
         transparency, transparency_key, lambda proof, public: proof.entry_of_file(sha256, public)
     )
+    with phase(f"verifying {trace}"):
+        found = judge(data, trusted, str(trace), where)
     ok = found.ok and not not_logged
     reason = not_logged if found.ok and not_logged else found.reason
     result, content = found.signature, found.content
