@@ -48,10 +48,11 @@ class _TwiceError(ValueError):
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise _TwiceError(f"{next(name for name in names if names.count(name) > 1)!r} is given twice")
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise _TwiceError(f"{name!r} is given twice")
+        found[name] = value
     return found
 
 
@@ -85,7 +86,12 @@ class Fields:
 
     def text(self, name: str) -> str:
         """A text; this and all others: DocumentError where it is missing, or another thing."""
-        return self._get(str, name)
+        found = self._get(str, name)
+        try:
+            found.encode()
+        except UnicodeEncodeError:  # half a pair of surrogates, which JSON can write and UTF-8 cannot
+            raise DocumentError(self.place(name), expected="text", found=short(found)) from None
+        return found
 
     def integer(self, name: str) -> int:
         """An integer, not negative: a number, or as Protobuf's JSON has it, a text of digits."""

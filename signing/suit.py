@@ -181,13 +181,22 @@ def loads(data: bytes, what: str) -> Any:
     except (cbor2.CBORError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise DocumentError(f"{what}: not CBOR ({type(error).__name__})") from None
     if again != data:
-        at = next((i for i, (a, b) in enumerate(zip(again, data, strict=False)) if a != b), len(again))
+        at = _first_difference(again, data)
         raise DocumentError(
             f"{what}: not the one encoding of its CBOR",
             expected=again[at : at + 1].hex() or "the end",
             found=f"{data[at : at + 1].hex() or 'the end'} at its byte {at}",
         )
     return _plain(found)
+
+
+def _first_difference(one: bytes, other: bytes) -> int:
+    """Where they differ first, or the shorter one ends; by halves, since both can be large."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
+    return low
 
 
 def _plain(value: Any) -> Any:

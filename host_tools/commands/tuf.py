@@ -31,12 +31,12 @@ def _roles(required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]
             (
                 click.option("--root", type=FILE, multiple=True, required=required,
                              help=f"Public key that signs root: who signs what{at_first}; repeatable."),
-                click.option("--root-threshold", type=click.IntRange(1), default=1, show_default=True,
-                             help="How many it takes."),
+                click.option("--root-threshold", type=click.IntRange(1),
+                             help="How many it takes; default: 1."),
                 click.option("--targets", type=FILE, multiple=True, required=required,
                              help=f"Public key that signs the list of files{at_first}; repeatable."),
-                click.option("--targets-threshold", type=click.IntRange(1), default=1, show_default=True,
-                             help="How many it takes."),
+                click.option("--targets-threshold", type=click.IntRange(1),
+                             help="How many it takes; default: 1."),
                 click.option("--online", type=FILE, required=required,
                              help=f"Public key that signs what is newest{at_first}."),
             )
@@ -183,17 +183,22 @@ def _extra() -> Any:
 
 def _keys(
     root: tuple[Path, ...],
-    root_threshold: int,
+    root_threshold: int | None,
     targets: tuple[Path, ...],
-    targets_threshold: int,
+    targets_threshold: int | None,
     online: Path | None,
 ) -> dict[str, Any]:
     from host_tools.provenance.repository import ONLINE, Keys
 
+    for role, paths, threshold in (("root", root, root_threshold), ("targets", targets, targets_threshold)):
+        if threshold and not paths:
+            raise UsageError(
+                f"--{role}-threshold is of the keys that --{role} names: all of them, also those that stay"
+            )
     newest = Keys([_public(online)] if online else [])
     return {
-        "root": Keys([_public(path) for path in root], root_threshold),
-        "targets": Keys([_public(path) for path in targets], targets_threshold),
+        "root": Keys([_public(path) for path in root], root_threshold or 1),
+        "targets": Keys([_public(path) for path in targets], targets_threshold or 1),
         **dict.fromkeys(ONLINE, newest),
     }
 

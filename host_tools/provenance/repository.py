@@ -144,6 +144,9 @@ class Repository:
         for name in removed:
             if targets.targets.pop(name, None) is None:
                 raise GramophoneError(f"{name}: no target; they are: {listed(targets.targets)}")
+        names = [path.name for path in files]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise GramophoneError(f"{twice[0]}: two files of this name")
         contents = [_checked_target(path) for path in files]
         for path, data in zip(files, contents, strict=True):
             digest = hashlib.sha256(data).hexdigest()

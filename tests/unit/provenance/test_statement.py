@@ -323,6 +323,10 @@ MALFORMED: dict[str, tuple[bytes, str]] = {
     "no payload": (b'{"payloadType":"a","signatures":[{"sig":"AA=="}]}', "payload: expected text, found nothing"),
     "payload of another kind": (b'{"payload":7,"payloadType":"a","signatures":[{"sig":""}]}', "expected text"),
     "payload not base64": (b'{"payload":"~","payloadType":"a","signatures":[{"sig":""}]}', "expected base64"),
+    "half a pair of surrogates": (
+        b'{"payload":"","payloadType":"\\ud800","signatures":[{"sig":""}]}',
+        "payloadType: expected text",
+    ),
     "no type": (b'{"payload":"","signatures":[{"sig":""}]}', "payloadType: expected text, found nothing"),
     "no signatures": (b'{"payload":"","payloadType":"a","signatures":[]}', "signatures: expected at least 1"),
     "signatures missing": (b'{"payload":"","payloadType":"a"}', "signatures: expected a list, found nothing"),

@@ -304,6 +304,7 @@ MALFORMED: dict[str, tuple[Any, str]] = {
     "no blank line": (_note(GOOD.replace("\n\n", "\n")), "expected a signed note of 3 lines or more"),
     "no end": (_note(GOOD[:-1]), "expected a signed note of 3 lines or more"),
     "two lines": (_note(f"{ORIGIN}\n4\n\n{LINE}"), "expected a signed note of 3 lines or more"),
+    "half a pair of surrogates": (_note(GOOD.replace("log.example - 1", "\ud800")), "envelope: expected text"),
     "no origin": (_note(GOOD.removeprefix(ORIGIN)), "expected an origin and a size"),
     "a size with a sign": (_note(GOOD.replace("\n4\n", "\n+4\n")), "expected an origin and a size"),
     "a root not base64": (_note(GOOD.replace(b64(ROOT), "~")), "the checkpoint: root: expected base64"),

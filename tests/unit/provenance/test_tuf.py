@@ -302,6 +302,10 @@ def test_what_is_no_target() -> None:
     refused("cut.gtp at offset", "add", "repo", "cut.gtp")
     refused("none.sgtr", "add", "repo", "none.sgtr")
     refused("expected FILES", "add", "repo")
+    Path("more").mkdir()
+    Path("more/net.sgtr").write_bytes(NEWER)
+    refused("net.sgtr: two files of this name", "add", "repo", "net.sgtr", "more/net.sgtr")
+    refused("--root-threshold is of the keys that --root names", "keys", "repo", "--root-threshold", "2")
     refused("other: no target; they are: ", "remove", "repo", "other")
     assert not tuf("show")["targets"]["staged"]
 
