@@ -86,6 +86,19 @@ COMMANDS = {
         "sbom.sbom",
         "Write a bill of materials (SBOM, CycloneDX 1.6 JSON) of the host tools, a generated folder or a trace.",
     ),
+    "provenance": LazyCommand(
+        "provenance.provenance",
+        "State what a trace was made of: a signed in-toto statement with SLSA provenance, beside the trace.",
+    ),
+    "verify-provenance": LazyCommand(
+        "provenance.verify_provenance",
+        "Check who signed a statement of provenance, that it is about this trace, and says what the trace says.",
+    ),
+    "suit": LazyCommand("suit.suit_group", "Put a signed trace into a SUIT envelope, and take it out again."),
+    "tuf": LazyCommand(
+        "tuf.tuf_group",
+        "Publish signed traces and policies in a TUF repository, whose clients notice old and missing files.",
+    ),
     "flash": LazyCommand(
         "flash.flash_command", "Pack a generated folder for its board, or check what is in an image."
     ),

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.extras import extra
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from trace_format import layout
 
@@ -34,12 +35,8 @@ def sbom(what: Path | None, output: Path) -> Outcome:
 
     The time in it is $SOURCE_DATE_EPOCH, if that is set.
     """
-    try:
+    with extra("sbom", "cyclonedx", "packageurl", "packaging"):
         from host_tools.sbom import document, firmware, host, model
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("cyclonedx", "packageurl", "packaging"):
-            raise
-        raise UsageError(f"{error.name} is missing: pip install 'gramophone[sbom]'") from None
     check_output(output)
     if what is None:
         bill = host.bill()

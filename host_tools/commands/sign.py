@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,8 @@ from host_tools.commands.keys import key_data
 from host_tools.commands.shares import share
 from host_tools.commands.signers import DeviceId, anchors, chosen, signer_options, trust_data
 from host_tools.commands.streams import OUTPUT, check_output, read, write
+from host_tools.commands.transparency import logged, transparency_options
+from host_tools.commands.transparency import words as log_words
 from host_tools.model.summary import lines as summary_lines
 from host_tools.model.summary import summary, unsigned
 from host_tools.support.progress import phase
@@ -36,6 +39,8 @@ from trace_format.codec import Buffer
 from trace_format.errors import EncryptedError, GramophoneError, MagicError
 from trace_format.schema import HEADER_FLAG_RAW, SIGNED_MAGIC, TRACE_MAGIC
 from trace_format.trace import Trace
+
+NOT_LOGGED = "not-logged"  # verdict besides those of the audit's judgement
 
 
 @click.command(
@@ -212,7 +217,14 @@ def _device_warnings(trace: Trace, algorithm: Algorithm) -> Iterator[str]:
         yield f"there is no replayer for {trace.gpu}; 'gramophone build --gpu' makes a trace for another GPU"
 
 
-@click.command(cls=GramophoneCommand, reads_traces=True, example="gramophone verify net.sgtr --key owner.pub.pem")
+@click.command(
+    cls=GramophoneCommand,
+    reads_traces=True,
+    example=(
+        "gramophone verify net.sgtr --key owner.pub.pem\n"
+        "gramophone verify net.sgtr --key owner.pub.pem --transparency net.json --transparency-key rekor.pem"
+    ),
+)
 @click.argument("trace", type=FILE)
 @click.option(
     "--key",
@@ -225,35 +237,55 @@ def _device_warnings(trace: Trace, algorithm: Algorithm) -> Iterator[str]:
 @click.option(
     "--device-id", type=DeviceId(), help="Under a trust policy: judge as this device does; default: any."
 )
-def verify(trace: Path, key: tuple[Path, ...], platform: str | None, device_id: bytes | None) -> Outcome:
+@transparency_options
+def verify(
+    trace: Path,
+    key: tuple[Path, ...],
+    platform: str | None,
+    device_id: bytes | None,
+    transparency: Path | None,
+    transparency_key: Path | None,
+) -> Outcome:
     """Check who signed a trace, and that no bit of it has changed since.
 
-    What it does is judged too, as by `sign`. Exit status 1: it is a signed trace, but not what the owner of a
-    trusted key signed, or not what the trust policy allows, or every device refuses it.
+    What it does is judged too, as by `sign`. With --transparency it must be in a log, which many watch: the proof
+    that is given must be about this very file. Exit status 1: it is a signed trace, but not what the owner of a
+    trusted key signed, or not what the trust policy allows, or every device refuses it, or the log does not have
+    it.
     """
     trusted = anchors(key)
     if (platform or device_id) and not any(isinstance(anchor, Policy) for anchor in trusted):
         raise UsageError("--platform and --device-id are for trust policies: a key counts everywhere")
     where = Judge(platform, device_id, now=int(time.time()))
+    data = read(trace)
+    sha256 = hashlib.sha256(data).digest()
+    entry, not_logged = logged(
+        transparency, transparency_key, lambda proof, public: proof.entry_of_file(sha256, public)
+    )
     with phase(f"verifying {trace}"):
-        found = judge(read(trace), trusted, str(trace), where)
+        found = judge(data, trusted, str(trace), where)
+    ok = found.ok and not not_logged
+    reason = not_logged if found.ok and not_logged else found.reason
     result, content = found.signature, found.content
     if found.not_judged:
         warn(found.not_judged)
     but = unsigned(content) if found.ok and content else ""
     if but:
         warn(f"{trace}: the signature does not cover {but}")
-    lines = [f"{'verified' if found.ok else 'REFUSED'}: {found.reason}{', but not its weights' if but else ''}"]
+    lines = [f"{'verified' if ok else 'REFUSED'}: {reason}{', but not its weights' if but else ''}"]
+    if ok and entry:
+        lines.append(log_words(entry))
     return Outcome(
         {
             "file": str(trace),
-            "verdict": found.verdict,
-            "reason": found.reason,
+            "verdict": NOT_LOGGED if found.ok and not_logged else found.verdict,
+            "reason": reason,
             "algorithm": result.algorithm.title if result.algorithm else None,
             "key_id": result.kid.hex() if result.kid else None,
             "trust": trust_data(result.trust) if result.trust is not None else None,
+            "transparency": entry,
             "summary": summary(content) if content else None,
         },
         "\n".join(lines + (summary_lines(content) if content else [])),
-        found.ok,
+        ok,
     )

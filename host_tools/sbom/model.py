@@ -7,14 +7,13 @@ All of it is what the trace says of itself, in its manifest and its notes; nothi
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from cyclonedx.model import HashAlgorithm, HashType
 from cyclonedx.model.component import Component, ComponentScope, ComponentType
-from packageurl import PackageURL
 
+from host_tools.model.origins import Kind, origins
 from host_tools.sbom.document import Bill, properties
 from signing import encryption
 from signing.delivery import Delivery
@@ -22,11 +21,11 @@ from trace_format.schema import SIGNED_MAGIC, SlotKind
 from trace_format.slots import Slot
 from trace_format.trace import Trace
 
-NO_PACKAGES = ("kernel", "ncnn")  # in the notes' packages, and not Debian's: the manifest names them
-# In the notes: hashes of what a network was read from, by what it is called there.
-SOURCES = {
-    "param_sha256": "network.param",
-    "weights_sha256": "network.bin",
+_STACK = {
+    Kind.RECORDER: ComponentType.APPLICATION,
+    Kind.KERNEL: ComponentType.OPERATING_SYSTEM,
+    Kind.DRIVER: ComponentType.DEVICE_DRIVER,
+    Kind.FRAMEWORK: ComponentType.FRAMEWORK,
 }
 
 
@@ -63,7 +62,7 @@ def bill(data: bytes, file: str) -> Bill:
         hashes=[HashType(alg=HashAlgorithm.SHA_256, content=hashlib.sha256(data).hexdigest())],
         properties=properties(facts),
     )
-    return Bill(subject, list(_components(trace, meta)), card=_card(trace))
+    return Bill(subject, list(_components(trace)), card=_card(trace))
 
 
 def _card(trace: Trace) -> dict[str, Any]:
@@ -84,43 +83,33 @@ def _format(slot: Slot) -> str:
     return f"{slot.dtype.name.lower()}[{','.join(map(str, slot.tensor_shape))}]"
 
 
-def _components(trace: Trace, meta: dict[str, Any]) -> Iterator[Component]:
-    for name, kind in (
-        ("recorder", ComponentType.APPLICATION),
-        ("kernel", ComponentType.OPERATING_SYSTEM),
-        ("driver", ComponentType.DEVICE_DRIVER),
-        ("framework", ComponentType.FRAMEWORK),
-    ):
-        if text := str(meta[name]):
-            what, _, version = text.rpartition(" ")
+def _components(trace: Trace) -> Iterator[Component]:
+    for origin in origins(trace):
+        if origin.kind is Kind.RECORDING:
+            continue  # a fact of the subject, which is made of it alone
+        if origin.kind is Kind.SOURCE:
             yield Component(
-                name=what or text,
-                version=version if what else None,
-                type=kind,
-                description=f"{name}: {text}",
-                bom_ref=f"manifest:{name}",
+                name=origin.name,
+                type=ComponentType.DATA,
+                bom_ref=f"source:{origin.name}",
+                hashes=[HashType(alg=HashAlgorithm.SHA_256, content=origin.sha256 or "")],
+            )
+        elif origin.kind is Kind.PACKAGE:
+            yield Component(
+                name=origin.name,
+                version=origin.version,
+                type=ComponentType.LIBRARY,
+                bom_ref=f"package:{origin.name}",
+                purl=origin.purl,
                 scope=ComponentScope.EXCLUDED,
             )
-    model = trace.notes.get("model")
-    sources = {name: trace.notes.get(key) for key, name in SOURCES.items()}
-    sources["model"] = model.get("file_sha256") if isinstance(model, dict) else None
-    for name, digest in sources.items():
-        if isinstance(digest, str) and re.fullmatch(r"[0-9a-f]{64}", digest):
+        else:
             yield Component(
-                name=name,
-                type=ComponentType.DATA,
-                bom_ref=f"source:{name}",
-                hashes=[HashType(alg=HashAlgorithm.SHA_256, content=digest)],
-            )
-    packages = trace.notes.get("packages")
-    for name, version in sorted(packages.items()) if isinstance(packages, dict) else ():
-        if name not in NO_PACKAGES:
-            yield Component(
-                name=str(name),
-                version=str(version),
-                type=ComponentType.LIBRARY,
-                bom_ref=f"package:{name}",
-                purl=PackageURL("deb", "debian", str(name), str(version), {"arch": "arm64"}),
+                name=origin.name,
+                version=origin.version,
+                type=_STACK[origin.kind],
+                description=f"{origin.kind}: {origin.claim}",
+                bom_ref=f"manifest:{origin.kind}",
                 scope=ComponentScope.EXCLUDED,
             )
 

@@ -16,11 +16,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from host_tools.cli import main
-from signing import keys
+from host_tools.provenance.statement import PAYLOAD_TYPE, Subject, make
+from host_tools.provenance.suit import Manifest
+from signing import keys, suit
+from signing.dsse import Envelope
 from signing.sign import sign_trace
 from signing.trust import Role
 from tee_replayer.generator.device import Device
-from tests.support import log_samples, trust_samples
+from tests.support import log_samples, merkle, trust_samples
 from tests.support.attestation_samples import attest, claims_of
 from tests.support.signing_samples import EDDSA, ES256
 from tests.support.trace_text import plain
@@ -86,11 +89,18 @@ NOISE = random.Random(7).randbytes(5000)
 _OWN = trust_samples.policy(trust_samples.rule(threshold=1, signers=[ES256]), keys=trust_samples.keys([ES256]))
 FLEET = trust_samples.signed_policy(replace(_OWN, root=Role(frozenset([ES256.kid]))), [ES256]).encode()
 
+# What goes with the signed trace: statement, SUIT envelope, proof of a transparency log.
+STATEMENT = Envelope(make(Subject.of(SIGNED, "net.sgtr"), "a:b", {}), PAYLOAD_TYPE).signed(ES256).encode()
+_MANIFEST = Manifest.of(SIGNED, "example.com", None, None, "#net.sgtr").encode()
+SUIT = suit.Envelope(_MANIFEST, {"#net.sgtr": SIGNED}).signed(ES256).encode()
+PROOF = json.dumps(merkle.Log([merkle.hashedrekord(SIGNED)], EDDSA).entry(0)).encode()
+
 GOOD = {
     "net.gtr": RAW,
     "net.sgtr": SIGNED,
     "key.pem": PRIVATE,
     "pub.pem": PUBLIC,
+    "eddsa.pem": EDDSA.public.pem(),
     "array.npy": ARRAY,
     "my.toml": b'like = "optee"',
     "my.h": b"policy_clients policy_traces POLICY_STORAGE",
@@ -103,6 +113,9 @@ GOOD = {
     "log.key": log_samples.KEYS.log,
     "device.secret": log_samples.SECRET,
     "a.cbor": attest(claims_of(log_samples.sample(), log_samples.TRACES[0], bytes(range(8)))),
+    "net.intoto.jsonl": STATEMENT,
+    "net.suit": SUIT,
+    "proof.json": PROOF,
     "a.bin": Device("qemu-virt", 1, 0, ES256.public).encoded,
 }
 
@@ -201,6 +214,11 @@ LOG_TAIL = {"empty": b"", "cut": TAIL[:-1], "too long": TAIL + b"\0", "a log": L
 DEVICE_SECRET = {"empty": b"", "cut": log_samples.SECRET[:-1], "too long": log_samples.SECRET + b"\0"}
 MESSAGE = attest(claims_of(log_samples.sample(), log_samples.TRACES[0], bytes(range(8))))
 ATTESTATION = {**ANY, "cut": MESSAGE[:-1], "too long": MESSAGE + b"\0", "a trace": RAW, "a log": LOG}
+# More: tests/unit/provenance.
+DOCUMENT = {**ANY, "a list": b"[]", "a trace": RAW, "a key": PUBLIC, "an empty object": b"{}"}
+IN_TOTO = {**DOCUMENT, "cut": STATEMENT[:-9], "two": STATEMENT + STATEMENT, "a proof": PROOF}
+LOGGED = {**DOCUMENT, "cut": PROOF[:-9], "a statement": STATEMENT}
+SUIT_ENVELOPE = {**ANY, "cut": SUIT[:-1], "too long": SUIT + b"\0", "a trace": RAW, "a key": PUBLIC}
 TEXT = {
     **ANY,
     "not text": b"gramophone-trace 1\n\xff",
@@ -234,7 +252,7 @@ def listing() -> list[tuple[Path, bytes]]:
     return sorted((path, path.read_bytes() if path.is_file() else b"") for path in Path().rglob("*"))
 
 
-GROUPS = ("record", "policy")  # commands with commands of their own
+GROUPS = ("record", "policy", "suit", "tuf")  # commands with commands of their own
 
 
 def refused(words: list[str], written: str = "") -> str:

@@ -29,7 +29,7 @@ FOLDERS: Mapping[str, Set[str]] = {
 FLOORS: Sequence[Sequence[str]] = (
     ("cli",),
     ("commands",),
-    ("demo", "flash", "device", "audit_firmware", "sbom", "text"),
+    ("demo", "flash", "device", "audit_firmware", "sbom", "provenance", "text"),
     ("audit",),
     ("runners",),
     ("record",),
@@ -51,6 +51,7 @@ WORDS = {
     "device": "gramophone-tee",
     "audit_firmware": "compiled firmware",
     "sbom": "bills of materials",
+    "provenance": "what goes with a trace",
     "text": "a trace as text",
     "audit": "lint, reports, differences between traces",
     "runners": "what a replay runs on: this machine, Unicorn, QEMU, OP-TEE, Linux",

@@ -21,6 +21,7 @@ RUN = (
     "docs/AUDIT-FIRMWARE.md",
     "docs/LOG.md",
     "docs/KEYS.md",
+    "docs/PROVENANCE.md",
 )
 # Decisions and the changelog are history; tee_replayer's are copied into what is generated.
 PAGES = sorted(

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Registries on loopback: one made for tests, and Debian's docker-registry.
 
-Facts: OCI distribution specification 1.1, "Pushing blobs", "Pushing manifests", "Pull".
+Facts: OCI distribution specification 1.1, "Pushing blobs", "Pushing manifests", "Pull", "Listing Referrers".
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import shutil
 import socket
@@ -22,8 +23,10 @@ import pytest
 
 from tests.support.loopback import serving
 
+INDEX = "application/vnd.oci.image.index.v1+json"
 _BLOB = re.compile(r"/v2/(?P<name>.+)/blobs/(?P<digest>sha256:[0-9a-f]{64})")
 _UPLOAD = re.compile(r"/v2/(?P<name>.+)/blobs/uploads/(?P<id>\w*)")
+_REFERRERS = re.compile(r"/v2/(?P<name>.+)/referrers/(?P<digest>sha256:[0-9a-f]{64})")
 _MANIFEST = re.compile(r"/v2/(?P<name>.+)/manifests/(?P<reference>[\w.:-]+)")
 
 
@@ -55,7 +58,18 @@ def small_registry() -> Iterator[str]:
             if manifest := _MANIFEST.fullmatch(self.path):
                 kind, text = manifests.get(manifest["reference"], ("", b""))
                 return self.answer(200, text, Content_Type=kind) if kind else self.answer(404)
+            if referrers := _REFERRERS.fullmatch(self.path):
+                index = {"schemaVersion": 2, "manifests": list(self.referrers(referrers["digest"]))}
+                return self.answer(200, json.dumps(index).encode(), Content_Type=INDEX)
             return self.answer(200 if self.path == "/v2/" else 404)
+
+        def referrers(self, digest: str) -> Iterator[dict[str, object]]:
+            """Descriptors of the manifests whose subject has a digest."""
+            for reference, (kind, text) in list(manifests.items()):
+                found = json.loads(text)
+                if reference.startswith("sha256:") and found.get("subject", {}).get("digest") == digest:
+                    what = found.get("artifactType", found["config"]["mediaType"])
+                    yield {"mediaType": kind, "digest": reference, "size": len(text), "artifactType": what}
 
         do_HEAD = do_GET
 

@@ -20,8 +20,10 @@ from tests.support.bad_input import (
     BOARD,
     DEVICE_KEY,
     DEVICE_SECRET,
+    IN_TOTO,
     KEY,
     LOG_TAIL,
+    LOGGED,
     NCNN_PARAM,
     NOISE,
     NOTHING,
@@ -32,6 +34,7 @@ from tests.support.bad_input import (
     SECRET,
     SIGNED_POLICY,
     SIGNED_TRACE,
+    SUIT_ENVELOPE,
     TENSOR,
     TEXT,
     TRACE,
@@ -77,6 +80,23 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
     "policy show fleet.gtp": {"fleet.gtp": TRUST_POLICY},
     "policy sign fleet.gtp --signing-key key.pem": {"fleet.gtp": TRUST_POLICY, "key.pem": PRIVATE_KEY},
     "policy publish fleet.gtp -o out": {"fleet.gtp": SIGNED_POLICY},
+    "provenance net.sgtr --signing-key key.pem -o out": {"net.sgtr": TRACE, "key.pem": PRIVATE_KEY},
+    "provenance net.sgtr --statement net.intoto.jsonl --signing-key key.pem -o out": {"net.intoto.jsonl": IN_TOTO},
+    "provenance net.sgtr --source horse.txt --signing-key key.pem -o out": {"horse.txt": ANY},
+    "verify-provenance net.intoto.jsonl --trace net.sgtr --key pub.pem": {
+        "net.intoto.jsonl": IN_TOTO,
+        "net.sgtr": TRACE,
+        "pub.pem": PUBLIC_KEY,
+    },
+    "verify net.sgtr --key pub.pem --transparency proof.json --transparency-key eddsa.pem": {
+        "proof.json": LOGGED,
+        "eddsa.pem": PUBLIC_KEY,
+    },
+    "suit export net.sgtr --vendor example.com --signing-key key.pem -o out": {
+        "net.sgtr": SIGNED_TRACE,
+        "key.pem": PRIVATE_KEY,
+    },
+    "suit import net.suit --key pub.pem -o out": {"net.suit": SUIT_ENVELOPE, "pub.pem": PUBLIC_KEY},
     "enrol --secret device.secret -o out": {"device.secret": DEVICE_SECRET},
     "verify-log a.log --log-key log.key --tail a.tail --trace net.sgtr": {
         "a.log": REPLAY_LOG,
@@ -131,8 +151,9 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
     "record onnx net.bin -o out": {"net.bin": NOTHING},
     "record pytorch net.bin --shape in0=1x2 -o out": {"net.bin": NOTHING},
 }
-# Their files: test_gpureplay.py, test_regs_history.py; test_inspect.py; test_lint.py. The others take none.
-NOT_HERE = {"import", "inspect", "cache", "manual"}
+# Their files: test_gpureplay.py, test_regs_history.py; test_inspect.py; test_lint.py; test_tuf.py. The others take
+# none.
+NOT_HERE = {"import", "inspect", "cache", "manual", "tuf"}
 
 CASES = [
     pytest.param(line, name, content, id=f"{line} | {name} {what}")

@@ -53,6 +53,8 @@ COMMANDS = (
     "sign --signing-key pub.pem -o out",
     "getpub -o out",
     "verify-log --log-key pub.pem",
+    "provenance --signing-key pub.pem -o out",
+    "verify-provenance --trace other.gtr --key pub.pem",
     "verify-report --key pub.pem --nonce 0001020304050607",
 )
 
@@ -86,6 +88,8 @@ ELSEWHERE = (
     ("verify net.gtr --key hole", "hole"),
     ("replay net.gtr --key hole --on vgpu", "hole"),
     ("replay hole --key pub.pem --on vgpu", "hole"),
+    ("suit import hole --key pub.pem -o out", "hole"),
+    ("verify net.gtr --key pub.pem --transparency hole --transparency-key pub.pem", "hole"),
     ("enrol --secret hole -o out", "hole"),
     ("generate --gpu v3d42 --platform qemu-virt --key hole -o out", "hole"),
     ("generate --gpu v3d42 --board hole --key pub.pem -o out", "hole"),

@@ -19,6 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
+from signing import keys
 from tests.support import replayer_samples as s
 from tests.support.places import CHECKOUT
 from tests.support.registry import docker_registry, small_registry
@@ -27,6 +28,11 @@ PAGE = (CHECKOUT / "docs" / "REGISTRY.md").read_text(encoding="utf-8")
 TRACE = "application/vnd.gramophone.trace.v1"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 SIGNED = s.signed(s.trace(meta={"name": "small"}))
+BESIDE = {
+    "lenet.intoto.jsonl": "application/vnd.dsse.envelope.v1+json",
+    "lenet.cdx.json": "application/vnd.cyclonedx+json",
+    "lenet.suit": "application/suit-envelope+cose",
+}
 
 
 def recipe(language: str) -> str:
@@ -39,6 +45,15 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "lenet.sgtr").write_bytes(SIGNED)
     (tmp_path / "empty.json").write_text("{}")
     (tmp_path / "pub.pem").write_bytes(s.KEY.pem())
+    (tmp_path / "key.pem").write_bytes(keys.private_pem(s.ES256.key))
+    signer = ["--signing-key", str(tmp_path / "key.pem")]
+    for name, words in {
+        "lenet.intoto.jsonl": ["provenance", *signer],
+        "lenet.cdx.json": ["sbom"],
+        "lenet.suit": ["suit", "export", "--vendor", "example.com", *signer],
+    }.items():
+        command = [*words, str(tmp_path / "lenet.sgtr"), "-o", str(tmp_path / name)]
+        assert CliRunner().invoke(main, command, catch_exceptions=False).exit_code == 0
     return tmp_path
 
 
@@ -63,10 +78,14 @@ def verify(path: Path, key: Path) -> int:
     return CliRunner().invoke(main, ["verify", str(path), "--key", str(key)]).exit_code
 
 
-def manifest(address: str) -> dict[str, Any]:
+def raw_manifest(address: str) -> bytes:
     request = Request(f"http://{address}/v2/models/lenet/manifests/1", headers={"Accept": MANIFEST})
     with urlopen(request) as answer:
-        found: dict[str, Any] = json.load(answer)
+        return bytes(answer.read())
+
+
+def manifest(address: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(raw_manifest(address))
     return found
 
 
@@ -82,9 +101,34 @@ def check(folder: Path, address: str) -> None:
     assert layer["annotations"]["org.opencontainers.image.title"] == "lenet.sgtr"
 
 
+def check_beside(folder: Path) -> None:
+    """What was attached came back as it was, and is about the trace that came with it."""
+    pulled = folder / "pulled"
+    for name in BESIDE:
+        assert (pulled / name).read_bytes() == (folder / name).read_bytes()
+    key = ["--key", str(folder / "pub.pem")]
+    for words in (
+        ["verify-provenance", str(pulled / "lenet.intoto.jsonl"), "--trace", str(pulled / "lenet.sgtr")],
+        ["suit", "import", str(pulled / "lenet.suit"), "-o", str(folder / "again.sgtr")],
+    ):
+        assert CliRunner().invoke(main, [*words, *key], catch_exceptions=False).exit_code == 0
+    assert (folder / "again.sgtr").read_bytes() == SIGNED
+
+
+def test_what_is_attached_is_listed(folder: Path) -> None:
+    """By a registry of version 1.1, which Debian's is not."""
+    with small_registry() as address:
+        run_python(folder, address)
+        digest = f"sha256:{hashlib.sha256(raw_manifest(address)).hexdigest()}"
+        with urlopen(f"http://{address}/v2/models/lenet/referrers/{digest}") as answer:
+            listed = json.load(answer)["manifests"]
+    assert sorted(one["artifactType"] for one in listed) == sorted(BESIDE.values())
+
+
 def test_oras_for_python(registry: str, folder: Path) -> None:
     run_python(folder, registry)
     check(folder, registry)
+    check_beside(folder)
 
 
 def test_the_command_oras(registry: str, folder: Path) -> None:

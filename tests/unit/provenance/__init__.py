@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Statements, manifests and repositories that go with signed traces."""
