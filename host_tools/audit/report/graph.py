@@ -160,11 +160,10 @@ def _places(ranks: Sequence[int], between: Iterable[tuple[int, int]]) -> tuple[l
             for node in row
             if sources[node]
         }
-        row.sort(key=lambda node: (aims.get(node, -math.inf), node))
-        # The nodes that read something stand below what they read.
-        at_least = [aims[node] - at for at, node in enumerate(row) if node in aims]
-        middle = (len(row) - 1) / 2 + (sum(at_least) / len(at_least) if at_least else -(len(row) - 1) / 2)
-        start = middle - (len(row) - 1) / 2
+        row.sort(key=lambda node: (aims.get(node, math.inf), not node, node))
+        # Nodes stand below what they read; those that read nothing, to the right.
+        begins = [aims[node] - at for at, node in enumerate(row) if node in aims]
+        start = sum(begins) / len(begins) if begins else -(len(row) - 1) / 2
         start = min(max(start, -(wide - 1) / 2), (wide - 1) / 2 - len(row) + 1)
         centre |= {node: start + at for at, node in enumerate(row)}
     places = [

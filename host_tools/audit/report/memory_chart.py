@@ -45,7 +45,8 @@ class MemoryChart:
     """The plot.
 
     Attributes:
-        live: the outline of how much working memory holds what is still needed; "" where nothing is known.
+        live: the outline of how many bytes of addresses of working memory are in use, from the first job that
+            touches a region to the last; memory with several addresses counts at each. "" where there is none.
         peak: its highest point in bytes, and at which job.
         untouched: regions that no job touched: how many, and their bytes.
     """
@@ -152,7 +153,7 @@ def _marks(report: Report, regions: Sequence[int]) -> list[Mark]:
 
 
 def _live(report: Report, working: Sequence[int]) -> tuple[str, tuple[int, int]]:
-    """Working memory that was written and will be read, or written again: an outline, and its highest point."""
+    """Addresses of working memory in use, job by job: an outline, and its highest point."""
     jobs = len(report.jobs)
     change = [0] * (jobs + 1)
     for at in working:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 "use strict";
 // Search: all that has an identifier, by its text. Without this script the page has all but that.
 (() => {
@@ -40,6 +41,14 @@
     for (let at = target; at; at = at.parentElement) { if (at.matches("details")) { at.open = true; } }
     if (target) { target.scrollIntoView(); }
   };
+  // Where a graph is wider than the screen, its inputs are in view.
+  const centre = () => document.querySelectorAll(".graph").forEach((graph) => {
+    const start = graph.querySelector(".slot-node, .node");
+    const left = start ? start.getBoundingClientRect().left - graph.getBoundingClientRect().left : 0;
+    graph.scrollLeft += left - graph.clientWidth / 2 + (start ? start.getBoundingClientRect().width / 2 : 0);
+  });
+  centre();
+  document.querySelectorAll(".views input").forEach((input) => input.addEventListener("change", centre));
   document.getElementById("finder").hidden = false;
   field.addEventListener("input", show);
   document.addEventListener("keydown", (event) => {
