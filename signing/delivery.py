@@ -6,6 +6,7 @@ Nothing is verified here: `signing.verify` does that for the host, and each devi
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from typing import Any, TypeVar
 from signing import encryption, envelope
 from signing.envelope import SignedTrace
 from trace_format import layout, packing
-from trace_format.errors import TraceError
+from trace_format.errors import EncryptedError, TraceError
 from trace_format.schema import SectionType
 from trace_format.trace import Trace
 
@@ -67,6 +68,15 @@ class Delivery:
     def parse(self) -> Trace:
         """What the trace says; TraceError as `sections` and `signing.encryption.parse`."""
         return _given(self._trace)
+
+    def check(self) -> dict[str, Any]:
+        """The manifest of a trace that is well formed as far as it can be read; TraceError as `parse`.
+
+        An encrypted one is passed on without a key, too, with its signature and its chunks.
+        """
+        with contextlib.suppress(EncryptedError):
+            self.parse()
+        return self.manifest
 
     @property
     def trace(self) -> Trace | None:

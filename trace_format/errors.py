@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 
 
@@ -20,6 +21,12 @@ def listed(names: Iterable[str], most: int = 8) -> str:
     every = [printable(name) for name in names]
     more = f", ... ({len(every)} in all)" if len(every) > most else ""
     return ", ".join(every[:most]) + more or "none"
+
+
+def meant(name: str, names: Iterable[str]) -> str:
+    """` (did you mean 'NAME'?)`, of names the one that is most like a misspelt one; "" if none is."""
+    near = difflib.get_close_matches(name, list(names), 1)
+    return f" (did you mean {printable(near[0])!r}?)" if near else ""
 
 
 class GramophoneError(Exception):

@@ -80,7 +80,7 @@ def follow(trace: Trace, inputs: Mapping[str, NDArray[Any]]) -> Run:
     Raises:
         DivergenceError: as `Interpreter.run`.
     """
-    watch = _Watch(trace, track=True)
+    watch = Watch(trace, track=True)
     try:
         watch.run(inputs)
         watch.settle()
@@ -89,7 +89,7 @@ def follow(trace: Trace, inputs: Mapping[str, NDArray[Any]]) -> Run:
         watch.close()
 
 
-class _Watch(Interpreter):
+class Watch(Interpreter):
     """An interpreter that looks at the access map wherever somebody else than the job at hand touches memory."""
 
     def __init__(self, trace: Trace, *, track: bool) -> None:
@@ -122,8 +122,13 @@ class _Watch(Interpreter):
                 self._operated(row)
             case _ if self.starts.of(row):
                 self.settle()
+                if self.seen.jobs:
+                    self.job_over(len(self.seen.jobs) - 1)
                 self.seen.jobs.append(JobRun())
         super()._step(row)
+
+    def job_over(self, number: int) -> None:
+        """Called when the next job is about to start, of each but the last."""
 
     def _operated(self, row: Action) -> None:
         """An operator: slots get from slots."""

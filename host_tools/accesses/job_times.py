@@ -72,12 +72,24 @@ def estimated(trace: Trace) -> Estimated | None:
     Raises:
         GramophoneError: the trace cannot be replayed.
     """
+    found = estimated_jobs(trace)
+    return found[0] if found else None
+
+
+def estimated_jobs(trace: Trace) -> tuple[Estimated, dict[int, float]] | None:
+    """As `estimated`, and the time of each job in microseconds, by the index of the action that announces it.
+
+    Raises:
+        GramophoneError: the trace cannot be replayed.
+    """
     try:
         chip = chip_of(trace.gpu)
-        time = replay_time(trace, chip)
+        jobs = job_times(trace, chip)
     except TimingError:
         return None
-    return Estimated(chip.name, chip.title, time.us, time.low_us, time.high_us)
+    time = together([time for job, time in jobs if not job.prepares])
+    whole = Estimated(chip.name, chip.title, time.us, time.low_us, time.high_us)
+    return whole, {job.action: time.us for job, time in jobs}
 
 
 def replay_time(trace: Trace, chip: Chip) -> Estimate:

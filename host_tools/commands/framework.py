@@ -310,6 +310,15 @@ class GramophoneGroup(SubGroup):
         escape_unprintable()
         return super().main(*args, **kwargs)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, which would look for what was meant among commands that are loaded."""
+        name = args[0]
+        if name not in self.lazy and not name.startswith("-") and not ctx.resilient_parsing:
+            raise click.exceptions.NoSuchCommand(name, possibilities=self.lazy, ctx=ctx)
+        return super().resolve_command(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of all commands, sorted."""
         return sorted(self.lazy)

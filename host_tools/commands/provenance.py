@@ -35,6 +35,7 @@ SOURCE = click.option(
 @click.command(
     "provenance",
     cls=GramophoneCommand,
+    reads_traces=True,
     example=(
         "gramophone provenance net.sgtr --signing-key owner.pem -o net.intoto.jsonl\n"
         "gramophone provenance net.sgtr --source net.raw.gtr --source net.bin --signing-key owner.pem -o OUT\n"
@@ -97,6 +98,7 @@ def provenance(
 @click.command(
     "verify-provenance",
     cls=GramophoneCommand,
+    reads_traces=True,
     example="gramophone verify-provenance net.intoto.jsonl --trace net.sgtr --key owner.pub.pem",
 )
 @click.argument("statement", type=FILE)

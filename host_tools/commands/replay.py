@@ -14,6 +14,7 @@ from host_tools.audit.verdicts import rules_of_report
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.generate import AWS_LC, BEARSSL, DEVICE_ID, KEY, MIN_VERSION, device_key
 from host_tools.commands.outputs import Expected, Shown, compare, read_expected, read_labels, show
+from host_tools.commands.replay_jobs import Asked, look
 from host_tools.commands.streams import read
 from host_tools.commands.verify_report import Nonce
 from host_tools.record.differences import TOLERANCE
@@ -227,12 +228,14 @@ def _replays(repeat: int | None, series: Mapping[str, Tensor]) -> int:
     example=(
         "gramophone replay net.sgtr --key pub.pem --input data=digit.npy -o prob=prob.npy --on qemu\n"
         "gramophone replay net.sgtr --key pub.pem --input data=cat.npy --top 5 --labels words.txt\n"
-        "gramophone replay net.sgtr --key pub.pem --input data=x.npy --expect prob=y.npy --tolerance 1e-5"
+        "gramophone replay net.sgtr --key pub.pem --input data=x.npy --expect prob=y.npy --tolerance 1e-5\n"
+        "gramophone replay net.sgtr --key pub.pem --input data=x.npy --until 12 --dump after12"
     ),
     groups={
         "Values in": ("--input", "--param", "--series"),
         "Values out": ("-o", "--each", "--top", "--labels", "--expect", "--tolerance"),
         "Where it runs": ("--on", "--normal-world", "--gpu", "--firmware", "--timeout", "--repeat"),
+        "Single jobs": ("--until", "--dump", "--compare"),
         "Trust": ("--key", "--min-security-version", "--device-id"),
         "Evidence": ("--store", "--entries", "--nonce", "--attestation"),
         "Sources": ("--bearssl", "--aws-lc"),
@@ -276,6 +279,14 @@ def _replays(repeat: int | None, series: Mapping[str, Tensor]) -> int:
     multiple=True,
     help="Where to write what an output slot was after each replay, in the same form; repeatable.",
 )
+@click.option(
+    "--until",
+    type=click.IntRange(0),
+    metavar="JOB",
+    help="Stop after this job, as `report` numbers them; with --dump.",
+)
+@click.option("--dump", type=FILE, help="Folder for what jobs up to --until have written, as .npy files by layer.")
+@click.option("--compare", "other", type=FILE, help="Name the first job that writes something else in this trace.")
 @click.option("--store", type=FILE, help="What an emulated device keeps, such as its secret: a folder of 'enrol'.")
 @click.option(
     "--entries",
@@ -293,6 +304,9 @@ def replay_command(
     repeat: int | None,
     series: Files,
     each: Files,
+    until: int | None,
+    dump: Path | None,
+    other: Path | None,
     runner: str,
     store: Path | None,
     entries: Path | None,
@@ -304,14 +318,20 @@ def replay_command(
 
     Outputs of up to 16 elements are printed. Of boxes, only those that were found are printed (16), written and
     compared; a device's own output goes on with rows of zeros. Exit status 1: the device refused the trace or
-    could not replay it, or an output is not what is expected.
+    could not replay it, or an output is not what is expected, or --compare finds a difference.
     """
     targets, files = assigned("output", outputs), assigned("expected output", expected)
     if labels is not None and top is None:
         raise UsageError("--labels names what --top shows: give both")
     _check_evidence(runner, options["firmware"], store, entries, nonce, attestation)
+    asked = Asked(until, dump, other)
+    if asked.is_any:
+        given = {"--output": outputs, "--expect": expected, "--series": series, "--each": each, "--repeat": repeat}
+        asked.check(runner, [name for name, value in given.items() if value])
     earlier = read_file(entries, limits.LOG_BYTES) if entries is not None and entries.exists() else b""
     prepared = prepare(runner=runner, series=series, **options)
+    if asked.is_any:
+        return look(asked, options["signed"], prepared.request)
     every = assigned("output", each)
     if both := sorted(every.keys() & targets.keys()):
         raise UsageError(

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from host_tools.accesses.job_times import estimated
+from host_tools.accesses.job_times import estimated_jobs
 from host_tools.audit.report import facts
-from host_tools.audit.report.collect import Asked, collect, parse
+from host_tools.audit.report.collect import Asked, collect, parse, with_times
 from host_tools.audit.report.page import page, unreadable_page
 from host_tools.audit.report.pdf import browser, pdf
 from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome, UsageError
@@ -91,8 +90,8 @@ def report_command(
     with phase("reading the trace" if no_run else "running it on the virtual GPU"):
         asked = Asked(str(file), data, trusted, command, not no_run, values, origins)
         found = confined.call(lambda: collect(asked, trace), facts.Report)
-    if found.run.state == facts.RAN:
-        found = replace(found, estimate=estimated(trace))
+    if found.run.state == facts.RAN and (times := estimated_jobs(trace)) is not None:
+        found = with_times(found, *times)
     written = []
     if output is not None:
         write(output, page(found).encode())

@@ -28,6 +28,7 @@ def suit_group() -> None:
 @suit_group.command(
     "export",
     cls=GramophoneCommand,
+    reads_traces=True,
     example=(
         "gramophone suit export net.sgtr --vendor example.com --signing-key owner.pem -o net.suit\n"
         "gramophone suit export net.sgtr --vendor example.com --uri https://example.com/net.sgtr \\\n"
@@ -88,6 +89,7 @@ def export(
 @suit_group.command(
     "import",
     cls=GramophoneCommand,
+    reads_traces=True,
     example=(
         "gramophone suit import net.suit --key owner.pub.pem -o net.sgtr\n"
         "gramophone suit import net.suit --key owner.pub.pem --payload got.sgtr --vendor example.com -o net.sgtr"

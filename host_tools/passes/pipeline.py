@@ -20,7 +20,7 @@ from host_tools.passes.program import Program, Sizes
 from host_tools.passes.state import keep
 from host_tools.passes.timeouts import MARGIN
 from trace_format.actions import Columns, Op
-from trace_format.errors import GramophoneError, TraceError
+from trace_format.errors import GramophoneError, TraceError, meant
 from trace_format.trace import Trace
 from trace_format.validate import job_count
 
@@ -79,7 +79,8 @@ def build(
     """
     unknown = sorted(set(skip) - PASSES.keys())
     if unknown:
-        raise GramophoneError(f"no pass called {', '.join(unknown)}; there are: {', '.join(PASSES)}")
+        hint = meant(unknown[0], PASSES)
+        raise GramophoneError(f"no pass called {', '.join(unknown)}{hint}; there are: {', '.join(PASSES)}")
     program = raw if isinstance(raw, Program) else Program(raw)
     program.timeout_margin, program.on_sheet = timeout_margin, program is raw
     actions = program.actions

@@ -323,7 +323,7 @@ def _checked_target(path: Path) -> bytes:
     data = read_file(path, limits.FILE_BYTES)
     with layout.naming(str(path)):
         if data.startswith(SIGNED_MAGIC):
-            Delivery(data).parse()
+            Delivery(data).check()
         elif data.startswith(TRACE_MAGIC):
             raise GramophoneError(f"{path}: a trace that is not signed: no device takes it")
         elif data.startswith(POLICY) and (unfinished := Chain.decode(data).unfinished()):

@@ -17,7 +17,7 @@ from typing import Any
 
 from host_tools.model.origins import STACK, Origin, origins
 from host_tools.support.version import VERSION
-from signing import strict_json
+from signing import encryption, strict_json
 from signing.delivery import Delivery
 from signing.errors import DocumentError
 from signing.replay_log import head_hash
@@ -59,7 +59,7 @@ class Subject:
             delivery = Delivery(data)
             trace, inner = delivery.parse(), bytes(delivery.signed.trace)
         else:
-            trace = Trace.parse(data, file)
+            trace = encryption.parse(data, file)
         return cls(
             os.path.basename(file),
             hashlib.sha256(data).hexdigest(),

@@ -20,7 +20,6 @@ from signing.errors import DocumentError
 from signing.strict_json import short
 from signing.suit import SHA256, loads, read_digest
 from trace_format.errors import TraceError
-from trace_format.trace import Trace
 
 COMPONENT = b"gramophone"  # the first part of a component's id; the second is the trace's name
 VERSION, SEQUENCE, COMMON, REFERENCE, VALIDATE, INSTALL = 1, 2, 3, 4, 7, 20
@@ -88,8 +87,7 @@ class Manifest:
         Raises:
             TraceError: it is no signed trace.
         """
-        trace = Delivery(data).parse()
-        meta = Trace.META_DEFAULTS | trace.meta
+        meta = Delivery(data).check()
         vendor = vendor_id(domain)
         return cls(
             str(meta["name"]),
@@ -215,11 +213,11 @@ class Manifest:
             )
             return
         try:
-            trace = Delivery(data).parse()
+            meta = Delivery(data).check()
         except TraceError as error:
             yield Finding("payload-kind", f"the payload is no signed trace: {error}")
             return
-        name = str((Trace.META_DEFAULTS | trace.meta)["name"])
+        name = str(meta["name"])
         if name != self.name:
             yield Finding("component", f"name of the trace: expected {self.name!r}, found {name!r}")
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from host_tools.runners.replay import InputError, Tensor
 from host_tools.support.tensors import npy
-from trace_format.errors import listed
+from trace_format.errors import listed, meant
 from trace_format.schema import SlotKind
 from trace_format.slots import Slot
 from trace_format.trace import Trace
@@ -112,7 +112,7 @@ def bind(
     for what, names, there in (("input", [*inputs, *series], known), ("output", each, results)):
         for name in names:
             if name not in there:
-                raise InputError(f"no {what} {name!r}; there are: {listed(there)}")
+                raise InputError(f"no {what} {name!r}{meant(name, there)}; there are: {listed(there)}")
     if both := sorted(inputs.keys() & series.keys()):
         raise InputError(f"input {listed(both)}: one value for all replays, or one for each, not both")
     for index, slot in enumerate(trace.slots):

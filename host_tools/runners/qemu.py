@@ -10,6 +10,7 @@ from host_tools.runners.needs import gpu_of
 from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, result
 from host_tools.runners.secure_machine import DRAM_BASE, MIB, Machine, dram, instructions, run
 from host_tools.runners.watching import watched
+from tee_replayer.generator import boards
 
 DEVICE = "QEMU virt, EL3, secure world"
 OPTIONS = frozenset(
@@ -31,6 +32,7 @@ def replay(request: ReplayRequest) -> ReplayResult:
     board = fw.board
     if board.power_base:
         raise RunnerError(f"{request.firmware}: made for a board that QEMU does not have; its model: --on unicorn")
+    _check_board(fw)
     buffers = bind(delivery.trace, request.inputs, request.series, request.each, request.repeat)
     machine = Machine(
         image=fw.binary,
@@ -51,3 +53,35 @@ def replay(request: ReplayRequest) -> ReplayResult:
         report = mailbox.response(shared, buffers, places)
         said = evidence.answer(shared, request, places)
     return result(report, DEVICE, buffers.outputs, instructions(report), delivery, gpu, said)
+
+
+def _check_board(fw: firmwares.Firmware) -> None:
+    """Refuse firmware for another machine: it would wait for devices until the time limit.
+
+    The GPU's place and the carve-out are the firmware's own: they are not the machine's, but the plugin's.
+
+    Raises:
+        RunnerError: what the machine has elsewhere, or not.
+    """
+    here = boards.load(boards.QEMU_VIRT)
+    rom, ram = here.memory["rom"], here.memory["ram"]
+    first, last = min(at for at, _ in fw.segments), max(at + len(data) for at, data in fw.segments)
+    has = (
+        ("code", rom.base <= first and last <= rom.end, f"{rom.base:#x}", f"{first:#x}"),
+        ("data", ram.base <= fw.ram[0] and sum(fw.ram) <= ram.end, f"{ram.base:#x}", f"{fw.ram[0]:#x}"),
+        ("mailbox", fw.board.mailbox_base >= DRAM_BASE, f"{DRAM_BASE:#x} or above", f"{fw.board.mailbox_base:#x}"),
+        *(
+            (what, place == here.devices[name].base, f"{here.devices[name].base:#x}", f"{place:#x}")
+            for what, name, place in (
+                ("interrupt controller", "gic", fw.board.gic_base),
+                ("UART", "uart", fw.board.uart_base),
+            )
+        ),
+    )
+    for what, fits, expected, found in has:
+        if not fits:
+            raise RunnerError(
+                f"{fw.folder}: made for another machine than QEMU's: expected its {what} at {expected}, found "
+                f"{found}; there is no model of that board ('generate --platform {boards.QEMU_VIRT}' makes one "
+                "that runs here)"
+            )

@@ -163,6 +163,7 @@ class Machine:
         uc.mmio_map(board.uart_base, PAGE, self._uart_read, None, self._uart_write, None)
         for page in block.PAGES if block else ():
             uc.mmio_map(page, PAGE, self._power_read, page, self._power_write, page)
+        uc.hook_add(unicorn.UC_HOOK_MEM_UNMAPPED, self._unmapped)
         uc.hook_add(unicorn.UC_HOOK_INTR, self._exception)
         uc.hook_add(unicorn.UC_HOOK_INSN, self._counter, None, 1, 0, arm64.UC_ARM64_INS_MRS)
         uc.reg_write(arm64.UC_ARM64_REG_PSTATE, PSTATE_EL3)
@@ -226,6 +227,20 @@ class Machine:
     def _uart_write(self, _uc: Any, offset: int, _size: int, value: int, _user: Any) -> None:
         if offset == UART_DR:
             self.uart.append(value & 0xFF)
+
+    def _unmapped(self, uc: Any, kind: int, address: int, _size: int, _value: int, _user: Any) -> bool:
+        """An access to what is not there, as a device of the board without a model."""
+        at = uc.reg_read(arm64.UC_ARM64_REG_PC)
+        how = "write to" if kind == unicorn.UC_MEM_WRITE_UNMAPPED else "read"
+        if kind == unicorn.UC_MEM_FETCH_UNMAPPED:
+            how = "execute"
+        board = self._fw.board
+        self._failure = RunnerError(
+            f"{self._fw.folder}: the firmware tried to {how} {address:#x} (from {at:#x}), where this machine has "
+            f"nothing; of the firmware's board it has memory, GPU ({board.gpu_base:#x}), interrupt controller "
+            f"({board.gic_base:#x}) and UART ({board.uart_base:#x}), and no model of other devices"
+        )
+        return False
 
     def _counter(self, uc: Any, register: int, system: Any, _user: Any) -> bool:
         """CNTPCT_EL0 is virtual, at the rate in CNTFRQ_EL0; every other system register is Unicorn's own."""

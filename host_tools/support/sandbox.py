@@ -16,6 +16,7 @@ import importlib
 import os
 import resource
 import site
+import sys
 import sysconfig
 import termios
 from collections.abc import Iterable
@@ -187,6 +188,8 @@ def runtime() -> list[Path]:
     ours = [packages / name for name in ("trace_format", "signing", "host_tools", "tee_replayer", "baremetal")]
     python = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     python += [Path(site.getusersitepackages())] if site.ENABLE_USER_SITE else []
+    # Packages that a .pth file or PYTHONPATH adds; not every folder of sys.path, which may be the user's own.
+    python += [Path(name) for name in sys.path if Path(name).name in ("site-packages", "dist-packages")]
     libraries = [Path(name) for name in ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib")]
     library = sysconfig.get_config_var("LIBDIR")
     machine = [

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from host_tools.support.npy import MAGIC, MAX_HEADER_BYTES, squeezed
 from trace_format import operators
-from trace_format.errors import GramophoneError, SlotError, listed, printable
+from trace_format.errors import GramophoneError, SlotError, listed, meant, printable
 from trace_format.files import read_file
 from trace_format.schema import SlotKind
 from trace_format.slots import Slot
@@ -105,7 +105,7 @@ def slot_of(trace: Trace, name: str, *kinds: SlotKind) -> Slot:
     """The slot of one of some kinds; SlotError naming those that there are."""
     slots = {slot.name: slot for slot in trace.slots if slot.kind in kinds}
     if name not in slots:
-        raise SlotError(f"no {kinds[0].name.lower()} {name!r}; there are: {listed(slots)}")
+        raise SlotError(f"no {kinds[0].name.lower()} {name!r}{meant(name, slots)}; there are: {listed(slots)}")
     return slots[name]
 
 

@@ -63,3 +63,11 @@ def test_a_compiler_for_another_machine_is_named(tmp_path: Path) -> None:
     assert expected in done.stderr
     assert not list(out.glob("*.o"))
     assert subprocess.run(["make", f"CC={compiler}", "clean"], cwd=out, check=False).returncode == 0
+
+
+def test_the_compiler_names_its_binutils(tmp_path: Path) -> None:
+    """`make CC=aarch64-linux-gnu-gcc` alone is enough."""
+    require(f"{CROSS}gcc", "gcc-aarch64-linux-gnu")
+    out = generate(Options("v3d42", platform_of("linux"), KEY, libraries.source()), tmp_path / "out")
+    compile_firmware(out, "libgramophone_gpu.a", f"CC={CROSS}gcc")
+    assert (out / "core.o").exists()

@@ -166,3 +166,22 @@ def test_clangs_firmware_replays(again: Path) -> None:
     done = make(again, "-s", "CC=clang", STRICT)
     assert done.returncode == 0, done.stderr
     assert clock_of_a_replay(again) == [(0, 1), (0, 0)]
+
+
+def test_runners_say_what_they_have_no_model_of(folder: Path, tmp_path: Path) -> None:
+    """Not a time limit, and not an address without a name."""
+    (tmp_path / "net.sgtr").write_bytes(signed(trace(meta={"name": "small"})))
+    (tmp_path / "pub.pem").write_bytes(s.KEY.pem())
+    for slot, value in values(trace(), 1).items():
+        np.save(tmp_path / f"{slot}.npy", value)
+    line = ["replay", str(tmp_path / "net.sgtr"), "--key", str(tmp_path / "pub.pem"), "--firmware", str(folder)]
+    line += [word for slot in values(trace(), 1) for word in ("--input", f"{slot}={tmp_path / slot}.npy")]
+
+    def said(runner: str) -> str:
+        done = CliRunner().invoke(main, [*line, "--on", runner], catch_exceptions=False)
+        assert done.exit_code == 2
+        return done.stderr
+
+    assert "made for another machine than QEMU's: expected its code at 0x0, found 0x80000000" in said("qemu")
+    assert "the firmware tried to write to 0x1e000000" in said("unicorn")
+    assert "no model of other devices" in said("unicorn")

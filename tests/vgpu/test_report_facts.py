@@ -174,10 +174,12 @@ def test_weights_that_are_not_signed_are_on_top() -> None:
     weights = replace(given.slots[0], name="w", kind=SlotKind.PARAMETER)
     found = report(s.signed(given.with_(slots=[*given.slots, weights])), keys=[s.KEY], run=False)
     assert found.signature.verdict == facts.VERIFIED
-    kind, word, reason = words.verdict(found)
-    assert (kind, word) == ("open", "Verified, but for its weights")
-    assert reason.endswith("the signature does not cover the values of a parameter, which callers may replace: w")
-    assert words.verdict(report(s.signed(given), keys=[s.KEY], run=False))[0] == "good"
+    mark = words.verdict(found)[0]
+    assert (mark.kind, mark.word) == ("open", "verified, but for its weights")
+    assert mark.reason.endswith(
+        "the signature does not cover the values of a parameter, which callers may replace: w"
+    )
+    assert words.verdict(report(s.signed(given), keys=[s.KEY], run=False))[0].kind == "good"
 
 
 def test_what_devices_refuse_is_on_top() -> None:

@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.accesses import data_flow
+from host_tools.accesses.job_times import Estimated
 from host_tools.accesses.observe import random_inputs
 from host_tools.audit.dynamic import lint_dynamic
 from host_tools.audit.jobs import Code, Jobs, jobs_of
@@ -35,6 +38,8 @@ from trace_format.trace import Trace
 
 FULL, NONE = "full", "none"  # whether the virtual GPU executes shaders
 MAX_VALUES = 8  # of a register, that are listed
+ADDRESS = re.compile(r"GPU address (0x[0-9a-f]+)")  # in the texts of findings
+MAX_FILES = 6  # that a command line names
 SEED = 1  # of random values for inputs without a recorded one
 
 
@@ -75,7 +80,7 @@ def collect(asked: Asked, trace: Trace) -> facts.Report:
     run, seen = _run(asked, trace)
     shaders = _shaders(jobs)
     number_of = {shader.sha256: number for number, shader in enumerate(shaders)}
-    findings = _findings(trace, follows=asked.run and follows_data(trace.gpu))
+    findings = _findings(trace, jobs, number_of, follows=asked.run and follows_data(trace.gpu))
     counts = Counter(finding.severity for finding in findings)
     return facts.Report(
         tool=f"gramophone {VERSION}",
@@ -227,6 +232,26 @@ def _jobs(jobs: Jobs, number_of: Mapping[str, int], seen: data_flow.Run | None, 
     ]
 
 
+def with_times(report: facts.Report, estimate: Estimated, times: Mapping[int, float]) -> facts.Report:
+    """The report with how long its jobs take.
+
+    Args:
+        estimate: of all jobs of a replay.
+        times: in microseconds, by the index of the action that announces a job; a job without one of its own has
+            its time in the one before.
+    """
+    announced = sorted(times)
+    used: set[int] = set()
+    jobs = []
+    for job in report.jobs:
+        at = bisect_right(announced, job.action)
+        own = announced[at - 1] if at else None
+        us = None if own is None else 0.0 if own in used else times[own]
+        used |= set() if own is None else {own}
+        jobs.append(replace(job, us=us))
+    return replace(report, jobs=jobs, estimate=estimate)
+
+
 def _flow(trace: Trace, seen: data_flow.Run | None) -> facts.Flow:
     """Who wrote what is read. Another source of the same edges, such as taint, belongs here, as another `basis`.
 
@@ -278,7 +303,7 @@ def _registers(trace: Trace) -> list[facts.Register]:
     return found
 
 
-def _findings(trace: Trace, *, follows: bool) -> list[facts.Finding]:
+def _findings(trace: Trace, jobs: Jobs, number_of: Mapping[str, int], *, follows: bool) -> list[facts.Finding]:
     """By severity, the worst first; `follows`: also where its data goes."""
     order = list(Severity)
     every = [*lint(trace), *(lint_dynamic(trace)[0] if follows else ())]
@@ -292,9 +317,26 @@ def _findings(trace: Trace, *, follows: bool) -> list[facts.Finding]:
             item.rule.device,
             item.action,
             item.text,
+            *_place(jobs, number_of, item.action, item.text),
         )
         for item in found
     ]
+
+
+def _place(
+    jobs: Jobs, number_of: Mapping[str, int], action: int | None, text: str
+) -> tuple[int | None, int | None, int | None]:
+    """Job, shader and line of a finding: the job that its action starts, the code at the address that it names."""
+    job = next((job for job in jobs.jobs if job.action == action), None)
+    if job is None:
+        return None, None, None
+    for address in (int(found, 16) for found in ADDRESS.findall(text)):
+        for code in job.codes:
+            if code.va <= address < code.va + len(code.data):
+                step = len(code.data) // max(1, len(code.lines))
+                even = bool(code.lines) and step * len(code.lines) == len(code.data)
+                return job.number, number_of[code.digest], (address - code.va) // step if even else None
+    return job.number, number_of[job.codes[0].digest] if len(job.codes) == 1 else None, None
 
 
 def _reproduce(asked: Asked, trace: Trace) -> list[str]:
@@ -304,12 +346,21 @@ def _reproduce(asked: Asked, trace: Trace) -> list[str]:
     if asked.data.startswith(SIGNED_MAGIC):
         lines.insert(1, f"gramophone verify {name} --key KEY.pem")
         given = [s for s in trace.slots if s.kind.is_given and not s.bound]
+        kinds = ((SlotKind.INPUT, "input"), (SlotKind.PARAMETER, "param"))
         options = "".join(
-            f" --{'input' if s.kind == SlotKind.INPUT else 'param'} {shlex.quote(f'{s.name}={s.name}.npy')}"
-            for s in given
+            f" --{option} {value}"
+            for kind, option in kinds
+            for value in _values([slot.name for slot in given if slot.kind == kind])
         )
         lines.append(f"gramophone replay {name} --key KEY.pem{options}")
     return [*lines, asked.command]
+
+
+def _values(names: Sequence[str]) -> list[str]:
+    """What gives slots their values: files, or, of many, a folder."""
+    if len(names) > MAX_FILES:
+        return ["FOLDER"]
+    return [shlex.quote(f"{name}={name}.npy") for name in names]
 
 
 def parse(data: bytes, file: str) -> Trace:

@@ -135,7 +135,11 @@ class Region:
 
 @dataclass(frozen=True)
 class Job:
-    """One job; the last three are None without a run."""
+    """One job; the figures of a run are None without one.
+
+    Attributes:
+        us: how long it is estimated to take on a board; None: not asked for, or nothing is known of it.
+    """
 
     number: int
     action: int
@@ -148,6 +152,7 @@ class Job:
     instructions: int | None
     bytes_read: int | None
     bytes_written: int | None
+    us: float | None = None
 
 
 @dataclass(frozen=True)
@@ -203,7 +208,12 @@ class Register:
 
 @dataclass(frozen=True)
 class Finding:
-    """What breaks a rule of docs/RULES.md."""
+    """What breaks a rule of docs/RULES.md.
+
+    Attributes:
+        job, shader, line: where it is, as far as that is known: places in the lists of the report, and of the
+            shader's lines.
+    """
 
     rule: str
     title: str
@@ -212,6 +222,9 @@ class Finding:
     device: str
     action: int | None
     text: str
+    job: int | None = None
+    shader: int | None = None
+    line: int | None = None
 
 
 @dataclass(frozen=True)

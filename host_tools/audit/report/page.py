@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A behaviour report as one HTML page: no script, nothing from elsewhere, all text escaped.
+"""A behaviour report as one HTML page: nothing from elsewhere, all text escaped, one script, which searches.
 
 What a trace says is anyone's text. The template escapes every value, control characters and those that change
 the order of text become visible escapes, and the page's own policy (Content-Security-Policy) forbids everything
-but its style sheet. The page is also well-formed XML.
+but its style sheet and its script, by their hashes. The page is also well-formed XML, so the script has no `<` and
+no `&`.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from host_tools.audit.report import plots, words
+from host_tools.audit.report import graph, memory_chart, network, words
 from host_tools.audit.report.facts import File, Report
 from host_tools.support.version import VERSION
 from trace_format.errors import printable
 
 HERE = Path(__file__).parent
-POLICY = "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'"
+POLICY = "default-src 'none'; style-src 'sha256-{style}'; script-src {script}; base-uri 'none'; form-action 'none'"
 
 
 def page(report: Report, *, unfolded: bool = False) -> str:
@@ -31,13 +32,23 @@ def page(report: Report, *, unfolded: bool = False) -> str:
     Args:
         unfolded: show all that is folded, for paper.
     """
+    layers = network.layers(report)
+    each, folded = network.each(layers), network.folded(report, layers)
+    views = [graph.picture("layers", report, layers, each)] if report.flow.basis and layers else []
+    if views and len(folded) < len(each):
+        views.insert(0, graph.picture("blocks", report, layers, folded))
     return _rendered(
         "page.html",
+        script=True,
         report=report,
         unfolded=unfolded,
-        timeline=plots.timeline(report),
-        map=plots.memory_map(report),
-        flow=plots.flow_plot(report),
+        layers=layers,
+        layer_of={job: number for number, layer in enumerate(layers) for job in layer.jobs},
+        measure=network.measure(report)[0],
+        views=views,
+        chart=memory_chart.memory_chart(report),
+        accesses=memory_chart.accesses(report),
+        linked={(found.shader, found.line) for found in report.findings if found.line is not None},
         words=words,
     )
 
@@ -49,14 +60,20 @@ def unreadable_page(file: File, reason: str) -> str:
         file: the file.
         reason: the error's sentence.
     """
-    return _rendered("unreadable.html", file=file, reason=reason, tool=f"gramophone {VERSION}")
+    return _rendered("unreadable.html", script=False, file=file, reason=reason, tool=f"gramophone {VERSION}")
 
 
-def _rendered(template: str, **values: Any) -> str:
+def _rendered(template: str, *, script: bool, **values: Any) -> str:
     style = (HERE / "page.css").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = POLICY.format(hash=digest)
-    return _environment().get_template(template).render(style=Markup(style), policy=policy, **values)
+    code = (HERE / "page.js").read_text(encoding="utf-8") if script else ""
+    policy = POLICY.format(style=_hash(style), script=f"'sha256-{_hash(code)}'" if code else "'none'")
+    texts = {"style": Markup(style), "script": Markup(code)}
+    return _environment().get_template(template).render(policy=policy, **texts, **values)
+
+
+def _hash(text: str) -> str:
+    """As Content-Security-Policy names a text that it allows."""
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _environment() -> Environment:

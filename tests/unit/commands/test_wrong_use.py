@@ -31,6 +31,8 @@ USE = {
     "build net.gtr -o out --param q=array.npy": "no parameter 'q'; there are: w",
     "build net.gtr -o out --param x=array.npy": "no parameter 'x'; there are: w",
     "build net.gtr -o out --param w=array.npy --param w=array.npy": "parameter 'w' is given twice: array.npy and",
+    "reprot net.sgtr": "No such command 'reprot'. Did you mean 'report'?",
+    "build net.gtr -o out --skip plan-memry": "no pass called plan-memry (did you mean 'plan-memory'?)",
     "build net.gtr -o out --skip bogus": "no pass called bogus; there are: ",
     "build net.gtr -o out --security-version 4294967296": "Invalid value for '--security-version'",
     f"build net.gtr -o out --name {'n' * 100}": "Invalid value for '--name'",

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What `replay` shows of single jobs: memory after one (--until), and the first that differs (--compare)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from host_tools.accesses import job_buffers
+from host_tools.accesses.job_buffers import Digest, Inputs, Written
+from host_tools.audit.jobs import jobs_of
+from host_tools.audit.judgement import judge
+from host_tools.audit.report.collect import parse
+from host_tools.commands.framework import Outcome, UsageError
+from host_tools.commands.streams import read
+from host_tools.runners.replay import ReplayRequest
+from host_tools.support.progress import phase
+from host_tools.support.tensors import npy
+from host_tools.vgpu import confined
+from trace_format.errors import GramophoneError
+from trace_format.trace import Trace
+
+LONGEST = 40  # characters of a layer's name in a file's
+FLOAT = np.dtype("<f4")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """--until and --dump, or --compare."""
+
+    until: int | None
+    dump: Path | None
+    other: Path | None
+
+    @property
+    def is_any(self) -> bool:
+        """Whether there is anything to do."""
+        return any(value is not None for value in (self.until, self.dump, self.other))
+
+    def check(self, runner: str, others: list[str]) -> None:
+        """UsageError for options that do not fit together, or that only another kind of replay has."""
+        if (self.until is None) != (self.dump is None):
+            raise UsageError("--until and --dump belong together: which job, and where its memory goes")
+        if self.until is not None and self.other is not None:
+            raise UsageError("--until and --compare exclude each other")
+        option = "--until" if self.other is None else "--compare"
+        if runner != "vgpu":
+            raise UsageError(f"{option} cannot be used with --on {runner}: jobs are watched on vgpu only")
+        if others:
+            raise UsageError(f"{option} stops at jobs and takes no {others[0]}")
+        if self.dump is not None and self.dump.exists() and (not self.dump.is_dir() or any(self.dump.iterdir())):
+            raise UsageError(f"--dump {self.dump}: expected a new or an empty folder")
+
+
+def look(asked: Asked, signed: Path, request: ReplayRequest) -> Outcome:
+    """Verify, and do what is asked.
+
+    Raises:
+        GramophoneError: there is no such job, the traces take other inputs, or one cannot be replayed.
+    """
+    found = judge(request.delivery.data, [request.key], str(signed))
+    if not found.ok or found.content is None:
+        reason = found.reason if not found.ok else found.not_judged
+        return Outcome({"error": reason}, f"refused: {reason}", ok=False)
+    if asked.other is not None:
+        return _compare(found.content, asked.other, request.inputs)
+    assert asked.until is not None
+    assert asked.dump is not None
+    return _dump(found.content, request.inputs, asked.until, asked.dump)
+
+
+def _dump(trace: Trace, inputs: Inputs, job: int, folder: Path) -> Outcome:
+    with phase("replaying to the job"):
+        pieces = confined.call(lambda: job_buffers.after(trace, inputs, job), list[Written])
+    names = _names(trace)
+    rows = []
+    parent = folder.absolute().parent
+    with tempfile.TemporaryDirectory(dir=parent, prefix=".gramophone-") as name:
+        fresh = Path(name) / "dump"
+        fresh.mkdir()
+        for piece in pieces:
+            layer = re.sub(r"[^A-Za-z0-9._-]+", "_", names[piece.job])[:LONGEST].strip("_")
+            file = f"job{piece.job:04d}{f'-{layer}' if layer else ''}-{piece.address:#010x}.npy"
+            if piece.address_space:
+                file = f"as{piece.address_space}-{file}"
+            kind = FLOAT if len(piece.data) % FLOAT.itemsize == 0 else np.dtype(np.uint8)
+            (fresh / file).write_bytes(npy(np.frombuffer(piece.data, kind)))
+            rows.append(
+                {
+                    "file": file,
+                    "job": piece.job,
+                    "layer": names[piece.job],
+                    "address_space": piece.address_space,
+                    "address": piece.address,
+                    "bytes": len(piece.data),
+                    "dtype": kind.name,
+                }
+            )
+        (fresh / "index.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+        if folder.exists():
+            folder.rmdir()
+        os.chmod(fresh, 0o755)
+        shutil.move(fresh, folder)
+    own = [row for row in rows if row["job"] == job]
+    text = [
+        f"{folder}: memory after {_called(job, names[job])}: {len(rows)} files, "
+        f"{sum(len(piece.data) for piece in pieces)} bytes; index.json says what is what",
+        *(f"  {row['file']}: {row['bytes']} bytes" for row in own),
+    ]
+    return Outcome({"job": job, "layer": names[job], "folder": str(folder), "buffers": rows}, "\n".join(text))
+
+
+def _compare(trace: Trace, file: Path, inputs: Inputs) -> Outcome:
+    other = parse(read(file), str(file))
+    for slot in trace.slots:
+        if slot.name in inputs and not any(
+            (found.name, found.shape, found.dtype) == (slot.name, slot.shape, slot.dtype) for found in other.slots
+        ):
+            raise GramophoneError(
+                f"{file}: no slot {slot.name} of the same shape and type: nothing can be compared"
+            )
+    with phase("replaying both"):
+        one = confined.call(lambda: job_buffers.digests(trace, inputs), list[Digest])
+        two = confined.call(lambda: job_buffers.digests(other, inputs), list[Digest])
+    for same, (a, b) in enumerate(zip(one, two, strict=False)):
+        if (a.bytes, a.sha256) != (b.bytes, b.sha256):
+            outcome = _difference(trace, other, inputs, a, b, file)
+            return replace(outcome, data={"compared": same, **outcome.data})
+    if len(one) != len(two):
+        count = min(len(one), len(two))
+        text = f"the first {count} jobs that write are the same; there are {len(one)}, in {file} {len(two)}"
+        return Outcome({"compared": count, "difference": None}, text, ok=False)
+    text = f"all {len(one)} jobs that write, write the same in {file}"
+    return Outcome({"compared": len(one), "difference": None}, text)
+
+
+def _difference(trace: Trace, other: Trace, inputs: Inputs, a: Digest, b: Digest, file: Path) -> Outcome:
+    with phase("comparing the job"):
+        one = confined.call(lambda: job_buffers.written_by(trace, inputs, a.job), bytes)
+        two = confined.call(lambda: job_buffers.written_by(other, inputs, b.job), bytes)
+    layers = _names(trace)[a.job], _names(other)[b.job]
+    what = {"job": a.job, "layer": layers[0], "other_job": b.job, "other_layer": layers[1]}
+    head = f"first difference: {_called(a.job, layers[0])}, in {file} {_called(b.job, layers[1])}"
+    sizes = {"bytes": len(one), "other_bytes": len(two)}
+    if len(one) != len(two):
+        data = {**what, **sizes, "different_bytes": None, "largest": None}
+        text = f"{head}: it writes {len(one)} bytes, there {len(two)}"
+        return Outcome({"difference": data}, text, ok=False)
+    different = int(np.count_nonzero(np.frombuffer(one, np.uint8) != np.frombuffer(two, np.uint8)))
+    largest = None
+    if len(one) % FLOAT.itemsize == 0:
+        x, y = (np.frombuffer(side, FLOAT).astype(np.float64) for side in (one, two))
+        finite = np.isfinite(x) & np.isfinite(y)
+        largest = float(np.abs(x - y)[finite].max()) if finite.any() else None
+    data = {**what, **sizes, "different_bytes": different, "largest": largest}
+    more = f"; as float32 by at most {largest:.4g}" if largest is not None else ""
+    text = f"{head}: {different} of {len(one)} bytes that it writes differ{more}"
+    return Outcome({"difference": data}, text, ok=False)
+
+
+def _called(job: int, layer: str) -> str:
+    return f"job {job} ({layer})" if layer else f"job {job}"
+
+
+def _names(trace: Trace) -> list[str]:
+    return [job.name for job in jobs_of(trace).jobs]
