@@ -22,8 +22,8 @@ class Cutting:
 
     Attributes:
         pieces: the registers of each piece, in their order, given the GPU, what has been written to a register,
-            and how many pieces there are to be: more where that makes none larger than its share, fewer where there
-            cannot be so many, at least two. NotCutError: none.
+            and how many pieces there are to be: more where that makes none larger than its share, fewer where
+            there cannot be so many, at least two. NotCutError: none.
         between: actions between the end of one piece and the next one's start: what the driver does there.
     """
 

@@ -92,12 +92,13 @@ def with_pieces(
     gpu = trace.profile
     rows = list(actions_of(trace.actions))
     names = trace.notes.get(NOTE)
+    named_all = isinstance(names, list) and len(names) == len(found)
     calls: list[Any] = []
     instead: dict[int, list[Action]] = {}
     gone: set[int] = set()
     for number, job in enumerate(found):
         pieces = parts.get(number)
-        if isinstance(names, list) and number < len(names):
+        if named_all:
             calls += [names[number]] * len(pieces or [()])
         if pieces is None or isinstance(job, str):
             continue
@@ -114,7 +115,7 @@ def with_pieces(
             row = row.with_(number=jobs)
             jobs += 1
         numbered.append(row)
-    notes = {**trace.notes, NOTE: calls} if isinstance(names, list) else trace.notes
+    notes = {**trace.notes, NOTE: calls} if named_all else trace.notes
     return trace.with_(actions=array_of(numbered), notes=notes)
 
 

@@ -12,9 +12,9 @@ enough such places, a piece begins where the thread with number 0 is next, too, 
 they did.
 
 Sources: Mesa 22.3.6 src/broadcom/common/v3d_csd.h (names of the fields), src/broadcom/vulkan/v3dv_cmd_buffer.c
-(cmd_buffer_create_csd_job: supergroups, batches) and src/broadcom/vulkan/v3dv_uniforms.c (QUNIFORM_NUM_WORK_GROUPS,
-QUNIFORM_WORK_GROUP_BASE); Linux v3d_gem.c (v3d_invalidate_caches). Mesa leaves the first workgroup 0, and gives the
-base of vkCmdDispatchBase as a uniform: no public driver is known that sets these fields.
+(cmd_buffer_create_csd_job: supergroups, batches), src/broadcom/vulkan/v3dv_uniforms.c (QUNIFORM_NUM_WORK_GROUPS,
+QUNIFORM_WORK_GROUP_BASE); Linux v3d_gem.c (v3d_invalidate_caches). Mesa leaves the first workgroup 0, and gives
+the base of vkCmdDispatchBase as a uniform: no public driver is known that sets these fields.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class _Groups:
 
     def batches(self, groups: int) -> int:
         """Batches that so many workgroups fill."""
-        return groups // self.together * self.full + -(-groups % self.together * self.size // LANES)
+        rest = groups % self.together
+        return groups // self.together * self.full + -(-rest * self.size // LANES)
 
 
 def pieces(gpu: Profile, register: Callable[[str], int], wanted: int) -> Sequence[Words]:
@@ -79,9 +80,7 @@ def pieces(gpu: Profile, register: Callable[[str], int], wanted: int) -> Sequenc
         raise NotCutError(f"all of its {math.prod(groups.count)} workgroups start together")
     made = []
     for first, count in found:
-        axes = [
-            count[axis] << 16 | groups.offset[axis] + first[axis] for axis in range(3)
-        ]  # the number of workgroups above, the first one below
+        axes = [count[axis] << 16 | groups.offset[axis] + first[axis] for axis in range(3)]
         values = {
             1: axes[1],
             2: axes[2],
