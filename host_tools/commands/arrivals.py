@@ -62,7 +62,7 @@ class Asked:
                 for number in free:
                     self.rates[number] = positive("--arrivals", value)
             elif free:
-                self.fixed = _from_file(Path(arrivals), [one.name for one in networks])
+                self.fixed = from_file(Path(arrivals), [one.name for one in networks])
                 self.fixed = [request for request in self.fixed if request.network in free]
             for number, period in periods.items():
                 self.fixed += sharing.periodic(number, period, duration_us)
@@ -76,7 +76,7 @@ class Asked:
         return sorted([*self.fixed, *sharing.poisson(self.rates, self.duration_us, seed)])
 
 
-def _from_file(path: Path, names: Sequence[str]) -> list[Request]:
+def from_file(path: Path, names: Sequence[str]) -> list[Request]:
     """Requests of a CSV file with the columns us and network."""
     text = read_file(path, limits.SMALL_BYTES).decode("utf-8", "replace")
     rows = csv.DictReader(io.StringIO(text))

@@ -30,8 +30,8 @@ from host_tools.vgpu.binding import VgpuError
 from trace_format.errors import GramophoneError, printable
 from trace_format.trace import Trace
 
-CUTS = "edf-cut"
-POLICIES = {**sharing.POLICIES, CUTS: "as edf, with jobs cut as `build --longest` cuts them"}
+CUT = "-cut"  # ends the names of policies whose jobs are cut as `build --longest` cuts them
+POLICIES = (*sharing.POLICIES, *(f"{name}{CUT}" for name in sharing.POLICIES if name.startswith("edf")))
 LONGEST_US, SECONDS, SEEDS, DEADLINE = 1000.0, 20.0, range(5), "4x"
 
 
@@ -84,14 +84,15 @@ class _Policy:
     type=click.FloatRange(min=0, min_open=True),
     default=LONGEST_US,
     show_default=True,
-    help=f"For the policy {CUTS}: jobs that are estimated to take longer are cut.",
+    help="For policies with cuts: jobs that are estimated to take longer become several, as by `build --longest`.",
 )
 @click.option(
     "--policy",
     "policies",
-    type=click.Choice(list(POLICIES)),
+    type=click.Choice(POLICIES),
     multiple=True,
-    help="Whose job is next; repeatable. Default: all.",
+    help="Whose job is next: the request's that came first; each network's in turn; the one's with the earliest "
+    "deadline (edf), of those that can still be in time (edf-last); with long jobs cut. Repeatable. Default: all.",
 )
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), default=SECONDS, show_default=True)
 @click.option(
@@ -124,24 +125,26 @@ def simulate_command(
     """
     if plot:
         check_output(plot)
-    chosen = policies or tuple(POLICIES)
+    chosen = policies or POLICIES
+    cuts = any(name.endswith(CUT) for name in chosen)
     traces = [read_trace(file)[0] for file in files]
     names = _names(traces)
     known = read_constants(constants) if constants else None
-    whole, pieces = [], []
+    whole: list[tuple[float, ...]] = []
+    pieces: list[tuple[float, ...]] = []
     for file, trace in zip(files, traces, strict=True):
         try:
             its = chip_of(trace.gpu, chip, known)
             if whole and its.gpu != traces[0].gpu:
                 raise TimingError("it is for another GPU", expected=traces[0].gpu, found=its.gpu)
             whole.append(_times(trace, its))
-            pieces.append(_pieces(file, trace, its, longest_us) if CUTS in chosen else whole[-1])
+            pieces.append(_pieces(file, trace, its, longest_us) if cuts else whole[-1])
         except TimingError as error:
             raise TimingError(f"{file}: {error}") from error
     due = _deadlines(deadlines, names, whole)
     networks = tuple(Network(name, jobs, us) for name, jobs, us in zip(names, whole, due, strict=True))
     cut = tuple(replace(network, jobs=jobs) for network, jobs in zip(networks, pieces, strict=True))
-    rows = [_Policy(name, cut if name == CUTS else networks) for name in chosen]
+    rows = [_Policy(name, cut if name.endswith(CUT) else networks) for name in chosen]
     asked = Asked(networks, seconds * SECOND_US, arrivals, _periods(periods, names))
     runs = {row.name: list[Run]() for row in rows}
     loads = []
@@ -152,7 +155,7 @@ def simulate_command(
             raise UsageError(f"--arrivals: no request in {seconds:g} s, seed {seed}")
         loads.append(sharing.load(networks, requests, max(asked.duration_us, requests[-1].at_us)))
         for row in rows:
-            runs[row.name].append(sharing.simulate(row.networks, requests, row.name.removesuffix("-cut")))
+            runs[row.name].append(sharing.simulate(row.networks, requests, row.name.removesuffix(CUT)))
     warn(f"{its.name}: {NOTICE}")
     found = [_facts(row, runs[row.name]) for row in rows]
     if plot:
@@ -167,7 +170,7 @@ def simulate_command(
         "seeds": tried if asked.random else [],
         "seconds": asked.duration_us / SECOND_US,
         "load": float(np.mean(loads)),
-        "longest_us": longest_us if CUTS in chosen else None,
+        "longest_us": longest_us if cuts else None,
         "networks": [
             {"name": one.name, "jobs": len(one.jobs), "alone_us": one.alone_us, "deadline_us": one.deadline_us}
             for one in networks

@@ -22,6 +22,7 @@ POLICIES = {
     "fifo": "requests in the order in which they came, each to its end",
     "round-robin": "a job of each network that has requests, in turn (Linux gpu_scheduler, DRM_SCHED_POLICY_RR)",
     "edf": "a job of the request with the earliest deadline",
+    "edf-last": "as edf; requests that cannot be in time any more come after all others",
 }
 
 
@@ -152,73 +153,94 @@ def simulate(networks: Sequence[Network], requests: Sequence[Request], policy: s
     Returns:
         The same for the same arguments: requests of one time are taken in their order.
     """
-    queue: _InTurn | _First = _InTurn(len(networks)) if policy == "round-robin" else _First(policy == "edf")
+    queue: _InTurn | _First = _InTurn(len(networks)) if policy == "round-robin" else _First(policy)
     served = tuple(Served() for _ in networks)
     now = busy = 0.0
     order: list[int] = []
     coming = iter(_open(networks, requests))
     following = next(coming, None)
-    while following or queue:
-        if not queue and following:
+    running: _Running | None = None
+    while following or queue or running:
+        if not queue and not running and following:
             now = max(now, following.at_us)
         while following and following.at_us <= now:
             queue.add(following)
             following = next(coming, None)
-        running = queue.first()
-        us = networks[running.network].jobs[running.done]
+        if running:
+            queue.put_back(running)  # behind what came while its job ran
+        running = queue.take(now)
+        network = networks[running.network]
+        us = network.jobs[running.done]
         now, busy = now + us, busy + us
         order.append(running.network)
         running.done += 1
-        over = running.done == len(networks[running.network].jobs)
-        queue.ran(over=over)
-        if over:
+        running.left_us -= us
+        if running.done == len(network.jobs):
             one = served[running.network]
             one.response_us.append(now - running.at_us)
             one.late += now > running.deadline_us
+            running = None
     return Run(served, busy, now, order)
 
 
 @dataclass
 class _Running:
-    """A request, and how many of its jobs have run."""
+    """A request: how many of its jobs have run, and how long the others take.
 
+    Attributes:
+        number: in the order in which they come.
+        late: it cannot be in time any more, and has been found to be so.
+    """
+
+    number: int
     at_us: float
     deadline_us: float
     network: int
+    left_us: float
     done: int = 0
+    late: bool = False
 
 
 def _open(networks: Sequence[Network], requests: Sequence[Request]) -> Iterator[_Running]:
-    for request in requests:
-        deadline = request.at_us + networks[request.network].deadline_us
-        yield _Running(request.at_us, deadline, request.network)
+    for number, request in enumerate(requests):
+        network = networks[request.network]
+        due = request.at_us + network.deadline_us
+        yield _Running(number, request.at_us, due, request.network, network.alone_us)
 
 
 class _First:
     """The request that came first, or the one with the earliest deadline; of equal ones, that which came first."""
 
-    def __init__(self, by_deadline: bool) -> None:
-        self.by_deadline = by_deadline
+    def __init__(self, policy: str) -> None:
+        self.by_deadline = policy != "fifo"
+        self.late_last = policy == "edf-last"
         self.heap: list[tuple[float, int, _Running]] = []
-        self.count = 0
+        self.late: deque[_Running] = deque()
 
     def __bool__(self) -> bool:
-        return bool(self.heap)
+        return bool(self.heap or self.late)
 
     def add(self, request: _Running) -> None:
         """It has come."""
-        self.count += 1
         key = request.deadline_us if self.by_deadline else request.at_us
-        heapq.heappush(self.heap, (key, self.count, request))
+        heapq.heappush(self.heap, (key, request.number, request))
 
-    def first(self) -> _Running:
+    def put_back(self, request: _Running) -> None:
+        """A job of it has ended, which was not its last."""
+        if request.late:
+            self.late.appendleft(request)
+        else:
+            self.add(request)
+
+    def take(self, now: float) -> _Running:
         """Whose job is next."""
-        return self.heap[0][2]
-
-    def ran(self, *, over: bool) -> None:
-        """That job has ended, and with it the request, perhaps."""
-        if over:
-            heapq.heappop(self.heap)
+        while self.heap:
+            request = heapq.heappop(self.heap)[2]
+            request.late = self.late_last and now + request.left_us > request.deadline_us
+            if not request.late:
+                return request
+            self.late.append(request)
+        return self.late.popleft()
 
 
 class _InTurn:
@@ -233,18 +255,22 @@ class _InTurn:
 
     def add(self, request: _Running) -> None:
         """It has come."""
-        if not self.waiting[request.network]:
-            self.turns.append(request.network)
         self.waiting[request.network].append(request)
+        self._queue(request.network)
 
-    def first(self) -> _Running:
+    def put_back(self, request: _Running) -> None:
+        """A job of it has ended, which was not its last."""
+        self.waiting[request.network].appendleft(request)
+        self._queue(request.network)
+
+    def _queue(self, network: int) -> None:
+        if network not in self.turns:
+            self.turns.append(network)
+
+    def take(self, now: float) -> _Running:
         """Whose job is next."""
-        return self.waiting[self.turns[0]][0]
-
-    def ran(self, *, over: bool) -> None:
-        """That job has ended, and with it the request, perhaps."""
         network = self.turns.popleft()
-        if over:
-            self.waiting[network].popleft()
+        request = self.waiting[network].popleft()
         if self.waiting[network]:
             self.turns.append(network)
+        return request

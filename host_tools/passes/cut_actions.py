@@ -91,14 +91,14 @@ def with_pieces(
     """The trace with jobs cut: each piece has its own marker, wait and service; markers count again."""
     gpu = trace.profile
     rows = list(actions_of(trace.actions))
-    names = trace.notes.get(NOTE)
-    named_all = isinstance(names, list) and len(names) == len(found)
+    noted = trace.notes.get(NOTE)
+    names = noted if isinstance(noted, list) and len(noted) == len(found) else []
     calls: list[Any] = []
     instead: dict[int, list[Action]] = {}
     gone: set[int] = set()
     for number, job in enumerate(found):
         pieces = parts.get(number)
-        if named_all:
+        if names:
             calls += [names[number]] * len(pieces or [()])
         if pieces is None or isinstance(job, str):
             continue
@@ -115,7 +115,7 @@ def with_pieces(
             row = row.with_(number=jobs)
             jobs += 1
         numbered.append(row)
-    notes = {**trace.notes, NOTE: calls} if named_all else trace.notes
+    notes = {**trace.notes, NOTE: calls} if names else trace.notes
     return trace.with_(actions=array_of(numbered), notes=notes)
 
 
