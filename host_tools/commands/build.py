@@ -12,7 +12,16 @@ from typing import Any
 import click
 
 from host_tools.commands.facts import NAME, facts
-from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome, Pair, UsageError, warn
+from host_tools.commands.framework import (
+    FILE,
+    STREAM,
+    GramophoneCommand,
+    Outcome,
+    Pair,
+    Positive,
+    UsageError,
+    warn,
+)
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.families.family import family_of
 from host_tools.families.page_tables import DivergenceError
@@ -97,7 +106,7 @@ CUT = cutting.PASS.name
     "--longest",
     "longest_us",
     metavar="US",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Positive(),
     help="Cut jobs that are estimated to take more microseconds into several that do the same.",
 )
 @click.option("--keep-inputs", is_flag=True, help="Keep recorded inputs, for replays that are given none.")

@@ -13,7 +13,7 @@ import numpy as np
 
 from host_tools.accesses.job_times import job_times
 from host_tools.commands.arrivals import Asked, known, positive
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, UsageError, warn
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, Positive, UsageError, warn
 from host_tools.commands.streams import check_output, write
 from host_tools.commands.time import NOTICE, read_constants
 from host_tools.commands.traces import read_trace
@@ -81,7 +81,7 @@ class _Policy:
     "--longest",
     "longest_us",
     metavar="US",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Positive(),
     default=LONGEST_US,
     show_default=True,
     help="For policies with cuts: jobs that are estimated to take longer become several, as by `build --longest`.",
@@ -94,7 +94,7 @@ class _Policy:
     help="Whose job is next: the request's that came first; each network's in turn; the one's with the earliest "
     "deadline (edf), of those that can still be in time (edf-last); with long jobs cut. Repeatable. Default: all.",
 )
-@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), default=SECONDS, show_default=True)
+@click.option("--seconds", type=Positive(), default=SECONDS, show_default=True)
 @click.option(
     "--seed",
     "seeds",

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+SHOWN = 6  # jobs of a reason
+
 
 @dataclass(frozen=True)
 class Kept:
@@ -21,6 +23,10 @@ class Kept:
     name: str
     us: float
     why: str
+
+    def text(self) -> str:
+        """For people."""
+        return f"job {self.number}{f' ({self.name})' if self.name else ''} with {self.us:,.0f} us"
 
 
 @dataclass(frozen=True)
@@ -64,10 +70,12 @@ class Cut:
                 f"of {len(self.cut)} jobs that were cut, {len(self.seen)} are not proved "
                 "to access the same with all data: two replays did"
             )
-        return rows + [
-            f"job {job.number}{f' ({job.name})' if job.name else ''} stays at {job.us:,.0f} us: {job.why}"
-            for job in self.kept
-        ]
+        for why in dict.fromkeys(job.why for job in self.kept):
+            jobs = [job for job in self.kept if job.why == why]
+            shown = ", ".join(job.text() for job in jobs[:SHOWN])
+            others = f" and {len(jobs) - SHOWN} others" if len(jobs) > SHOWN else ""
+            rows.append(f"longer still, as {why}: {shown}{others}")
+        return rows
 
     def facts(self) -> dict[str, Any]:
         """For programs."""

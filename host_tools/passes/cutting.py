@@ -138,7 +138,7 @@ class _Cutter:
             self.why[number] = str(error)
             return False
         if len(parts[number]) < wanted:
-            self.why[number] = f"its workgroups make {len(parts[number])} pieces at most"
+            self.why[number] = "its workgroups cannot be divided further"
             return False
         return True
 

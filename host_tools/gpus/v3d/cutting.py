@@ -77,7 +77,7 @@ def pieces(gpu: Profile, register: Callable[[str], int], wanted: int) -> Sequenc
     if len(found) < wanted:
         found = _boxes(groups.count, wanted, groups.together)
     if len(found) < 2:
-        raise NotCutError(f"all of its {math.prod(groups.count)} workgroups start together")
+        raise NotCutError("its workgroups cannot be divided")
     made = []
     for first, count in found:
         axes = [count[axis] << 16 | groups.offset[axis] + first[axis] for axis in range(3)]
