@@ -87,7 +87,7 @@ USE = {
     "simulate": "Missing argument 'TRACE...'",
     "simulate net.gtr --seconds 0": "Invalid value for '--seconds'",
     "simulate net.gtr --period net": "Invalid value for '--period': expected NAME=US, found 'net'",
-    "build net.gtr -o out --longest inf": "expected a number above 0, found 'inf'",
+    "build net.gtr -o out --longest inf": "Invalid value for '--longest': expected a number above 0, found 'inf'",
     "build net.gtr -o out --longest 0": "Invalid value for '--longest'",
     "build net.gtr -o out --longest 5 --skip cut-jobs": "--longest: with --skip cut-jobs no job is cut",
     "calibrate": "Missing argument 'TRACE=RESULT...'",
