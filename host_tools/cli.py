@@ -74,6 +74,9 @@ COMMANDS = {
         "time.time_command",
         "Estimate how long each job of a trace takes on a board's GPU, with an interval.",
     ),
+    "simulate": LazyCommand(
+        "simulate.simulate_command", "Say whose requests are late if several networks share a GPU, by policy."
+    ),
     "calibrate": LazyCommand(
         "calibrate.calibrate_command",
         "Fit the constants of `time` to how long replays took on a board.",

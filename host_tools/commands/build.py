@@ -12,11 +12,22 @@ from typing import Any
 import click
 
 from host_tools.commands.facts import NAME, facts
-from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome, Pair, UsageError, warn
+from host_tools.commands.framework import (
+    FILE,
+    STREAM,
+    GramophoneCommand,
+    Outcome,
+    Pair,
+    Positive,
+    UsageError,
+    warn,
+)
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.families.family import family_of
 from host_tools.families.page_tables import DivergenceError
 from host_tools.families.retargeting import Applied
+from host_tools.passes import cutting
+from host_tools.passes.cut_report import Cut
 from host_tools.passes.listing import PASSES
 from host_tools.passes.note_check import LEFT_OUT, NOT_CHECKED
 from host_tools.passes.pipeline import KEEP_INPUTS, Step, build
@@ -33,6 +44,8 @@ from trace_format.operators import OPERATORS, used
 from trace_format.packing import unpack
 from trace_format.schema import SectionType, SlotKind
 from trace_format.trace import Trace
+
+CUT = cutting.PASS.name
 
 
 @click.command(
@@ -89,6 +102,13 @@ from trace_format.trace import Trace
     help="Waits for jobs end after so many times what these are estimated to take at worst; '--skip timeouts': "
     "after what was recorded.",
 )
+@click.option(
+    "--longest",
+    "longest_us",
+    metavar="US",
+    type=Positive(),
+    help="Cut jobs that are estimated to take more microseconds into several that do the same.",
+)
 @click.option("--keep-inputs", is_flag=True, help="Keep recorded inputs, for replays that are given none.")
 @click.option(
     "--gpu",
@@ -115,6 +135,7 @@ def build_command(
     observe: bool,
     trust_note: bool,
     timeout_margin: int,
+    longest_us: float | None,
     keep_inputs: bool,
     gpu: str | None,
     optimise: str,
@@ -130,6 +151,8 @@ def build_command(
             raise UsageError(f"{option}: is about slots of --state")
     if observe and trust_note:
         raise UsageError("--trust-note: with --observe the recording is not asked")
+    if longest_us is not None and CUT in skip:
+        raise UsageError(f"--longest: with --skip {CUT} no job is cut")
     data = read(raw)
     check_output(output)
     trace = Trace.parse(data, str(raw))
@@ -170,11 +193,13 @@ def build_command(
                     recording=None if raw == STREAM else lambda: Trace.parse(read(raw), str(raw)),
                     trust_note=trust_note,
                     timeout_margin=timeout_margin,
+                    longest_us=longest_us,
                 )
         except (DivergenceError, VgpuError) as error:  # passes run the trace
             raise GramophoneError(f"{raw}: {error}") from error
         if trust_note and program.believed:
             trace.notes[NOT_CHECKED] = LEFT_OUT
+        cut = program.cut
         del program
         trace.meta["source_hash"] = source_hash
         if name is not None:
@@ -183,7 +208,7 @@ def build_command(
             trace.meta["security_version"] = security_version
         with phase("compressing"):
             pieces = trace.pieces(planes=optimise == "size")
-        return _built(trace, pieces, changes, steps, output)
+        return _built(trace, pieces, changes, steps, cut, output)
 
     with phase("running the passes"):
         built = confined.call(work, _Built, reads=() if raw == STREAM else (raw,))
@@ -201,7 +226,12 @@ class _Built:
 
 
 def _built(
-    trace: Trace, pieces: Sequence[Any], changes: Sequence[Applied], steps: Sequence[Step], output: Path
+    trace: Trace,
+    pieces: Sequence[Any],
+    changes: Sequence[Applied],
+    steps: Sequence[Step],
+    cut: Cut | None,
+    output: Path,
 ) -> _Built:
     trace_bytes = sum(map(len, pieces))
     rows = _done(changes, steps)
@@ -215,7 +245,9 @@ def _built(
     manifest = sections.one(SectionType.MANIFEST)
     trace_id = unpack("manifest", bytes(manifest.stored), manifest.offset)["trace_id"]
     rows += _needs(trace, codecs)
-    done_by = {"rules": [vars(c) for c in changes], "passes": [vars(s) for s in steps]}
+    rows += cut.lines() if cut else []
+    done_by: dict[str, Any] = {"rules": [vars(c) for c in changes], "passes": [vars(s) for s in steps]}
+    done_by["cut"] = cut.facts() if cut else None
     data = {**facts(trace, trace_id), "trace_bytes": trace_bytes, "codecs": codecs, **done_by}
     return _Built(list(pieces), data, rows)
 

@@ -22,6 +22,7 @@ import errno
 import gc
 import importlib
 import json
+import math
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -398,6 +399,20 @@ def _tell(message: str, as_json: bool) -> None:
 def _fail(ctx: click.Context, message: str, as_json: bool, status: int = 2) -> NoReturn:
     _tell(message, as_json)
     ctx.exit(status)
+
+
+class Positive(click.FloatRange):
+    """A number above 0, and not infinite."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number."""
+        found = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"expected a number above 0, found {value!r}", param, ctx)
+        return found
 
 
 class Pair(click.ParamType[Any]):

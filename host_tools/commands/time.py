@@ -53,7 +53,7 @@ def time_command(file: Path, chip: str | None, constants: Path | None, by: str) 
     """
     trace, _ = read_trace(file)
     try:
-        found = chip_of(trace.gpu, chip, _chips(constants) if constants else None)
+        found = chip_of(trace.gpu, chip, read_constants(constants) if constants else None)
         timed = job_times(trace, found)
     except TimingError as error:
         raise TimingError(f"{file}: {error}") from error
@@ -91,7 +91,8 @@ def time_command(file: Path, chip: str | None, constants: Path | None, by: str) 
     return Outcome(data, "\n".join([*lines, _bound(times)]))
 
 
-def _chips(file: Path) -> dict[str, Chip]:
+def read_constants(file: Path) -> dict[str, Chip]:
+    """The chips of a file of constants, by name; TimingError: it is malformed."""
     try:
         return {chip.name: chip for chip in read_chips(read_file(file, limits.SMALL_BYTES))}
     except TimingError as error:

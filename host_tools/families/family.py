@@ -18,6 +18,7 @@ from typing import Any
 
 from host_tools.families.accesses import Accesses, Flaw, Followed, Span, nothing
 from host_tools.families.conversion import Conversion
+from host_tools.families.cutting import Cutting
 from host_tools.families.listing import Listing, Read
 from host_tools.families.page_tables import PageTables
 from host_tools.families.retargeting import Applied
@@ -106,6 +107,7 @@ class Family:
         list_job: what a job says that is started now, given the GPU, how it is started, what has been written to a
             register (0: not known) and a reader of memory; None: nothing is said of its jobs.
         transfers: how lists copy and fill memory, and how compute jobs do; None: lists do not.
+        cutting: how one compute job becomes several; text: why none does.
         time_parts: where a dispatch's time goes, given a chip's constants (host_tools/model/timing.py);
             None: of its chips nothing is known.
         untimed: why these constants do not hold for a trace; "" where they do.
@@ -134,6 +136,7 @@ class Family:
     ) = None
     list_job: Callable[[Profile, Job, Callable[[str], int], Read], Listing] | None = None
     transfers: Transfers | None = None
+    cutting: Cutting | str = "nothing is known of cutting jobs of its GPU"
     follow: Callable[[Trace], Followed] | None = None
     check: Callable[[Trace], Iterator[Flaw]] = nothing
     queues: bool = False

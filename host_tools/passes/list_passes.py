@@ -105,7 +105,7 @@ def _compute_copies(program: Program, found: list[ListJob]) -> None:
     memory = program.memory
     edits = []
     for start, item in zip(_starts(memory.stream, program.profile).tolist(), found, strict=True):
-        served = _service(memory.stream, start, item.job)
+        served = service(memory.stream, start, item.job)
         if item.transfer and served:
             edits.append((start, served, item.transfer))
     if not edits:
@@ -163,7 +163,7 @@ def _drop_no_op_lists(program: Program, found: list[ListJob]) -> None:
     jobs = _list_kinds(gpu)
     drop = np.zeros(len(rows), np.bool_)
     for start in starts.tolist():
-        end = _service(rows, start, jobs[int(Columns(rows).register[start])])
+        end = service(rows, start, jobs[int(Columns(rows).register[start])])
         if not end:
             return  # its interrupt was served together with another's: nothing to cut out
         drop[start:end] = True
@@ -177,8 +177,8 @@ def _drop_no_op_lists(program: Program, found: list[ListJob]) -> None:
         program.actions = rows[~(drop | describes)]
 
 
-def _service(rows: Actions, start: int, job: Job) -> int:
-    """Where the service of a list job's interrupt ends, right after its start; 0 when that is ambiguous."""
+def service(rows: Actions, start: int, job: Job) -> int:
+    """Where the service of a job's interrupt ends, right after its start; 0 when that is ambiguous."""
     for index in range(start + 1, len(rows)):
         row = Action.of(rows[index])
         waits = row.op == Op.WAIT_IRQ and row.line == job.line

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from host_tools.families.family import families
 from host_tools.passes import (
+    cutting,
     early_uploads,
     list_passes,
     memory_passes,
@@ -35,6 +36,7 @@ _GENERAL = (
     planning.plan_memory,
     memory_passes.relocate,
     memory_passes.trim_address_space,
+    cutting.PASS,
     timeouts.PASS,
 )
 

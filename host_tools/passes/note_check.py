@@ -19,12 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.accesses.by_job import joined
 from host_tools.accesses.noted_accesses import Noted
 from host_tools.accesses.observe import OTHER_SEED, random_inputs, watched
 from host_tools.accesses.proof import Flags, Job
 from host_tools.families.page_tables import DivergenceError
 from host_tools.model.equivalence import worst_output
 from host_tools.model.mappings import Mappings
+from host_tools.passes.cut_report import Cut
 from host_tools.vgpu.binding import (
     ACCESS_COMMAND,
     ACCESS_READ,
@@ -55,6 +57,7 @@ def check_note(
     slots: Sequence[Slot],
     recording: Callable[[], Trace] | None,
     parameters: Mapping[str, NDArray[Any]],
+    cut: Cut | None = None,
 ) -> None:
     """Replay what was built on the virtual GPU, and compare what its jobs access with what the note says.
 
@@ -65,6 +68,7 @@ def check_note(
         slots: of the recording, to say what lies where the note is wrong.
         recording: gives it, to say what the difference does to outputs; None: that is not said.
         parameters: values that were given in place of the recorded ones.
+        cut: which jobs became several; the note has them as one.
 
     Raises:
         TraceError: they differ, or it cannot be replayed; names the job, GPU address, slot and element, and the
@@ -73,11 +77,24 @@ def check_note(
     try:
         seed = int.from_bytes(hashlib.sha256(built.actions.tobytes()).digest())
         seen = watched(built, random_inputs(built, seed))
-        wrong = _wrong(mappings, seen.jobs, note, slots, changes=seen.changes_commands)
+        wrong = _wrong(mappings, _whole(seen.jobs, cut), note, slots, changes=seen.changes_commands)
     except (DivergenceError, VgpuError) as error:
         raise _error(f"a replay of what was built by it ends early: {error}") from error
     if wrong:
         raise _error("; ".join([wrong, *([_outputs(recording(), built, parameters)] if recording else [])]))
+
+
+def _whole(seen: Sequence[Job], cut: Cut | None) -> Sequence[Job]:
+    """Jobs as the recording has them: pieces of one together."""
+    if not (cut and cut.cut and len(seen) == cut.jobs[1]):
+        return seen
+    found, at = [], 0
+    for number in range(1, cut.jobs[0] + 1):
+        pieces = seen[at : at + cut.cut.get(number, 1)]
+        at += len(pieces)
+        varies = any(job.varies for job in pieces)
+        found.append(Job(joined([job.accesses for job in pieces]), varies) if len(pieces) > 1 else pieces[0])
+    return found
 
 
 def _error(what: str) -> TraceError:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from host_tools.accesses.noted_accesses import NOTE
 from host_tools.model.slot_mappings import check_slots
-from host_tools.passes import memory_passes
+from host_tools.passes import cutting, memory_passes
 from host_tools.passes.listing import PASSES
 from host_tools.passes.note_check import check_note
 from host_tools.passes.parameters import bind_program
@@ -52,6 +52,7 @@ def build(
     recording: Callable[[], Trace] | None = None,
     trust_note: bool = False,
     timeout_margin: int | None = MARGIN,
+    longest_us: float | None = None,
 ) -> Trace:
     """Run all passes but those in `skip`.
 
@@ -70,6 +71,7 @@ def build(
             are left out.
         timeout_margin: waits for jobs end after so many times what the model says that these take at worst; None:
             as recorded.
+        longest_us: jobs that are estimated to take longer are cut; None: none is, and the pass is left out.
         trust_note: do not replay what was built; for notes that this process has made.
 
     Raises:
@@ -83,6 +85,8 @@ def build(
         raise GramophoneError(f"no pass called {', '.join(unknown)}{hint}; there are: {', '.join(PASSES)}")
     program = raw if isinstance(raw, Program) else Program(raw)
     program.timeout_margin, program.on_sheet = timeout_margin, program is raw
+    program.longest_us = longest_us
+    left_out = {*skip, *((cutting.PASS.name,) if longest_us is None else ())}
     actions = program.actions
     if job_count(actions) and not Columns(actions).is_op(Op.MAP_GPU_MEM).any():
         raise TraceError("it holds registers only, no GPU memory: it can be dumped and compared, not built")
@@ -93,7 +97,7 @@ def build(
     keep(program, states or {}, open_slots, first)
     applied = []
     for item in PASSES.values():
-        if item.name not in skip:
+        if item.name not in left_out:
             not_done = item.edit(program)
             if not not_done:
                 applied.append(item.name)
@@ -106,7 +110,7 @@ def build(
     trace = trace.with_(raw=False, notes={**notes, "passes": applied})
     if note and mappings:
         again = recording or (None if isinstance(raw, Program) else lambda: raw)
-        check_note(trace, mappings, note, program.recorded_slots, again, parameters or {})
+        check_note(trace, mappings, note, program.recorded_slots, again, parameters or {}, program.cut)
     if source is not None:
         trace = trace.with_(meta={**trace.meta, "source_hash": hashlib.sha256(source).digest()})
     return trace

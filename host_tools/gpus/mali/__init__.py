@@ -44,6 +44,7 @@ FAMILY = Family(
     cache_states=re.compile(r"as\d+\.STATUS"),
     fault_clears=FAULT_CLEARS,
     describes_job=re.compile(r"js\d+\.(HEAD|TAIL|AFFINITY|CONFIG|XAFFINITY)\w*_NEXT\w*"),
+    cutting="a Mali's job has no first workgroup: its descriptor says how many there are, and they count from 0",
     time_parts=time_parts,
     untimed=untimed,
     passes={"no-op-lists": PASSES, "dead-memory": (prepare_once,)},

@@ -12,6 +12,7 @@ import re
 from host_tools.families.family import Family, every_write
 from host_tools.gpus.v3d.conversion import Registers
 from host_tools.gpus.v3d.copies import TRANSFERS
+from host_tools.gpus.v3d.cutting import CUTTING
 from host_tools.gpus.v3d.jobs import addresses, work
 from host_tools.gpus.v3d.listing import list_job
 from host_tools.gpus.v3d.page_tables import V3dTables
@@ -39,5 +40,6 @@ FAMILY = Family(
     describes_job=re.compile(r"core0\.CSD_QUEUED_CFG\d"),
     list_registers=re.compile(r"core0\.(CLE_CT[01]Q|PTB_).*"),
     transfers=TRANSFERS,
+    cutting=CUTTING,
     time_parts=time_parts,
 )

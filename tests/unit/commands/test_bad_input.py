@@ -131,6 +131,7 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
         "horse.txt": {"too few": b"", "not text": b"\xff\n" * 6},
     },
     "time net.gtr": {"net.gtr": TRACE},
+    "simulate net.gtr": {"net.gtr": TRACE},  # files of requests: tests/vgpu/test_simulate.py
     "calibrate net.gtr=array.npy -o out": {"array.npy": NOTHING},  # more: tests/vgpu/test_calibrate.py
     "bench net.sgtr --key pub.pem --input x=array.npy": {
         "net.sgtr": SIGNED_TRACE,
