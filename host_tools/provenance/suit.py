@@ -19,6 +19,7 @@ from signing.delivery import Delivery
 from signing.errors import DocumentError
 from signing.strict_json import short
 from signing.suit import SHA256, loads, read_digest
+from trace_format import profile
 from trace_format.errors import TraceError
 
 COMPONENT = b"gramophone"  # the first part of a component's id; the second is the trace's name
@@ -93,7 +94,7 @@ class Manifest:
             str(meta["name"]),
             meta["security_version"] if sequence is None else sequence,
             vendor,
-            class_id(vendor, class_name or trace.gpu),
+            class_id(vendor, class_name or profile.for_gpu(int(meta["gpu"])).name),
             hashlib.sha256(data).digest(),
             len(data),
             uri,
