@@ -43,6 +43,7 @@ def test_from_key_to_verified_trace(algorithm: str, title: str) -> None:
         "algorithm": title,
         "key_id": made["key_id"],
         "trust": None,
+        "transparency": None,
     }
     public = keys.load_public_key(Path("p.pem").read_bytes())
     assert bytes(verify_trace(Path("net.sgtr").read_bytes(), [public]).trace or b"") == small_trace()

@@ -56,3 +56,13 @@ def test_no_folder_of_the_user_is_readable() -> None:
 def test_each_call_is_named_once() -> None:
     names = DENIED.split()
     assert len(names) == len(set(names))
+
+
+def test_packages_that_are_found_by_path_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a .pth file or PYTHONPATH adds them; a folder of the user's on the path is not."""
+    packages, own = tmp_path / "site-packages", tmp_path / "work"
+    monkeypatch.syspath_prepend(str(packages))
+    monkeypatch.syspath_prepend(str(own))
+    found = sandbox.runtime()
+    assert packages in found
+    assert own not in found
