@@ -5,12 +5,14 @@
 
 Each begins as a named case of tests/support/hostile_trust.py, or is put together of like parts; fields of
 policies, bytes of messages, who signs, and what the device knows are changed, and most of what was changed is
-signed again by those who may. The exit status is 1 where host and core differ, and the file is kept.
+signed again by those who may. The exit status is 1 where host and core differ, and the file is kept. Interrupted
+(Ctrl-C), it prints what came of those that were made; each block of files has a seed of its own.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import multiprocessing
 import random
@@ -34,6 +36,7 @@ from tests.support.places import CHECKOUT
 from tests.support.trust_samples import DEVICE_ID, PLATFORM, ROOTS, SIGNERS, TRACERS, kids, policy, rule
 from trace_format.schema.report import Status
 
+TASK = 5_000  # files of one seed
 KEPT = CHECKOUT / "build" / "fuzz" / "trust-agreement"
 # Statuses for which the host says that a file is malformed.
 FORMS = {Status.FORMAT, Status.ENVELOPE, Status.SIZE, Status.READ, Status.HEADER, Status.SECTIONS}
@@ -178,18 +181,24 @@ def compare(seed: int, count: int) -> tuple[Counter[str], list[str]]:
     return seen, kept
 
 
+def _task(of: tuple[int, int]) -> tuple[Counter[str], list[str]]:
+    return compare(*of)
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--count", type=int, default=20_000, help="files (default: 20,000)")
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args(arguments)
     s.library(trust=True)
-    workers = multiprocessing.cpu_count()
-    each = -(-chosen.count // workers)
-    with multiprocessing.Pool(workers) as pool:
-        results = pool.starmap(compare, [(chosen.seed + number, each) for number in range(workers)])
-    seen: Counter[str] = sum((one for one, _ in results), Counter())
-    kept = [line for _, lines in results for line in lines]
+    seen: Counter[str] = Counter()
+    kept: list[str] = []
+    tasks = [(chosen.seed + at // TASK, min(TASK, chosen.count - at)) for at in range(0, chosen.count, TASK)]
+    with multiprocessing.Pool(multiprocessing.cpu_count()) as pool, contextlib.suppress(KeyboardInterrupt):
+        for one, lines in pool.imap_unordered(_task, tasks):
+            seen += one
+            kept += lines
+            print(f"{seen.total():>10,}  so far, {len(kept)} disagreements", file=sys.stderr)
     for name, number in seen.most_common():
         print(f"{number:>10,}  {name}")
     print(f"{sum(seen.values()):>10,}  in all, {len(kept)} disagreements")
