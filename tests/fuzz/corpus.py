@@ -15,6 +15,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from tests.fuzz.codec_corpus import lz4_inputs, planes_inputs
+from tests.fuzz.encryption_corpus import messages
 from tests.fuzz.linux_corpus import commands, files
 from tests.fuzz.log_corpus import histories
 from tests.fuzz.operator_corpus import operator_inputs
@@ -333,6 +334,7 @@ def corpora() -> dict[str, Inputs]:
         "pta": dict(sessions()),
         "ta": dict(clients()),
         "trust": dict(envelopes()),
+        "encryption": dict(messages()),
     }
 
 

@@ -261,6 +261,14 @@ TARGETS = {
             max_len=8192,
             inside=[CORE / "memory.c", CORE / "stream.c"],
         ),
+        Target(
+            "encryption",
+            [CORE / "encryption.c"],
+            [C / "encryption.c", C / "seam.c"],
+            {"gr_target.h": lambda: target.header(profile.load("v3d42"))},
+            flags=["-DGRAMOPHONE_ENCRYPTION"],
+            inside=[CORE / "memory.c", CORE / "stream.c"],
+        ),
         decoder("lz4"),
         decoder("planes", "-DGRAMOPHONE_PLANES"),
     )

@@ -126,6 +126,11 @@ PLANTED = {
                                 "(i && !gr_trust_is_before(p + RECORD_KID - RECORD_BYTES,", "(false && (p,"),
     "a policy longer than its room": ("trust", "trust.c", "m.payload_bytes > GR_MAX_TRUST_BYTES", "false"),
     "signatures behind the end": ("trust", "trust.c", "room(p, end) < m->count * RECORD_BYTES", "false"),
+    "recipients behind the end": ("encryption", "encryption.c",
+                                  "bytes != MESSAGE_BYTES + (uint64_t)*count * ROW_BYTES", "false"),
+    "a key that was not wrapped": ("encryption", "encryption.c", "return good && same == 1;", "return good;"),
+    "a key schedule that stays": ("encryption", "encryption.c", "    gr_cipher_end(cipher);\n", ""),
+    "a body of any counter": ("encryption", "encryption.c", "!gr_is_zero(m + COUNTER_AT + 12, 4) ||", "false ||"),
     "hash not compared": ("lz4", "stream.c", "!gr_is_same(digest, s->hashes, sizeof digest) ||", "false &&"),
 }  # fmt: skip
 
