@@ -17,6 +17,7 @@ from host_tools.runners.firmware import CROSS, ELF, compile_firmware
 from host_tools.support import programs
 from host_tools.support.version import VERSION
 from tee_replayer.crypto import Libraries
+from tee_replayer.generator import rollback_store
 from tee_replayer.generator.device_crypto import DeviceCrypto
 from tee_replayer.generator.evidence import HOOK, Evidence
 from tee_replayer.generator.generate import generate
@@ -25,7 +26,8 @@ from tee_replayer.generator.platforms import platform_of
 from trace_format.operators import Operator
 from trace_format.schema import Codec
 
-# An image does not say which evidence it gives: these are tried until one is as large as it is.
+# An image does not say which evidence it gives, nor whether it keeps versions: these are tried until one is as
+# large as it is.
 _EVIDENCE = (
     Evidence(),
     Evidence(log=True),
@@ -33,6 +35,7 @@ _EVIDENCE = (
     Evidence(log=True, attestation=True),
     Evidence(log=True, hashes=True, attestation=True),
 )
+_VARIANTS = tuple((evidence, store) for store in (False, True) for evidence in _EVIDENCE)
 NEAR = 64  # bytes by which a changed firmware may differ and yet be of this kind
 
 
@@ -80,8 +83,9 @@ def rebuild(
         raise FirmwareError(f"{image.name}: OP-TEE's core is not rebuilt here; docs/AUDIT-FIRMWARE.md says how")
     size = len(_loaded(image)[1])
     best: tuple[int, Image, list[FirmwareFinding], Evidence] | None = None
-    for evidence in _EVIDENCE:
-        if evidence.log and not any(HOOK in source for source in board.sources.values()):
+    for evidence, store in _VARIANTS:
+        hooks = [HOOK] * evidence.log + [rollback_store.HOOK] * store
+        if not all(any(hook in source for source in board.sources.values()) for hook in hooks):
             continue
         with tempfile.TemporaryDirectory() as folder:
             out = generate(
@@ -92,6 +96,7 @@ def rebuild(
                     crypto,
                     min_security_version=device.min_security_version,
                     evidence=evidence,
+                    rollback_store=store,
                     operators=operators,
                     codecs=codecs,
                 ),

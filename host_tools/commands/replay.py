@@ -225,7 +225,7 @@ def _replays(repeat: int | None, series: Mapping[str, Tensor]) -> int:
         "Values in": ("--input", "--param", "--series"),
         "Values out": ("-o", "--each", "--top", "--labels", "--expect", "--tolerance"),
         "Where it runs": ("--on", "--normal-world", "--gpu", "--firmware", "--timeout", "--repeat"),
-        "Trust": ("--key", "--min-security-version", "--device-id"),
+        "Trust": ("--key", "--min-security-version", "--device-id", "--flash"),
         "Evidence": ("--store", "--entries", "--nonce", "--attestation"),
         "Sources": ("--bearssl", "--aws-lc"),
     },
@@ -269,6 +269,11 @@ def _replays(repeat: int | None, series: Mapping[str, Tensor]) -> int:
     help="Where to write what an output slot was after each replay, in the same form; repeatable.",
 )
 @click.option("--store", type=FILE, help="What an emulated device with a replay log keeps: a folder of 'enrol'.")
+@click.option(
+    "--flash",
+    type=FILE,
+    help="Flash of an emulated device with a rollback store; made if there is none. With --firmware.",
+)
 @click.option("--entries", type=FILE, help="Append the log's new entries to this file; with --store.")
 @click.option("--nonce", type=Nonce(), help="Ask the device for an attestation on this nonce; with --store.")
 @click.option("--attestation", type=FILE, help="Where to write the attestation; with --nonce.")
@@ -283,6 +288,7 @@ def replay_command(
     each: Files,
     runner: str,
     store: Path | None,
+    flash: Path | None,
     entries: Path | None,
     nonce: bytes | None,
     attestation: Path | None,
@@ -298,6 +304,7 @@ def replay_command(
     if labels is not None and top is None:
         raise UsageError("--labels names what --top shows: give both")
     _check_evidence(runner, options["firmware"], store, entries, nonce, attestation)
+    _check_flash(runner, options["firmware"], flash)
     earlier = read_file(entries, limits.LOG_BYTES) if entries is not None and entries.exists() else b""
     prepared = prepare(runner=runner, series=series, **options)
     every = assigned("output", each)
@@ -314,7 +321,9 @@ def replay_command(
         boxes = frozenset(counted(prepared.trace.actions, prepared.trace.slots))
         shown = Shown(top, read_labels(labels, prepared.trace) if labels else None, boxes)
     count = _replays(repeat, prepared.request.series)
-    prepared.request = replace(prepared.request, repeat=count, each=frozenset(every), store=store, nonce=nonce)
+    prepared.request = replace(
+        prepared.request, repeat=count, each=frozenset(every), store=store, flash=flash, nonce=nonce
+    )
     with phase(f"replaying on {runner}"):
         result = prepared.replay()
     if entries is not None:
@@ -361,6 +370,20 @@ def _check_evidence(
     for path in (entries, attestation):
         if path is not None:
             check_writable(path)
+
+
+def _check_flash(runner: str, firmware: Path | None, flash: Path | None) -> None:
+    """UsageError for a flash where there is none, or nothing that uses it."""
+    if flash is None:
+        return
+    if "flash" not in runner_of(runner).OPTIONS:
+        raise UsageError(
+            f"--flash cannot be used with --on {runner}: no firmware with a rollback store runs there"
+        )
+    if firmware is None:
+        raise UsageError("--flash needs --firmware, a folder of 'generate --rollback-store' after make")
+    if not flash.exists():
+        check_writable(flash)
 
 
 def _json(

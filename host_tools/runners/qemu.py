@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from host_tools.runners import evidence, mailbox
+from host_tools.runners import evidence, mailbox, nor_flash
 from host_tools.runners import firmware as firmwares
 from host_tools.runners.buffers import bind
 from host_tools.runners.needs import gpu_of
@@ -12,7 +12,7 @@ from host_tools.runners.secure_machine import DRAM_BASE, MIB, Machine, dram, ins
 from host_tools.runners.watching import watched
 
 DEVICE = "QEMU virt, EL3, secure world"
-OPTIONS = frozenset(("firmware", "plugin_args", "timeout_s", "store", "nonce", "series", "each", "watch"))
+OPTIONS = frozenset(("firmware", "plugin_args", "timeout_s", "store", "flash", "nonce", "series", "each", "watch"))
 TIMEOUT_S = 600
 
 
@@ -39,6 +39,7 @@ def replay(request: ReplayRequest) -> ReplayResult:
         gpu_spi=board.gpu_spi,
         carveout_base=board.carveout_base,
         carveout_bytes=board.carveout_bytes,
+        options=nor_flash.qemu_options(nor_flash.prepared(request.flash)) if request.flash else (),
     )
     room = evidence.extras(request)
     at, used = board.mailbox_base - DRAM_BASE, mailbox.layout(delivery.data, buffers, room).size

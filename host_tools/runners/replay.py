@@ -53,6 +53,8 @@ class ReplayRequest:
         timeout_s: of real time, for the whole run; None: the runner's own.
         latency_ns: how long the virtual GPU takes for what takes time.
         store: folder with what an emulated board with a replay log keeps; None: the firmware has no log.
+        flash: file of the flash in which an emulated board with a rollback store keeps versions, made where there
+            is none.
         nonce: of a verifier, for an attestation.
         series: slot name -> tensors of all replays, the first dimension being the replay's.
         each: outputs that are wanted of all replays, in the same form.
@@ -75,6 +77,7 @@ class ReplayRequest:
     timeout_s: float | None = None
     latency_ns: int = 0
     store: Path | None = None
+    flash: Path | None = None
     nonce: bytes | None = None
     series: Mapping[str, Tensor] = field(default_factory=dict)
     each: frozenset[str] = frozenset()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 import unicorn
 from unicorn import arm64_const as arm64
 
-from host_tools.runners import evidence, mailbox
+from host_tools.runners import evidence, mailbox, nor_flash
 from host_tools.runners import firmware as firmwares
 from host_tools.runners.buffers import Buffers, bind
 from host_tools.runners.needs import gpu_of
@@ -44,7 +45,9 @@ NOWHERE = (1 << 64) - 4  # only the exit ends the emulation
 HLT_SEMIHOSTING = 0xD45E0000  # hlt #0xf000
 SEMIHOSTING_EXIT = 0x18
 DEVICE = "Unicorn, EL3"
-OPTIONS = frozenset(("firmware", "latency_ns", "hang_job", "fault_job", "store", "nonce", "series", "each"))
+OPTIONS = frozenset(
+    ("firmware", "latency_ns", "hang_job", "fault_job", "store", "flash", "nonce", "series", "each")
+)
 
 
 def replay(request: ReplayRequest) -> ReplayResult:
@@ -71,16 +74,35 @@ def replay(request: ReplayRequest) -> ReplayResult:
             f"the firmware's has {fw.board.mailbox_bytes}"
         )
     name = f"{DEVICE}, {block.TITLE}" if block else DEVICE
-    return confined.call(
-        lambda: _replay(request, fw, gpu, buffers, name, size),
-        ReplayResult,
+    flash = nor_flash.read(nor_flash.prepared(request.flash)) if request.flash else b""
+    done = confined.call(
+        lambda: _replay(request, fw, gpu, buffers, name, size, flash),
+        Done,
         writes=(request.store,) if request.store else (),
     )
+    if request.flash and done.flash != flash:
+        with request.flash.open("r+b") as file:
+            file.write(done.flash)
+    return done.result
+
+
+@dataclass(frozen=True)
+class Done:
+    """A replay's result, and what the flash holds after it."""
+
+    result: ReplayResult
+    flash: bytes
 
 
 def _replay(
-    request: ReplayRequest, fw: firmwares.Firmware, gpu: str, buffers: Buffers, name: str, mailbox_bytes: int
-) -> ReplayResult:
+    request: ReplayRequest,
+    fw: firmwares.Firmware,
+    gpu: str,
+    buffers: Buffers,
+    name: str,
+    mailbox_bytes: int,
+    flash: bytes,
+) -> Done:
     delivery, room = request.delivery, evidence.extras(request)
     dram = np.frombuffer(mmap.mmap(-1, mailbox_bytes), np.uint8)
     carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
@@ -89,10 +111,12 @@ def _replay(
     with VirtualGpu(
         gpu, memory, latency_ns=request.latency_ns, hang_job=request.hang_job, fault_job=request.fault_job
     ) as device:
-        Machine(fw, device, carveout, dram, store=request.store).run()
+        machine = Machine(fw, device, carveout, dram, store=request.store, flash=flash)
+        machine.run()
     report = mailbox.response(dram.data, buffers, places)
     said = evidence.answer(dram.data, request, places)
-    return result(report, name, buffers.outputs, None, delivery, gpu, said)
+    found = result(report, name, buffers.outputs, None, delivery, gpu, said)
+    return Done(found, bytes(machine.flash.data) if machine.flash else b"")
 
 
 def power_block(board: firmwares.Board) -> type[PowerBlock] | None:
@@ -122,6 +146,7 @@ class Machine:
         gic: offset -> value of the interrupt controller's registers that were written.
         gpu_accesses: of its registers; of those, gpu_writes.
         power: the model of the block that switches the GPU, or None.
+        flash: that of the rollback store, or None.
     """
 
     def __init__(
@@ -132,6 +157,7 @@ class Machine:
         dram: Tensor,
         power_answers: int | None = None,
         store: Path | None = None,
+        flash: bytes = b"",
     ) -> None:
         self._fw = fw
         self._device = device
@@ -159,6 +185,10 @@ class Machine:
         uc.mmio_map(board.gpu_base, window, self._gpu_read, None, self._gpu_write, None)
         uc.mmio_map(board.gic_base, GIC_BYTES, self._gic_read, None, self._gic_write, None)
         uc.mmio_map(board.uart_base, PAGE, self._uart_read, None, self._uart_write, None)
+        self.flash = nor_flash.NorFlash(flash) if flash else None
+        if self.flash:
+            place = nor_flash.PLACE
+            uc.mmio_map(place.base, place.bytes, self._flash_read, self.flash, self._flash_write, self.flash)
         for page in block.PAGES if block else ():
             uc.mmio_map(page, PAGE, self._power_read, page, self._power_write, page)
         uc.hook_add(unicorn.UC_HOOK_INTR, self._exception)
@@ -202,6 +232,12 @@ class Machine:
         assert self.power
         block = self.power
         self._guarded(lambda: block.write(page + offset, value))
+
+    def _flash_read(self, _uc: Any, offset: int, _size: int, flash: nor_flash.NorFlash) -> int:
+        return self._guarded(lambda: flash.read(offset))
+
+    def _flash_write(self, _uc: Any, offset: int, _size: int, value: int, flash: nor_flash.NorFlash) -> None:
+        self._guarded(lambda: flash.write(offset, value))
 
     def _gic_read(self, _uc: Any, offset: int, _size: int, _user: Any) -> int:
         """GICD_ISPENDR, of the GPU's lines; time passes."""

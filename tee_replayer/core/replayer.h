@@ -98,7 +98,10 @@ struct gr_replayer {
 #ifdef GRAMOPHONE_TRUST
     uint32_t trust_version; /* of the policy under which the loaded trace was accepted */
 #endif
-    uint32_t code;   /* GPU address of the next job's code, of drivers that check where it lies */
+    uint32_t code; /* GPU address of the next job's code, of drivers that check where it lies */
+#ifdef GRAMOPHONE_STORE
+    bool is_kept; /* the loaded trace's versions are in the rollback store */
+#endif
     bool touched;    /* the GPU has been written to */
     bool started;    /* the prologue is done */
     uint16_t locked; /* address spaces that have a locked region, of drivers that let no job start then */
@@ -147,5 +150,18 @@ GR_API void gr_port_policy_again(struct gr_policy *policy);
 GR_API const uint8_t *gr_port_key_again(void);
 #endif
 GR_API uint32_t gr_port_lowest_inverted(void);
+
+#ifdef GRAMOPHONE_STORE
+/* What outlives a reboot, where the replayer has a place for it (store/store.c, or a port's own): the highest
+ * version of the trust policy, and of each name of a trace (64 bytes), under which a trace was replayed. The
+ * core calls these. False: nothing can be kept. */
+GR_API bool gr_store_open(void);
+/* The policy's; UINT32_MAX: it is not known. */
+GR_API uint32_t gr_store_least_policy(void);
+/* ROLLBACK: a higher one is kept. STORE: that is not known, or there is no room for this name. */
+GR_API enum gr_status gr_store_check(const uint8_t name[64], uint32_t version);
+/* Keep those of the loaded trace, whose replay went well; STORE: they cannot be kept. */
+GR_API enum gr_status gr_store_keep(struct gr_replayer *r);
+#endif
 
 #endif

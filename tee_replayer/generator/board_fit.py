@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+from tee_replayer.generator import rollback_store
 from tee_replayer.generator.board_checks import BoardError
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.evidence import HOOK
@@ -13,10 +15,10 @@ from tee_replayer.generator.options import GenerateError, Options
 
 
 def fitted_board(board: Board, options: Options) -> Board:
-    """The board with the carve-out and the MMU that the options ask for.
+    """The board with the carve-out, the devices and the MMU that the options ask for.
 
     Raises:
-        GenerateError: it has another GPU, or its port does not provide for a log.
+        GenerateError: it has another GPU, or its port does not provide for a log or a rollback store.
         BoardError: there is no room for the carve-out, the GPU does not reach it, or there is no MMU.
     """
     profile = options.profile
@@ -29,6 +31,14 @@ def fitted_board(board: Board, options: Options) -> Board:
     if carveout.end > reach:
         raise BoardError(
             f"memory.carveout ({carveout}): {profile.title} reaches only {reach:#x} bytes", file=board.file
+        )
+    if not options.rollback_store:  # what is not used is not mapped
+        devices = {name: found for name, found in board.devices.items() if name != rollback_store.DEVICE}
+        board = replace(board, devices=devices)
+    elif not any(rollback_store.HOOK in text for text in board.sources.values()):
+        raise GenerateError(
+            f"{board.file}: a rollback store needs flash: expected gr_port_flash_read "
+            "(docs/PORTING.md#a-place-for-versions) in the board's sources, found none"
         )
     if options.mmu is not None:
         board = board.with_mmu(options.mmu)

@@ -50,6 +50,7 @@ class Linux:
             (options.any_client, "who may use the GPU, the kernel says (70-gramophone.rules)"),
             (options.policy, "it takes no policy: that is the TA's, of platforms with OP-TEE"),
             (options.evidence.log, "a process has nowhere to keep a secret and a log from the machine's root"),
+            (options.rollback_store, "whoever is root there could set its versions back"),
             (options.operators, "its replayer has no operators on the CPU"),
             (options.mmu is not None, "Linux has the MMU"),
         ):

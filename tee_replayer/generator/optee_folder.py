@@ -66,6 +66,8 @@ class OpTee:
 
     def fitted(self, options: Options) -> OpTee:
         """As Platform; OSError when a policy cannot be read."""
+        if options.rollback_store:
+            raise GenerateError(f"{self.board.name}: the TA keeps versions in its secure storage (ta/policy.h)")
         board = fitted_board(self.board, options)
         carveout = board.memory["carveout"]
         if carveout.base % CAN_MAP or carveout.bytes % CAN_MAP:

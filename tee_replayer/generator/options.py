@@ -79,6 +79,7 @@ class Options:
         operators: what the device computes on the CPU; it refuses traces that need others.
         codecs: what of `trace_format.codec.LINKED` it decodes; it refuses traces that need others.
         mmu: MMU and caches on or off (bare metal); None: as the board's description says.
+        rollback_store: it keeps the highest versions in flash (bare metal, on a board with flash for it).
         device_id: 16 bytes, of a board without an id of its own, for trust policies that name devices.
         profile: of the GPU.
         target: the platform, fitted to these options.
@@ -105,6 +106,7 @@ class Options:
     operators: Collection[Operator] = ()
     codecs: Collection[Codec] = ()
     mmu: bool | None = None
+    rollback_store: bool = False
     device_id: bytes = NO_ID
     profile: Profile = field(init=False)
     target: Platform = field(init=False)

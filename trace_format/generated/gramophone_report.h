@@ -11,8 +11,9 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in memory as in the format");
 
 /* What happened. Any two values differ in 10 bits or more, and so from 0 and from all ones: a glitch does
- * not turn one into another. Each but the trust policy's is a constant of one AArch64 instruction, and OK
- * one that `cmp` takes. Those from DIVERGED to FAULT are worth a reset and another try. */
+ * not turn one into another. Each but the trust policy's and STORE is a constant of one AArch64
+ * instruction, and OK one that `cmp` takes. Those from DIVERGED to FAULT are worth a reset and another try.
+ * */
 #define GR_STATUS_LIST(X) \
     X(OK, 0x00fff000u, "done") \
     X(ARGUMENT, 0xffffd821u, "a function was called with a value that it does not take") \
@@ -60,6 +61,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
     X(TRUST_DEVICE, 0x81e74ef5u, "the trust policy allows traces of this name on other devices only") \
     X(TRUST_LIMITS, 0x36f675ccu, "the trace asks for more memory or time than the trust policy allows") \
     X(TRUST_WEIGHTS, 0x6b0d549bu, "the trust policy allows no trace whose weights callers give") \
+    X(STORE, 0xf9121eb0u, "what this device keeps of versions is damaged or worn, or has no room for another name") \
     X(LOG, 0xff03ff03u, "the replay log cannot be kept: no room for its entries, no key, or no place for its tail")
 
 enum gr_status {
