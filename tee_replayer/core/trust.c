@@ -265,6 +265,7 @@ GR_NOINLINE static enum gr_status judge(struct loader *l, const struct gr_policy
     if (status != GR_STATUS_OK)
         return status;
     l->r->trust_version = p->version;
+    GR_TELL(l->r, gr_log_policy(l->r->log, (const uint8_t *)p, p->bytes, p->version));
     l->has_signed_weights = rule->flags & GR_TRUST_SIGNED_WEIGHTS;
     l->state ^= good ^ left;
     return GR_STATUS_OK;
