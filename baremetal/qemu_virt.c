@@ -85,6 +85,15 @@ bool gr_board_keep_tail(const struct gr_log_tail *tail)
 }
 #endif
 
+#ifdef GRAMOPHONE_CLOCK
+/* The machine's PL031 (Arm DDI 0224C, 3.3.1): RTCDR, seconds since 1970. THE NORMAL WORLD CAN SET IT: this is
+ * for development and tests. */
+uint64_t gr_port_utc_s(void)
+{
+    return *gr_word(GR_RTC_BASE);
+}
+#endif
+
 #ifdef GRAMOPHONE_STORE
 /* The rollback store lies in the machine's second flash, two sectors of 256 KiB: a NOR flash with the
  * commands of Intel's (CFI "Common Flash Memory Interface" 2.0, command set 0001; QEMU

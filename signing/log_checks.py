@@ -297,10 +297,8 @@ def _other_policies(unique: Sequence[Entry], known: set[bytes]) -> Iterator[Find
             continue
         seen.add(policy)
         found = f"the trust policy {policy[:KID_BYTES].hex()}, version {entry.trust_version}"
-        text = (
-            f"entry {entry.position}: a trace was accepted under {found if policy else 'no trust policy'}, which is "
-            "none of those given"
-        )
+        words = f"{found}, which is none of those given" if policy else "no trust policy"
+        text = f"entry {entry.position}: a trace was accepted under {words}"
         yield Finding(Fault.OTHER_POLICY, entry.position, entry.sequence, text)
 
 

@@ -103,7 +103,7 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
     example="gramophone generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out\nmake -C out size",
     groups={
         "Target": ("--gpu", "--platform", "--board", "--carveout-mib", "--mmu", "-o", "--force"),
-        "Trust": ("--key", "--min-security-version", "--device-id", "--rollback-store"),
+        "Trust": ("--key", "--min-security-version", "--device-id", "--rollback-store", "--clock"),
         "Evidence": ("--replay-log", "--log-hashes", "--attest"),
         "What traces may need": ("--operator", "--codec"),
         "OP-TEE": ("--share-gpu", "--any-client", "--policy"),
@@ -121,6 +121,11 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
     "--rollback-store",
     is_flag=True,
     help="The device keeps the highest versions in flash and refuses older ones after a reboot (bare metal).",
+)
+@click.option(
+    "--clock",
+    is_flag=True,
+    help="The device asks the board's clock whether the trust policy holds (bare metal).",
 )
 @click.option(
     "--carveout-mib", type=click.IntRange(1, 1 << 20), help="Secure memory for traces; default: the board's."
@@ -158,6 +163,7 @@ def generate_command(
     min_security_version: int,
     device_id: bytes,
     rollback_store: bool,
+    clock: bool,
     carveout_mib: int | None,
     bearssl: Path | None,
     aws_lc: Path | None,
@@ -195,6 +201,7 @@ def generate_command(
             min_security_version=min_security_version,
             device_id=device_id,
             rollback_store=rollback_store,
+            clock=clock,
             carveout_bytes=carveout_mib and carveout_mib * MIB,
             share_gpu=share_gpu,
             any_client=any_client,
@@ -223,6 +230,8 @@ def generate_command(
         warn(f"{name} protects neither the device's secret nor its log's tail: {where}")
     if rollback_store and isinstance(board, Board) and not board.is_silicon:
         warn(f"{name} protects no versions: the normal world reaches their flash, a file beside the emulator")
+    if clock and isinstance(board, Board) and not board.is_silicon:
+        warn(f"{name} has no clock of the secure world: the normal world can set it")
     if mmu is False and isinstance(board, Board) and (why := board.with_mmu(False).bit_from_mailbox):
         warn(f"without an MMU one flipped bit leads out of secure memory: {why}")
     if any_client:

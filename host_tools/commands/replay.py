@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -225,7 +226,7 @@ def _replays(repeat: int | None, series: Mapping[str, Tensor]) -> int:
         "Values in": ("--input", "--param", "--series"),
         "Values out": ("-o", "--each", "--top", "--labels", "--expect", "--tolerance"),
         "Where it runs": ("--on", "--normal-world", "--gpu", "--firmware", "--timeout", "--repeat"),
-        "Trust": ("--key", "--min-security-version", "--device-id", "--flash"),
+        "Trust": ("--key", "--min-security-version", "--device-id", "--flash", "--clock"),
         "Evidence": ("--store", "--entries", "--nonce", "--attestation"),
         "Sources": ("--bearssl", "--aws-lc"),
     },
@@ -274,6 +275,11 @@ def _replays(repeat: int | None, series: Mapping[str, Tensor]) -> int:
     type=FILE,
     help="Flash of an emulated device with a rollback store; made if there is none. With --firmware.",
 )
+@click.option(
+    "--clock",
+    type=click.DateTime(("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S")),
+    help="What the clock of an emulated device says (UTC). With --firmware.",
+)
 @click.option("--entries", type=FILE, help="Append the log's new entries to this file; with --store.")
 @click.option("--nonce", type=Nonce(), help="Ask the device for an attestation on this nonce; with --store.")
 @click.option("--attestation", type=FILE, help="Where to write the attestation; with --nonce.")
@@ -289,6 +295,7 @@ def replay_command(
     runner: str,
     store: Path | None,
     flash: Path | None,
+    clock: datetime | None,
     entries: Path | None,
     nonce: bytes | None,
     attestation: Path | None,
@@ -304,7 +311,11 @@ def replay_command(
     if labels is not None and top is None:
         raise UsageError("--labels names what --top shows: give both")
     _check_evidence(runner, options["firmware"], store, entries, nonce, attestation)
-    _check_flash(runner, options["firmware"], flash)
+    for name, given in (("flash", flash), ("clock", clock)):
+        _check_device(runner, options["firmware"], name, given is not None)
+    if flash is not None and not flash.exists():
+        check_writable(flash)
+    now = None if clock is None else int(clock.replace(tzinfo=UTC).timestamp())
     earlier = read_file(entries, limits.LOG_BYTES) if entries is not None and entries.exists() else b""
     prepared = prepare(runner=runner, series=series, **options)
     every = assigned("output", each)
@@ -322,7 +333,7 @@ def replay_command(
         shown = Shown(top, read_labels(labels, prepared.trace) if labels else None, boxes)
     count = _replays(repeat, prepared.request.series)
     prepared.request = replace(
-        prepared.request, repeat=count, each=frozenset(every), store=store, flash=flash, nonce=nonce
+        prepared.request, repeat=count, each=frozenset(every), store=store, flash=flash, clock=now, nonce=nonce
     )
     with phase(f"replaying on {runner}"):
         result = prepared.replay()
@@ -372,18 +383,15 @@ def _check_evidence(
             check_writable(path)
 
 
-def _check_flash(runner: str, firmware: Path | None, flash: Path | None) -> None:
-    """UsageError for a flash where there is none, or nothing that uses it."""
-    if flash is None:
+def _check_device(runner: str, firmware: Path | None, name: str, is_given: bool) -> None:
+    """UsageError for flash or clock where there is none, or nothing that uses it."""
+    if not is_given:
         return
-    if "flash" not in runner_of(runner).OPTIONS:
-        raise UsageError(
-            f"--flash cannot be used with --on {runner}: no firmware with a rollback store runs there"
-        )
+    if name not in runner_of(runner).OPTIONS:
+        raise UsageError(f"--{name} cannot be used with --on {runner}: no firmware that uses it runs there")
     if firmware is None:
-        raise UsageError("--flash needs --firmware, a folder of 'generate --rollback-store' after make")
-    if not flash.exists():
-        check_writable(flash)
+        chosen = "--rollback-store" if name == "flash" else "--clock"
+        raise UsageError(f"--{name} needs --firmware, a folder of 'generate {chosen}' after make")
 
 
 def _json(

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from host_tools.runners import evidence, mailbox, nor_flash
 from host_tools.runners import firmware as firmwares
 from host_tools.runners.buffers import bind
@@ -12,7 +14,9 @@ from host_tools.runners.secure_machine import DRAM_BASE, MIB, Machine, dram, ins
 from host_tools.runners.watching import watched
 
 DEVICE = "QEMU virt, EL3, secure world"
-OPTIONS = frozenset(("firmware", "plugin_args", "timeout_s", "store", "flash", "nonce", "series", "each", "watch"))
+OPTIONS = frozenset(
+    ("firmware", "plugin_args", "timeout_s", "store", "flash", "clock", "nonce", "series", "each", "watch")
+)
 TIMEOUT_S = 600
 
 
@@ -39,7 +43,7 @@ def replay(request: ReplayRequest) -> ReplayResult:
         gpu_spi=board.gpu_spi,
         carveout_base=board.carveout_base,
         carveout_bytes=board.carveout_bytes,
-        options=nor_flash.qemu_options(nor_flash.prepared(request.flash)) if request.flash else (),
+        options=_options(request),
     )
     room = evidence.extras(request)
     at, used = board.mailbox_base - DRAM_BASE, mailbox.layout(delivery.data, buffers, room).size
@@ -50,3 +54,12 @@ def replay(request: ReplayRequest) -> ReplayResult:
         report = mailbox.response(shared, buffers, places)
         said = evidence.answer(shared, request, places)
     return result(report, DEVICE, buffers.outputs, instructions(report), delivery, gpu, said)
+
+
+def _options(request: ReplayRequest) -> tuple[str, ...]:
+    """Of QEMU, for the devices that keep something: flash and clock."""
+    flash = nor_flash.qemu_options(nor_flash.prepared(request.flash)) if request.flash else ()
+    if request.clock is None:
+        return flash
+    base = datetime.fromtimestamp(request.clock, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return (*flash, "-rtc", f"base={base},clock=vm")

@@ -55,6 +55,8 @@ class ReplayRequest:
         store: folder with what an emulated board with a replay log keeps; None: the firmware has no log.
         flash: file of the flash in which an emulated board with a rollback store keeps versions, made where there
             is none.
+        clock: what the clock of an emulated board says, in seconds since 1970 (UTC); None: QEMU's says what time
+            it is, and Unicorn has none.
         nonce: of a verifier, for an attestation.
         series: slot name -> tensors of all replays, the first dimension being the replay's.
         each: outputs that are wanted of all replays, in the same form.
@@ -78,6 +80,7 @@ class ReplayRequest:
     latency_ns: int = 0
     store: Path | None = None
     flash: Path | None = None
+    clock: int | None = None
     nonce: bytes | None = None
     series: Mapping[str, Tensor] = field(default_factory=dict)
     each: frozenset[str] = frozenset()

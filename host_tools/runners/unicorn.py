@@ -28,12 +28,14 @@ from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, 
 from host_tools.vgpu import confined
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from tee_replayer.generator import boards
+from tee_replayer.generator.board_fit import CLOCK
 
 PAGE = 4096
 PSTATE_EL3 = 0x3CD  # EL3, own stack pointer, all exceptions masked
 CPACR_EL1, CNTFRQ_EL0 = (1, 0, 3, 0, 2), (14, 0, 3, 3, 0)  # CRn, CRm, op0, op1, op2
 CNTPCT_EL0 = (14, 0, 3, 3, 1)
 UART_DR = 0
+RTC, RTC_DR = boards.load(boards.QEMU_VIRT).devices[CLOCK], 0  # a PL031
 # Registers of the Cortex-A72 that Unicorn's lacks, as "msr NAME, x0".
 A72_REGISTERS = {0xD519F220: "CPUECTLR_EL1", 0xD519B040: "L2CTLR_EL1"}
 READS, X28 = 1 << 21, 28  # in such an instruction; the later registers are not numbered consecutively
@@ -46,7 +48,7 @@ HLT_SEMIHOSTING = 0xD45E0000  # hlt #0xf000
 SEMIHOSTING_EXIT = 0x18
 DEVICE = "Unicorn, EL3"
 OPTIONS = frozenset(
-    ("firmware", "latency_ns", "hang_job", "fault_job", "store", "flash", "nonce", "series", "each")
+    ("firmware", "latency_ns", "hang_job", "fault_job", "store", "flash", "clock", "nonce", "series", "each")
 )
 
 
@@ -111,7 +113,7 @@ def _replay(
     with VirtualGpu(
         gpu, memory, latency_ns=request.latency_ns, hang_job=request.hang_job, fault_job=request.fault_job
     ) as device:
-        machine = Machine(fw, device, carveout, dram, store=request.store, flash=flash)
+        machine = Machine(fw, device, carveout, dram, store=request.store, flash=flash, clock=request.clock)
         machine.run()
     report = mailbox.response(dram.data, buffers, places)
     said = evidence.answer(dram.data, request, places)
@@ -158,6 +160,7 @@ class Machine:
         power_answers: int | None = None,
         store: Path | None = None,
         flash: bytes = b"",
+        clock: int | None = None,
     ) -> None:
         self._fw = fw
         self._device = device
@@ -189,6 +192,8 @@ class Machine:
         if self.flash:
             place = nor_flash.PLACE
             uc.mmio_map(place.base, place.bytes, self._flash_read, self.flash, self._flash_write, self.flash)
+        if clock is not None:
+            uc.mmio_map(RTC.base, RTC.bytes, self._clock_read, clock, None, None)
         for page in block.PAGES if block else ():
             uc.mmio_map(page, PAGE, self._power_read, page, self._power_write, page)
         uc.hook_add(unicorn.UC_HOOK_INTR, self._exception)
@@ -238,6 +243,9 @@ class Machine:
 
     def _flash_write(self, _uc: Any, offset: int, _size: int, value: int, flash: nor_flash.NorFlash) -> None:
         self._guarded(lambda: flash.write(offset, value))
+
+    def _clock_read(self, _uc: Any, offset: int, _size: int, clock: int) -> int:
+        return clock if offset == RTC_DR else 0
 
     def _gic_read(self, _uc: Any, offset: int, _size: int, _user: Any) -> int:
         """GICD_ISPENDR, of the GPU's lines; time passes."""

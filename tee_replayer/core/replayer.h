@@ -55,7 +55,7 @@ struct gr_policy {
     const uint8_t *platform;      /* 16 bytes: board or environment, and zeros */
     const uint8_t *device_id;     /* 16 bytes; zeros: it has none */
     uint32_t least_trust_version; /* older policies are refused */
-    uint64_t now_s;               /* seconds since 1970 (UTC); 0: there is no clock */
+    uint64_t now_s; /* seconds since 1970 (UTC); 0: there is no clock; GR_NO_TIME: it is not set */
 #else
     const uint8_t *key;    /* 65 bytes: P-256 public key, 04 || x || y */
     const uint8_t *key_id; /* 16 bytes */
@@ -150,6 +150,12 @@ GR_API void gr_port_policy_again(struct gr_policy *policy);
 GR_API const uint8_t *gr_port_key_again(void);
 #endif
 GR_API uint32_t gr_port_lowest_inverted(void);
+
+#ifdef GRAMOPHONE_CLOCK
+/* Seconds since 1970 (UTC), of a clock that the normal world cannot set; 0: it is not set. */
+GR_API uint64_t gr_port_utc_s(void);
+#define GR_NO_TIME UINT64_MAX
+#endif
 
 #ifdef GRAMOPHONE_STORE
 /* What outlives a reboot, where the replayer has a place for it (store/store.c, or a port's own): the highest

@@ -138,7 +138,12 @@ static void facts(struct gr_policy *policy)
 #else
     policy->least_trust_version = 0; /* nothing outlives a reboot */
 #endif
+#ifdef GRAMOPHONE_CLOCK
+    const uint64_t now_s = gr_port_utc_s();
+    policy->now_s = now_s ? now_s : GR_NO_TIME;
+#else
     policy->now_s = 0; /* there is no clock */
+#endif
 }
 
 GR_API struct gr_policy gr_device_policy(void)

@@ -64,6 +64,7 @@ def _write_core(options: Options, folder: Path) -> None:
     device = Device(options.target.name, profile.profile_id, options.min_security_version, options.key)
     defines = _trust_defines(options) + evidence.defines + operator_sources.define(operators)
     defines += "".join(f"#define {amalgamate.macro(codec)}\n" for codec in codecs)
+    defines += f"#define {amalgamate.HAS_CLOCK}\n" if options.clock else ""
     defines += rollback_store.defines(options.rollback_store)
     more = (evidence.header, rollback_store.header(options.rollback_store))
     header = amalgamate.header(notice, device.declaration(), defines, "\n".join(filter(None, more)))
@@ -96,6 +97,7 @@ def _notice(options: Options) -> str:
         ("security version", f"at least {options.min_security_version}"),
         ("crypto", ", ".join(f"{name} {versions[name]}" for name in options.cryptography.libraries)),
         ("evidence", options.evidence.words),
+        ("clock", "of the board" if options.clock else ""),
         ("rollback store", "in flash" if options.rollback_store else ""),
         ("operators", operator_sources.words(options.operators)),
         ("codecs", listed(codec.name.lower() for codec in options.codecs) if options.codecs else ""),

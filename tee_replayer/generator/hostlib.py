@@ -93,7 +93,7 @@ def build(
     own = own_sources(profile, linked.seam, linked_operators)
     extra = (*extra, *(f"-D{amalgamate.macro(codec)}" for codec in linked_codecs))
     if trust:
-        extra = (*extra, f"-D{amalgamate.HAS_TRUST}")
+        extra = (*extra, f"-D{amalgamate.HAS_TRUST}", f"-D{amalgamate.HAS_CLOCK}")
     if linked_operators:
         extra = (*extra, f"-DGRAMOPHONE_OPERATORS(X)={operators.listed(linked_operators)}")
     made = [GENERATED / name for name in ("gramophone_trace.h", "gramophone_report.h", "gramophone_trust.h")]

@@ -14,7 +14,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
 /* What an entry is about. */
 enum gr_log_kind {
     GR_LOG_KIND_BOOT = 1, /* the device started with this log; subject: SHA-256 of the firmware */
-    GR_LOG_KIND_LOAD = 2, /* a trace was verified and loaded; inputs and outputs say under which trust policy, where there is one */
+    GR_LOG_KIND_LOAD = 2, /* a trace was verified and loaded; inputs and outputs say under which trust policy, if any */
     GR_LOG_KIND_REFUSAL = 3, /* a trace was not loaded; subject and the trace's fields are zero when its signature was not good */
     GR_LOG_KIND_REPLAY = 4, /* a replay, whether it succeeded or not */
 };

@@ -16,7 +16,7 @@ class LogKind(Described):
     BOOT = 1, "the device started with this log; subject: SHA-256 of the firmware"
     LOAD = (
         2,
-        "a trace was verified and loaded; inputs and outputs say under which trust policy, where there is one",
+        "a trace was verified and loaded; inputs and outputs say under which trust policy, if any",
     )
     REFUSAL = 3, "a trace was not loaded; subject and the trace's fields are zero when its signature was not good"
     REPLAY = 4, "a replay, whether it succeeded or not"

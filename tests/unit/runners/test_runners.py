@@ -46,6 +46,7 @@ VALUES: dict[str, Any] = {
         "fault_job": 1,
         "store": Path("store"),
         "flash": Path("flash"),
+        "clock": 1,
         "nonce": bytes(8),
     },
     **{"series": {"x": np.zeros((1, 1))}, "each": frozenset({"y"})},
