@@ -182,8 +182,7 @@ def check_attestation(report: Attestation, key: PublicKey, expected: Expected) -
     if expected.trust_policy is not None and claims.get("trust_policy") != expected.trust_policy:
         found = claims.get("trust_policy")
         text = f"{found[:KID_BYTES].hex()}, version {claims['trust_version']}" if found else "none: it has one key"
-        wanted = expected.trust_policy[:KID_BYTES].hex()
-        yield "other-trust-policy", f"the trust policy is {text}, not {wanted}"
+        yield "other-trust-policy", f"the trust policy is {text}, not {expected.trust_policy[:KID_BYTES].hex()}"
     for name, wanted in (("inputs", expected.inputs), ("outputs", expected.outputs)):
         if wanted is None:
             continue
