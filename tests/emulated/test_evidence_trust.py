@@ -111,8 +111,8 @@ def test_by_the_command_line(boot: Callable[[bytes], Said], tmp_path: Path) -> N
         assert plain.exit_code == done.exit_code, plain.output
         return done.exit_code, json.loads(done.stdout), plain.stdout
 
-    log = ("verify-log", tmp_path / "replay.log", "--report", tmp_path / "report.cbor", "--nonce", NONCE.hex())
-    log = (*log, "--key", tmp_path / "device.pub.pem")
+    asked = ("--nonce", NONCE.hex(), "--key", tmp_path / "device.pub.pem")
+    log = ("verify-log", tmp_path / "replay.log", "--report", tmp_path / "report.cbor", *asked)
     status, found, text = command(*log, "--trust-policy", tmp_path / "fleet.gtp")
     assert (status, found["entries"][1]["trust_policy"], found["entries"][1]["trust_version"]) == (
         0,
@@ -123,8 +123,7 @@ def test_by_the_command_line(boot: Callable[[bytes], Said], tmp_path: Path) -> N
     status, found, text = command(*log, "--trust-policy", tmp_path / "old.gtp")
     assert (status, [row["fault"] for row in found["findings"]]) == (1, ["other-policy"])
 
-    report = ("verify-report", tmp_path / "report.cbor", "--nonce", NONCE.hex())
-    report = (*report, "--key", tmp_path / "device.pub.pem")
+    report = ("verify-report", tmp_path / "report.cbor", *asked)
     status, found, text = command(*report, "--trust-policy", tmp_path / "fleet.gtp")
     assert (status, found["claims"]["trust_version"]) == (0, 2)
     assert text.endswith("verified: key, nonce, trust policy\n")
