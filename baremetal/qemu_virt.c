@@ -87,3 +87,80 @@ bool gr_board_keep_tail(const struct gr_log_tail *tail)
     return TRANSFER("device.tail", SYS_WRITE, &kept);
 }
 #endif
+
+#ifdef GRAMOPHONE_CLOCK
+/* The machine's PL031 (Arm DDI 0224C, 3.3.1): RTCDR, seconds since 1970. THE NORMAL WORLD CAN SET IT: this is
+ * for development and tests. */
+uint64_t gr_port_utc_s(void)
+{
+    return *gr_word(GR_RTC_BASE);
+}
+#endif
+
+#ifdef GRAMOPHONE_STORE
+/* The rollback store lies in the machine's second flash, two sectors of 256 KiB: a NOR flash with the
+ * commands of Intel's (CFI "Common Flash Memory Interface" 2.0, command set 0001; QEMU
+ * hw/block/pflash_cfi01.c), two chips of 16 bits side by side. THE NORMAL WORLD REACHES IT, TOO: this is for
+ * development and tests. */
+enum {
+    BANK_BYTES = GR_STORE_BYTES / GR_STORE_BANKS,
+    FLASH_TIMEOUT_US = 1000000,
+    FLASH_READ = 0x00ff00ff, /* each command and answer is there twice */
+    FLASH_PROGRAM = 0x00400040,
+    FLASH_ERASE = 0x00200020,
+    FLASH_ERASE_CONFIRM = 0x00d000d0,
+    FLASH_CLEAR_STATUS = 0x00500050,
+    FLASH_READY = 0x00800080,
+    FLASH_FAILED = 0x003a003a, /* erase, program, voltage, lock */
+};
+_Static_assert(BANK_BYTES >= (int)GR_STORE_BANK_BYTES, "a bank lies in a sector");
+
+/* After a command and its confirmation, or a word: whether it worked; memory can be read then. */
+static bool flash_end(uint64_t address)
+{
+    const bool is_ready = gr_port_wait_word(address, FLASH_READY, FLASH_READY, FLASH_TIMEOUT_US);
+    const bool has_failed = *gr_word(address) & FLASH_FAILED;
+    *gr_word(address) = FLASH_CLEAR_STATUS;
+    *gr_word(address) = FLASH_READ;
+    return is_ready && !has_failed;
+}
+
+static uint64_t flash_at(uint32_t bank, uint32_t offset)
+{
+    return GR_STORE_BASE + bank * (uint64_t)BANK_BYTES + offset;
+}
+
+bool gr_port_flash_read(uint32_t bank, uint32_t offset, void *to, uint32_t bytes)
+{
+    uint32_t *const words = to;
+    if (bank >= GR_STORE_BANKS || offset > GR_STORE_BANK_BYTES || bytes > GR_STORE_BANK_BYTES - offset)
+        return false;
+    for (uint32_t i = 0; i < bytes / 4; i++)
+        words[i] = *gr_word(flash_at(bank, offset + 4 * i));
+    return true;
+}
+
+bool gr_port_flash_program(uint32_t bank, uint32_t offset, const void *from, uint32_t bytes)
+{
+    const uint32_t *const words = from;
+    if (bank >= GR_STORE_BANKS || offset > GR_STORE_BANK_BYTES || bytes > GR_STORE_BANK_BYTES - offset)
+        return false;
+    for (uint32_t i = 0; i < bytes / 4; i++) {
+        const uint64_t address = flash_at(bank, offset + 4 * i);
+        *gr_word(address) = FLASH_PROGRAM;
+        *gr_word(address) = words[i];
+        if (!flash_end(address))
+            return false;
+    }
+    return true;
+}
+
+bool gr_port_flash_erase(uint32_t bank)
+{
+    if (bank >= GR_STORE_BANKS)
+        return false;
+    *gr_word(flash_at(bank, 0)) = FLASH_ERASE;
+    *gr_word(flash_at(bank, 0)) = FLASH_ERASE_CONFIRM;
+    return flash_end(flash_at(bank, 0));
+}
+#endif

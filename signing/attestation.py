@@ -48,8 +48,10 @@ CLAIMS: dict[int, tuple[str, type[Any], range | None]] = {
     -70007: ("log", bytes, range(32, 33)),  # SHA-256 of its last entry
     -70008: ("inputs", bytes, range(32, 33)),
     -70009: ("outputs", bytes, range(32, 33)),
+    -70010: ("trust_policy", bytes, range(32, 33)),  # SHA-256 of that under which the trace was accepted
+    -70011: ("trust_version", int, None),  # of that policy
 }
-OPTIONAL = (-70008, -70009)  # both or neither
+OPTIONAL = ((-70008, -70009), (-70010, -70011))  # of each pair both or neither
 
 
 class AttestationError(GramophoneError):
@@ -88,6 +90,7 @@ class Expected:
         policy: SHA-256 of the firmware's `gr_device`.
         traces: hashes of the heads of the traces that may have been replayed.
         inputs, outputs: hashes as of `tensor_hashes`.
+        trust_policy: SHA-256 of the trust policy under which the trace must have been accepted.
     """
 
     nonce: bytes
@@ -96,6 +99,7 @@ class Expected:
     traces: Collection[bytes] | None = None
     inputs: bytes | None = None
     outputs: bytes | None = None
+    trust_policy: bytes | None = None
 
 
 def read_attestation(data: bytes, *, file: str = "") -> Attestation:
@@ -175,6 +179,10 @@ def check_attestation(report: Attestation, key: PublicKey, expected: Expected) -
     if expected.traces is not None and claims["trace"] not in expected.traces:
         text = f"the trace is {claims['trace_id'].hex()} (head {claims['trace'].hex()})"
         yield "other-trace", f"{text}, which is none of those given"
+    if expected.trust_policy is not None and claims.get("trust_policy") != expected.trust_policy:
+        found = claims.get("trust_policy")
+        text = f"{found[:KID_BYTES].hex()}, version {claims['trust_version']}" if found else "none: it has one key"
+        yield "other-trust-policy", f"the trust policy is {text}, not {expected.trust_policy[:KID_BYTES].hex()}"
     for name, wanted in (("inputs", expected.inputs), ("outputs", expected.outputs)):
         if wanted is None:
             continue
@@ -219,7 +227,7 @@ def tensor_hashes(trace: Trace, values: Mapping[str, NDArray[Any]]) -> tuple[byt
 
 
 def _claims(found: Any) -> dict[str, Any]:
-    if not isinstance(found, Mapping) or set(found) not in (set(CLAIMS), set(CLAIMS) - set(OPTIONAL)):
+    if not isinstance(found, Mapping) or not _has_labels(found):
         labels = sorted(map(str, found)) if isinstance(found, Mapping) else found
         raise _wrong("claims", f"those of {PROFILE}", labels)
     claims = {}
@@ -235,6 +243,12 @@ def _claims(found: Any) -> dict[str, Any]:
     if claims["profile"] != PROFILE:
         raise _wrong("profile", PROFILE, claims["profile"])
     return claims
+
+
+def _has_labels(found: Mapping[Any, Any]) -> bool:
+    left_out = set(CLAIMS) - set(found)
+    pairs = [pair for pair in OPTIONAL if left_out & set(pair)]
+    return set(found) <= set(CLAIMS) and left_out == {label for pair in pairs for label in pair}
 
 
 def _loads(data: bytes) -> Any:

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from signing.keys import KID_BYTES
 from signing.replay_log import ZERO, Entry, Tail
 from trace_format.schema.log import LogKind
 
@@ -31,6 +32,7 @@ class Fault(enum.Enum):
     FORK = "fork"  # two continuations of one entry: the device went on from an earlier state
     ROLL_BACK = "roll-back"  # the device's counters went back, or boots left no entry
     UNKNOWN_KIND = "unknown-kind"  # an entry about something that this version does not know
+    OTHER_POLICY = "other-policy"  # a trace was accepted under a trust policy that is none of those given
     UNKNOWN_TRACE = "unknown-trace"  # an entry about a trace that is none of those given
 
 
@@ -70,6 +72,7 @@ def check_log(
     key: bytes | None = None,
     tail: Tail | None = None,
     traces: Iterable[bytes] | None = None,
+    policies: Iterable[bytes] | None = None,
 ) -> Checked:
     """Judge a log.
 
@@ -79,6 +82,7 @@ def check_log(
         tail: where the log ended: from the device itself, or attested. Without it nobody can tell whether the
             last entries are missing.
         traces: `subject`s of the only traces that the log should be about; None: any.
+        policies: SHA-256 of the only trust policies under which a trace should have been accepted; None: any.
 
     Raises:
         ValueError: neither key nor tail is given, so nothing can be proven.
@@ -106,6 +110,8 @@ def check_log(
         findings += _tail(unique, tail, claimed)
     if traces is not None:
         findings += _foreign_traces(unique, set(traces))
+    if policies is not None:
+        findings += _other_policies(unique, set(policies))
     proven = sorted(unique, key=lambda entry: (entry.sequence, entry.position))
     ordered = sorted(findings, key=lambda f: (len(entries) if f.position is None else f.position, f.fault.value))
     return Checked(tuple(proven), tuple(ordered))
@@ -280,6 +286,20 @@ def _foreign_traces(unique: Sequence[Entry], known: set[bytes]) -> Iterator[Find
             f"(head {subject.hex()}), which is none of those given"
         )
         yield Finding(Fault.UNKNOWN_TRACE, entry.position, entry.sequence, text)
+
+
+def _other_policies(unique: Sequence[Entry], known: set[bytes]) -> Iterator[Finding]:
+    """One finding for each policy."""
+    seen: set[bytes] = set()
+    for entry in unique:
+        policy = entry.trust_policy
+        if entry.kind is not LogKind.LOAD or policy in known | seen:
+            continue
+        seen.add(policy)
+        found = f"the trust policy {policy[:KID_BYTES].hex()}, version {entry.trust_version}"
+        words = f"{found}, which is none of those given" if policy else "no trust policy"
+        text = f"entry {entry.position}: a trace was accepted under {words}"
+        yield Finding(Fault.OTHER_POLICY, entry.position, entry.sequence, text)
 
 
 def _by_number(unique: Sequence[Entry]) -> Mapping[int, list[Entry]]:

@@ -65,6 +65,17 @@ class Entry:
         """Hash of the trace's head, or of the firmware; zeros: the device verified none."""
         return bytes(self.values["subject"])
 
+    @property
+    def trust_policy(self) -> bytes:
+        """Of a load: SHA-256 of the trust policy under which the trace was accepted; b"": there was none."""
+        found = bytes(self.values["inputs"])
+        return found if self.kind is LogKind.LOAD and found != ZERO else b""
+
+    @property
+    def trust_version(self) -> int:
+        """Of a load: that policy's version; 0: there was none."""
+        return int.from_bytes(self.values["outputs"][:4], "little") if self.trust_policy else 0
+
     def is_of(self, key: bytes) -> bool:
         """Whether it is an entry that a device with this log key wrote."""
         return self.values["magic"] == LOG_MAGIC and hmac.compare_digest(

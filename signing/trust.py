@@ -155,9 +155,14 @@ class Policy:
         return self.encode()
 
     @property
+    def hash(self) -> bytes:
+        """SHA-256 of it, as a device's log and attestations have it."""
+        return hashlib.sha256(self.raw).digest()
+
+    @property
     def kid(self) -> bytes:
         """Its id, where a key would have one: the first 16 bytes of its SHA-256."""
-        return hashlib.sha256(self.raw).digest()[:KID_BYTES]
+        return self.hash[:KID_BYTES]
 
     def key(self, kid: bytes) -> Key | None:
         """The key of an id; None: the policy has none."""

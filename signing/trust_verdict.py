@@ -24,7 +24,7 @@ class Judge:
         platform: board or environment; None: any, for whoever verifies for no device in particular.
         device_id: 16 bytes; zeros: the device has none; None: any.
         least_version: of the policy: older ones are refused.
-        now: seconds since 1970 (UTC); 0: the device has no clock.
+        now: seconds since 1970 (UTC); 0: the device has no clock; NO_TIME: it has one that is not set.
     """
 
     platform: str | None = None
@@ -33,6 +33,7 @@ class Judge:
     now: int = 0
 
 
+NO_TIME = 2**64 - 1
 NO_ID = bytes(DEVICE_ID_BYTES)
 
 
@@ -104,7 +105,9 @@ def judge(
     if current.version < where.least_version:
         reason = f"expected version {where.least_version}, found {current.version}"
         return TrustVerdict(Status.TRUST_OLD, current, reason=reason)
-    if where.now and (where.now < current.not_before or (current.not_after and where.now > current.not_after)):
+    early, late = where.now < current.not_before, current.not_after and where.now > current.not_after
+    unknown = where.now == NO_TIME and (current.not_before or current.not_after)
+    if where.now and (early or late or unknown):
         return TrustVerdict(Status.TRUST_TIME, current)
     rule = current.rule(manifest["name"].encode())
     if rule is None:

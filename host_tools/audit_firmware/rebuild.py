@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -16,7 +17,10 @@ from host_tools.audit_firmware.target import Target
 from host_tools.runners.firmware import CROSS, ELF, compile_firmware
 from host_tools.support import programs
 from host_tools.support.version import VERSION
+from signing.trust import Policy
 from tee_replayer.crypto import Libraries
+from tee_replayer.generator import rollback_store
+from tee_replayer.generator.board_fit import CLOCK_HOOK
 from tee_replayer.generator.decryption import Decryption
 from tee_replayer.generator.device_crypto import DeviceCrypto
 from tee_replayer.generator.evidence import HOOK, Evidence
@@ -26,7 +30,8 @@ from tee_replayer.generator.platforms import platform_of
 from trace_format.operators import Operator
 from trace_format.schema import Codec
 
-# An image does not say which evidence it gives: these are tried until one is as large as it is.
+# An image does not say which evidence it gives, nor whether it keeps versions: these are tried until one is as
+# large as it is.
 _EVIDENCE = (
     Evidence(),
     Evidence(log=True),
@@ -34,6 +39,7 @@ _EVIDENCE = (
     Evidence(log=True, attestation=True),
     Evidence(log=True, hashes=True, attestation=True),
 )
+_VARIANTS = tuple(itertools.product((False, True), (False, True), _EVIDENCE))
 NEAR = 64  # bytes by which a changed firmware may differ and yet be of this kind
 
 
@@ -82,8 +88,11 @@ def rebuild(
         raise FirmwareError(f"{image.name}: OP-TEE's core is not rebuilt here; docs/AUDIT-FIRMWARE.md says how")
     size = len(_loaded(image)[1])
     best: tuple[int, Image, list[FirmwareFinding], Evidence] | None = None
-    for evidence in _EVIDENCE:
-        if evidence.log and not any(HOOK in source for source in board.sources.values()):
+    for clock, store, evidence in _VARIANTS:
+        hooks = [HOOK] * evidence.log + [rollback_store.HOOK] * store + [CLOCK_HOOK] * clock
+        if clock and not isinstance(device.key, Policy):
+            continue
+        if not all(any(hook in source for source in board.sources.values()) for hook in hooks):
             continue
         with tempfile.TemporaryDirectory() as folder:
             out = generate(
@@ -94,6 +103,8 @@ def rebuild(
                     crypto,
                     min_security_version=device.min_security_version,
                     evidence=evidence,
+                    rollback_store=store,
+                    clock=clock,
                     operators=operators,
                     codecs=codecs,
                     decryption=decryption,

@@ -122,7 +122,7 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
     example="gramophone generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out\nmake -C out size",
     groups={
         "Target": ("--gpu", "--platform", "--board", "--carveout-mib", "--mmu", "-o", "--force"),
-        "Trust": ("--key", "--min-security-version", "--device-id"),
+        "Trust": ("--key", "--min-security-version", "--device-id", "--rollback-store", "--clock"),
         "Encrypted traces": ("--decrypts", "--fleet-key"),
         "Evidence": ("--replay-log", "--log-hashes", "--attest"),
         "What traces may need": ("--operator", "--codec"),
@@ -137,6 +137,16 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
 @click.option("-o", "--output", type=FILE, required=True, help="Folder to write; one written before is replaced.")
 @MIN_VERSION
 @DEVICE_ID
+@click.option(
+    "--rollback-store",
+    is_flag=True,
+    help="The device keeps the highest versions in flash and refuses older ones after a reboot (bare metal).",
+)
+@click.option(
+    "--clock",
+    is_flag=True,
+    help="The device asks the board's clock whether the trust policy holds (bare metal).",
+)
 @click.option(
     "--carveout-mib", type=click.IntRange(1, 1 << 20), help="Secure memory for traces; default: the board's."
 )
@@ -174,6 +184,8 @@ def generate_command(
     output: Path,
     min_security_version: int,
     device_id: bytes,
+    rollback_store: bool,
+    clock: bool,
     carveout_mib: int | None,
     bearssl: Path | None,
     aws_lc: Path | None,
@@ -212,6 +224,8 @@ def generate_command(
             crypto,
             min_security_version=min_security_version,
             device_id=device_id,
+            rollback_store=rollback_store,
+            clock=clock,
             carveout_bytes=carveout_mib and carveout_mib * MIB,
             share_gpu=share_gpu,
             any_client=any_client,
@@ -239,6 +253,10 @@ def generate_command(
     if replay_log and isinstance(board, Board) and not board.is_silicon:
         where = "OP-TEE's own hardware unique key is all zeros, its storage a folder" if optee else _BESIDE
         warn(f"{name} protects neither the device's secret nor its log's tail: {where}")
+    if rollback_store and isinstance(board, Board) and not board.is_silicon:
+        warn(f"{name} protects no versions: the normal world reaches their flash, a file beside the emulator")
+    if clock and isinstance(board, Board) and not board.is_silicon:
+        warn(f"{name} has no clock of the secure world: the normal world can set it")
     if mmu is False and isinstance(board, Board) and (why := board.with_mmu(False).bit_from_mailbox):
         warn(f"without an MMU one flipped bit leads out of secure memory: {why}")
     if fleet_key:

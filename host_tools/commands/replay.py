@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -236,7 +237,7 @@ def _replays(repeat: int | None, series: Mapping[str, Tensor]) -> int:
         "Values out": ("-o", "--each", "--top", "--labels", "--expect", "--tolerance"),
         "Where it runs": ("--on", "--normal-world", "--gpu", "--firmware", "--timeout", "--repeat"),
         "Single jobs": ("--until", "--dump", "--compare"),
-        "Trust": ("--key", "--min-security-version", "--device-id"),
+        "Trust": ("--key", "--min-security-version", "--device-id", "--flash", "--clock"),
         "Evidence": ("--store", "--entries", "--nonce", "--attestation"),
         "Sources": ("--bearssl", "--aws-lc"),
     },
@@ -289,6 +290,16 @@ def _replays(repeat: int | None, series: Mapping[str, Tensor]) -> int:
 @click.option("--compare", "other", type=FILE, help="Name the first job that writes something else in this trace.")
 @click.option("--store", type=FILE, help="What an emulated device keeps, such as its secret: a folder of 'enrol'.")
 @click.option(
+    "--flash",
+    type=FILE,
+    help="Flash of an emulated device with a rollback store; made if there is none. With --firmware.",
+)
+@click.option(
+    "--clock",
+    type=click.DateTime(("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S")),
+    help="What the clock of an emulated device says (UTC). With --firmware.",
+)
+@click.option(
     "--entries",
     type=FILE,
     help="Append the log's new entries to this file; with --store, if there is a log.",
@@ -309,6 +320,8 @@ def replay_command(
     other: Path | None,
     runner: str,
     store: Path | None,
+    flash: Path | None,
+    clock: datetime | None,
     entries: Path | None,
     nonce: bytes | None,
     attestation: Path | None,
@@ -328,6 +341,11 @@ def replay_command(
     if asked.is_any:
         given = {"--output": outputs, "--expect": expected, "--series": series, "--each": each, "--repeat": repeat}
         asked.check(runner, [name for name, value in given.items() if value])
+    for name, given in (("flash", flash), ("clock", clock)):
+        _check_device(runner, options["firmware"], name, given is not None)
+    if flash is not None and not flash.exists():
+        check_writable(flash)
+    now = None if clock is None else int(clock.replace(tzinfo=UTC).timestamp())
     earlier = read_file(entries, limits.LOG_BYTES) if entries is not None and entries.exists() else b""
     prepared = prepare(runner=runner, series=series, **options)
     if asked.is_any:
@@ -347,7 +365,7 @@ def replay_command(
         shown = Shown(top, read_labels(labels, prepared.trace) if labels else None, boxes)
     count = _replays(repeat, prepared.request.series)
     prepared.request = replace(prepared.request, repeat=count, each=frozenset(every), nonce=nonce)
-    prepared.request = replace(prepared.request, store=store, has_log=entries is not None)
+    prepared.request = replace(prepared.request, store=store, has_log=entries is not None, flash=flash, clock=now)
     with phase(f"replaying on {runner}"):
         result = prepared.replay()
     if entries is not None:
@@ -398,6 +416,17 @@ def _check_evidence(
     for path in (entries, attestation):
         if path is not None:
             check_writable(path)
+
+
+def _check_device(runner: str, firmware: Path | None, name: str, is_given: bool) -> None:
+    """UsageError for flash or clock where there is none, or nothing that uses it."""
+    if not is_given:
+        return
+    if name not in runner_of(runner).OPTIONS:
+        raise UsageError(f"--{name} cannot be used with --on {runner}: no firmware that uses it runs there")
+    if firmware is None:
+        chosen = "--rollback-store" if name == "flash" else "--clock"
+        raise UsageError(f"--{name} needs --firmware, a folder of 'generate {chosen}' after make")
 
 
 def _json(

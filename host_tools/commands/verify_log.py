@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,12 @@ import click
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.streams import read
 from host_tools.commands.traces import trace_bytes
-from host_tools.commands.verify_report import TRACE, Nonce, status_name
+from host_tools.commands.verify_report import TRACE, Nonce, policies_of, status_name
 from signing import device_keys, keys
 from signing.attestation import Expected, check_attestation, read_attestation
+from signing.keys import KID_BYTES
 from signing.log_checks import Checked, check_log
-from signing.replay_log import Entry, Tail, head_hash, read_log, read_tail
+from signing.replay_log import ZERO, Entry, Tail, head_hash, read_log, read_tail
 from trace_format import limits
 from trace_format.errors import GramophoneError, printable
 from trace_format.schema.log import LogKind
@@ -40,6 +41,13 @@ _WORDS = {LogKind.LOAD: "loaded", LogKind.REPLAY: "replayed", LogKind.REFUSAL: "
 @click.option("--key", type=FILE, help="The device's public key (PEM), for --report.")
 @click.option("--nonce", type=Nonce(), help="That the attestation was asked for, for --report.")
 @TRACE
+@click.option(
+    "--trust-policy",
+    "policy_files",
+    type=FILE,
+    multiple=True,
+    help="Trust policy (.gtp): traces must have been accepted under one of its versions; repeatable.",
+)
 def verify_log_command(
     log_file: Path,
     log_key: Path | None,
@@ -48,6 +56,7 @@ def verify_log_command(
     key: Path | None,
     nonce: bytes | None,
     traces: tuple[Path, ...],
+    policy_files: tuple[Path, ...],
 ) -> Outcome:
     """Check that a replay log is the device's, whole and in order.
 
@@ -73,7 +82,8 @@ def verify_log_command(
     if tail is None:
         warn(f"{log_file}: without --tail or --report nobody can tell whether the last entries are missing")
     known = {head_hash(trace_bytes(path)): str(path) for path in traces}
-    checked = check_log(entries, key=secret, tail=tail, traces=known or None)
+    policies = {policy.hash for path in policy_files for policy in policies_of(path)}
+    checked = check_log(entries, key=secret, tail=tail, traces=known or None, policies=policies or None)
     return Outcome(
         _log_data(log_file, checked, tail, known), _log_text(log_file, checked, known), ok=not checked.findings
     )
@@ -109,8 +119,10 @@ def _entry_data(entry: Entry, traces: dict[bytes, str]) -> dict[str, Any]:
         "subject": entry.subject.hex(),
         "trace_id": bytes(values["trace_id"]).hex(),
         "trace": traces.get(entry.subject),
-        "inputs": bytes(values["inputs"]).hex(),
-        "outputs": bytes(values["outputs"]).hex(),
+        "trust_policy": entry.trust_policy.hex() or None,
+        "trust_version": entry.trust_version or None,
+        "inputs": bytes(ZERO if entry.trust_policy else values["inputs"]).hex(),
+        "outputs": bytes(ZERO if entry.trust_policy else values["outputs"]).hex(),
     }
 
 
@@ -119,14 +131,19 @@ def _log_text(file: Path, checked: Checked, traces: dict[bytes, str]) -> str:
     lines = [f"{file}: {len(proven)} entries of {len({entry.boot for entry in proven})} boots are the device's"]
     counts: Counter[tuple[bytes, LogKind | None]] = Counter()
     names: dict[bytes, str] = {}
+    policies: dict[bytes, dict[bytes, int]] = defaultdict(dict)
     for entry in proven:
         if entry.kind is not LogKind.BOOT:
             counts[entry.subject, entry.kind] += 1
+            if entry.trust_policy:
+                policies[entry.subject][entry.trust_policy] = entry.trust_version
             given = traces.get(entry.subject)
             identity = f"trace {bytes(entry.values['trace_id']).hex()}" + (f" ({given})" if given else "")
             names[entry.subject] = identity if any(entry.subject) else "without a good signature"
     for subject, name in names.items():
         told = [f"{n} {word}" for kind, word in _WORDS.items() if (n := counts[subject, kind])]
         lines.append(f"  {printable(name)}: {', '.join(told)}")
+        for policy, version in policies[subject].items():
+            lines.append(f"    accepted under trust policy {policy[:KID_BYTES].hex()}, version {version}")
     lines += [f"{found.fault.value}: {found.text}" for found in checked.findings]
     return "\n".join([*lines, "REFUSED" if checked.findings else "verified"])

@@ -27,8 +27,10 @@ from signing.attestation import (
     tensor_hashes,
 )
 from signing.replay_log import head_hash
+from signing.trust import Policy
+from signing.trust_chain import Chain
 from tee_replayer.generator import device
-from trace_format import limits
+from trace_format import layout, limits
 from trace_format.errors import GramophoneError
 from trace_format.schema import SlotKind
 from trace_format.schema.report import Status
@@ -90,6 +92,12 @@ def status_name(value: int) -> str:
     multiple=True,
     help="What an output must be, to the bit; repeatable, for all outputs.",
 )
+@click.option(
+    "--trust-policy",
+    "policy",
+    type=FILE,
+    help="Trust policy (.gtp): the trace must have been accepted under its newest version.",
+)
 def verify_report_command(
     report: Path,
     key: Path,
@@ -98,6 +106,7 @@ def verify_report_command(
     traces: tuple[Path, ...],
     inputs: tuple[tuple[str | None, Path], ...],
     expected: tuple[tuple[str | None, Path], ...],
+    policy: Path | None,
 ) -> Outcome:
     """Check what a device attests: that this firmware and this trace gave these outputs, for this nonce.
 
@@ -113,6 +122,8 @@ def verify_report_command(
     hashes: dict[str, bytes] = {}
     if firmware is not None:
         hashes |= measured(firmware)
+    if policy is not None:
+        hashes["trust_policy"] = policies_of(policy)[-1].hash
     if wanted:
         trace, _ = read_trace(traces[0])
         hashes |= _tensors(trace, given, wanted)
@@ -125,7 +136,12 @@ def verify_report_command(
     heads = {head_hash(trace_bytes(path)) for path in traces} or None
     findings = list(check_attestation(attested, public, Expected(nonce, traces=heads, **hashes)))
     claims = _claims(attested)
-    checked = ["key", "nonce", *(["traces"] if heads else []), *sorted(hashes)]
+    checked = [
+        "key",
+        "nonce",
+        *(["traces"] if heads else []),
+        *(name.replace("_", " ") for name in sorted(hashes)),
+    ]
     image = {"file": str(firmware), "sha256": hashlib.sha256(read(firmware)).hexdigest()} if firmware else None
     data = {
         "file": str(report),
@@ -141,6 +157,17 @@ def verify_report_command(
     lines += [f"{name}: {text}" for name, text in findings]
     verdict = "REFUSED" if findings else f"verified: {', '.join(checked)}"
     return Outcome(data, "\n".join([*lines, verdict]), ok=not findings)
+
+
+def policies_of(path: Path) -> list[Policy]:
+    """The versions in a trust policy's file, the oldest first.
+
+    Raises:
+        TraceError: it is no such file.
+        OSError: it cannot be read.
+    """
+    with layout.naming(str(path)):
+        return [link.policy for link in Chain.decode(read(path, limits.SMALL_BYTES)).links]
 
 
 def measured(path: Path) -> dict[str, bytes]:

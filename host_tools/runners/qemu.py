@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from host_tools.runners import evidence, mailbox
+from datetime import UTC, datetime
+
+from host_tools.runners import evidence, mailbox, nor_flash
 from host_tools.runners import firmware as firmwares
 from host_tools.runners.buffers import bind
 from host_tools.runners.needs import gpu_of
@@ -14,7 +16,19 @@ from tee_replayer.generator import boards
 
 DEVICE = "QEMU virt, EL3, secure world"
 OPTIONS = frozenset(
-    ("firmware", "plugin_args", "timeout_s", "store", "has_log", "nonce", "series", "each", "watch")
+    (
+        "firmware",
+        "plugin_args",
+        "timeout_s",
+        "store",
+        "has_log",
+        "flash",
+        "clock",
+        "nonce",
+        "series",
+        "each",
+        "watch",
+    )
 )
 TIMEOUT_S = 600
 
@@ -43,6 +57,7 @@ def replay(request: ReplayRequest) -> ReplayResult:
         gpu_spi=board.gpu_spi,
         carveout_base=board.carveout_base,
         carveout_bytes=board.carveout_bytes,
+        options=_options(request),
     )
     room = evidence.extras(request)
     at, used = board.mailbox_base - DRAM_BASE, mailbox.layout(delivery.data, buffers, room).size
@@ -85,3 +100,12 @@ def _check_board(fw: firmwares.Firmware) -> None:
                 f"{found}; there is no model of that board ('generate --platform {boards.QEMU_VIRT}' makes one "
                 "that runs here)"
             )
+
+
+def _options(request: ReplayRequest) -> tuple[str, ...]:
+    """Of QEMU, for the devices that keep something: flash and clock."""
+    flash = nor_flash.qemu_options(nor_flash.prepared(request.flash)) if request.flash else ()
+    if request.clock is None:
+        return flash
+    base = datetime.fromtimestamp(request.clock, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return (*flash, "-rtc", f"base={base},clock=vm")

@@ -54,6 +54,10 @@ class ReplayRequest:
         latency_ns: how long the virtual GPU takes for what takes time.
         store: folder with what an emulated board keeps: its secret, and of a replay log what outlives a boot.
         has_log: with `store`, whether the firmware has a replay log, whose entries are wanted.
+        flash: file of the flash in which an emulated board with a rollback store keeps versions, made where there
+            is none.
+        clock: what the clock of an emulated board says, in seconds since 1970 (UTC); None: QEMU's says what time
+            it is, and Unicorn has none.
         nonce: of a verifier, for an attestation.
         series: slot name -> tensors of all replays, the first dimension being the replay's.
         each: outputs that are wanted of all replays, in the same form.
@@ -77,6 +81,8 @@ class ReplayRequest:
     latency_ns: int = 0
     store: Path | None = None
     has_log: bool = True
+    flash: Path | None = None
+    clock: int | None = None
     nonce: bytes | None = None
     series: Mapping[str, Tensor] = field(default_factory=dict)
     each: frozenset[str] = frozenset()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 import unicorn
 from unicorn import arm64_const as arm64
 
-from host_tools.runners import evidence, mailbox
+from host_tools.runners import evidence, mailbox, nor_flash
 from host_tools.runners import firmware as firmwares
 from host_tools.runners.buffers import Buffers, bind
 from host_tools.runners.needs import gpu_of
@@ -27,12 +28,14 @@ from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, 
 from host_tools.vgpu import confined
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from tee_replayer.generator import boards
+from tee_replayer.generator.board_fit import CLOCK
 
 PAGE = 4096
 PSTATE_EL3 = 0x3CD  # EL3, own stack pointer, all exceptions masked
 CPACR_EL1, CNTFRQ_EL0 = (1, 0, 3, 0, 2), (14, 0, 3, 3, 0)  # CRn, CRm, op0, op1, op2
 CNTPCT_EL0 = (14, 0, 3, 3, 1)
 UART_DR = 0
+RTC, RTC_DR = boards.load(boards.QEMU_VIRT).devices[CLOCK], 0  # a PL031
 # Registers of the Cortex-A72 that Unicorn's lacks, as "msr NAME, x0".
 A72_REGISTERS = {0xD519F220: "CPUECTLR_EL1", 0xD519B040: "L2CTLR_EL1"}
 READS, X28 = 1 << 21, 28  # in such an instruction; the later registers are not numbered consecutively
@@ -45,7 +48,19 @@ HLT_SEMIHOSTING = 0xD45E0000  # hlt #0xf000
 SEMIHOSTING_EXIT = 0x18
 DEVICE = "Unicorn, EL3"
 OPTIONS = frozenset(
-    ("firmware", "latency_ns", "hang_job", "fault_job", "store", "has_log", "nonce", "series", "each")
+    (
+        "firmware",
+        "latency_ns",
+        "hang_job",
+        "fault_job",
+        "store",
+        "has_log",
+        "flash",
+        "clock",
+        "nonce",
+        "series",
+        "each",
+    )
 )
 
 
@@ -73,16 +88,35 @@ def replay(request: ReplayRequest) -> ReplayResult:
             f"the firmware's has {fw.board.mailbox_bytes}"
         )
     name = f"{DEVICE}, {block.TITLE}" if block else DEVICE
-    return confined.call(
-        lambda: _replay(request, fw, gpu, buffers, name, size),
-        ReplayResult,
+    flash = nor_flash.read(nor_flash.prepared(request.flash)) if request.flash else b""
+    done = confined.call(
+        lambda: _replay(request, fw, gpu, buffers, name, size, flash),
+        Done,
         writes=(request.store,) if request.store else (),
     )
+    if request.flash and done.flash != flash:
+        with request.flash.open("r+b") as file:
+            file.write(done.flash)
+    return done.result
+
+
+@dataclass(frozen=True)
+class Done:
+    """A replay's result, and what the flash holds after it."""
+
+    result: ReplayResult
+    flash: bytes
 
 
 def _replay(
-    request: ReplayRequest, fw: firmwares.Firmware, gpu: str, buffers: Buffers, name: str, mailbox_bytes: int
-) -> ReplayResult:
+    request: ReplayRequest,
+    fw: firmwares.Firmware,
+    gpu: str,
+    buffers: Buffers,
+    name: str,
+    mailbox_bytes: int,
+    flash: bytes,
+) -> Done:
     delivery, room = request.delivery, evidence.extras(request)
     dram = np.frombuffer(mmap.mmap(-1, mailbox_bytes), np.uint8)
     carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
@@ -91,10 +125,12 @@ def _replay(
     with VirtualGpu(
         gpu, memory, latency_ns=request.latency_ns, hang_job=request.hang_job, fault_job=request.fault_job
     ) as device:
-        Machine(fw, device, carveout, dram, store=request.store).run()
+        machine = Machine(fw, device, carveout, dram, store=request.store, flash=flash, clock=request.clock)
+        machine.run()
     report = mailbox.response(dram.data, buffers, places)
     said = evidence.answer(dram.data, request, places)
-    return result(report, name, buffers.outputs, None, delivery, gpu, said)
+    found = result(report, name, buffers.outputs, None, delivery, gpu, said)
+    return Done(found, bytes(machine.flash.data) if machine.flash else b"")
 
 
 def power_block(board: firmwares.Board) -> type[PowerBlock] | None:
@@ -124,6 +160,7 @@ class Machine:
         gic: offset -> value of the interrupt controller's registers that were written.
         gpu_accesses: of its registers; of those, gpu_writes.
         power: the model of the block that switches the GPU, or None.
+        flash: that of the rollback store, or None.
     """
 
     def __init__(
@@ -134,6 +171,8 @@ class Machine:
         dram: Tensor,
         power_answers: int | None = None,
         store: Path | None = None,
+        flash: bytes = b"",
+        clock: int | None = None,
     ) -> None:
         self._fw = fw
         self._device = device
@@ -161,6 +200,12 @@ class Machine:
         uc.mmio_map(board.gpu_base, window, self._gpu_read, None, self._gpu_write, None)
         uc.mmio_map(board.gic_base, GIC_BYTES, self._gic_read, None, self._gic_write, None)
         uc.mmio_map(board.uart_base, PAGE, self._uart_read, None, self._uart_write, None)
+        self.flash = nor_flash.NorFlash(flash) if flash else None
+        if self.flash:
+            place = nor_flash.PLACE
+            uc.mmio_map(place.base, place.bytes, self._flash_read, self.flash, self._flash_write, self.flash)
+        if clock is not None:
+            uc.mmio_map(RTC.base, RTC.bytes, self._clock_read, clock, None, None)
         for page in block.PAGES if block else ():
             uc.mmio_map(page, PAGE, self._power_read, page, self._power_write, page)
         uc.hook_add(unicorn.UC_HOOK_MEM_UNMAPPED, self._unmapped)
@@ -205,6 +250,15 @@ class Machine:
         assert self.power
         block = self.power
         self._guarded(lambda: block.write(page + offset, value))
+
+    def _flash_read(self, _uc: Any, offset: int, _size: int, flash: nor_flash.NorFlash) -> int:
+        return self._guarded(lambda: flash.read(offset))
+
+    def _flash_write(self, _uc: Any, offset: int, _size: int, value: int, flash: nor_flash.NorFlash) -> None:
+        self._guarded(lambda: flash.write(offset, value))
+
+    def _clock_read(self, _uc: Any, offset: int, _size: int, clock: int) -> int:
+        return clock if offset == RTC_DR else 0
 
     def _gic_read(self, _uc: Any, offset: int, _size: int, _user: Any) -> int:
         """GICD_ISPENDR, of the GPU's lines; time passes."""

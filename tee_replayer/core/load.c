@@ -164,8 +164,13 @@ GR_NOINLINE static uint64_t differences(const struct loader *l)
     const struct gr_replayer *r = l->r;
     const uint8_t *m = gr_aligned(r->manifest);
     const uint64_t image_bytes = fresh64(m + GR_MANIFEST_AT_IMAGE_BYTES);
-    const uint64_t older =
+    uint64_t older =
         (uint64_t)fresh32(m + GR_MANIFEST_AT_SECURITY_VERSION) - (uint32_t)~gr_port_lowest_inverted();
+#ifdef GRAMOPHONE_STORE
+    const enum gr_status kept =
+        gr_store_check(m + GR_MANIFEST_AT_NAME, fresh32(m + GR_MANIFEST_AT_SECURITY_VERSION));
+    older |= (uint64_t)((uint32_t)kept ^ (uint32_t)GR_STATUS_OK) << 32;
+#endif
     return older >> 32 | (fresh32(m + GR_MANIFEST_AT_GPU) ^ GR_TARGET_GPU) |
            (fresh64(m + GR_MANIFEST_AT_PROFILE_ID) ^ GR_PROFILE_ID) |
            (fresh32(m + GR_MANIFEST_AT_GPU_ID) ^ GR_ID_VALUE) |
@@ -187,6 +192,12 @@ static enum gr_status check_manifest(struct loader *l)
         return GR_STATUS_PROFILE;
     if (gr_load32(m + GR_MANIFEST_AT_SECURITY_VERSION) < l->policy->min_security_version)
         return GR_STATUS_ROLLBACK;
+#ifdef GRAMOPHONE_STORE
+    const enum gr_status kept =
+        gr_store_check(m + GR_MANIFEST_AT_NAME, gr_load32(m + GR_MANIFEST_AT_SECURITY_VERSION));
+    if (kept != GR_STATUS_OK)
+        return kept;
+#endif
     r->manifest = m;
     r->carveout_bytes = gr_load64(m + GR_MANIFEST_AT_CARVEOUT_BYTES);
     r->image_bytes = l->image_bytes;
@@ -309,7 +320,11 @@ static enum gr_status load(struct loader *l)
 {
     const uint64_t start = gr_port_now_us();
     l->stream.deadline_us = start + GR_MAX_TIME_BUDGET_US;
+#ifdef GRAMOPHONE_STORE
+    enum gr_status status = gr_store_open() ? gr_check_envelope(l) : GR_STATUS_STORE;
+#else
     enum gr_status status = gr_check_envelope(l);
+#endif
     const uint64_t verified = gr_port_now_us();
     if (status == GR_STATUS_OK)
         status = check_sections(l);

@@ -55,7 +55,7 @@ struct gr_policy {
     const uint8_t *platform;      /* 16 bytes: board or environment, and zeros */
     const uint8_t *device_id;     /* 16 bytes; zeros: it has none */
     uint32_t least_trust_version; /* older policies are refused */
-    uint64_t now_s;               /* seconds since 1970 (UTC); 0: there is no clock */
+    uint64_t now_s; /* seconds since 1970 (UTC); 0: there is no clock; GR_NO_TIME: it is not set */
 #else
     const uint8_t *key;    /* 65 bytes: P-256 public key, 04 || x || y */
     const uint8_t *key_id; /* 16 bytes */
@@ -98,7 +98,10 @@ struct gr_replayer {
 #ifdef GRAMOPHONE_TRUST
     uint32_t trust_version; /* of the policy under which the loaded trace was accepted */
 #endif
-    uint32_t code;   /* GPU address of the next job's code, of drivers that check where it lies */
+    uint32_t code; /* GPU address of the next job's code, of drivers that check where it lies */
+#ifdef GRAMOPHONE_STORE
+    bool is_kept; /* the loaded trace's versions are in the rollback store */
+#endif
     bool touched;    /* the GPU has been written to */
     bool started;    /* the prologue is done */
     uint16_t locked; /* address spaces that have a locked region, of drivers that let no job start then */
@@ -152,6 +155,25 @@ GR_API uint32_t gr_port_lowest_inverted(void);
  * first, that it has in common with others. False: there is none. */
 GR_API bool gr_port_secret(uint8_t secret[32]);
 GR_API bool gr_port_fleet_key(uint8_t key[32]);
+#endif
+
+#ifdef GRAMOPHONE_CLOCK
+/* Seconds since 1970 (UTC), of a clock that the normal world cannot set; 0: it is not set. */
+GR_API uint64_t gr_port_utc_s(void);
+#define GR_NO_TIME UINT64_MAX
+#endif
+
+#ifdef GRAMOPHONE_STORE
+/* What outlives a reboot, where the replayer has a place for it (store/store.c, or a port's own): the highest
+ * version of the trust policy, and of each name of a trace (64 bytes), under which a trace was replayed. The
+ * core calls these. False: nothing can be kept. */
+GR_API bool gr_store_open(void);
+/* The policy's; UINT32_MAX: it is not known. */
+GR_API uint32_t gr_store_least_policy(void);
+/* ROLLBACK: a higher one is kept. STORE: that is not known, or there is no room for this name. */
+GR_API enum gr_status gr_store_check(const uint8_t name[64], uint32_t version);
+/* Keep those of the loaded trace, whose replay went well; STORE: they cannot be kept. */
+GR_API enum gr_status gr_store_keep(struct gr_replayer *r);
 #endif
 
 #endif

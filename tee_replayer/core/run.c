@@ -197,8 +197,13 @@ GR_NOINLINE enum gr_status gr_run(struct gr_replayer *r)
     for (;;) {
         r->report.status = try_once(r);
         r->report.replay_us = gr_port_now_us() - start;
+#ifdef GRAMOPHONE_STORE
+        if (r->report.status == GR_STATUS_OK)
+            return r->report.status = gr_store_keep(r);
+#else
         if (r->report.status == GR_STATUS_OK)
             return GR_STATUS_OK;
+#endif
         const bool again =
             is_divergence(r) && r->report.retries < r->retry_limit && r->report.retries < GR_RETRY_LIMIT;
         /* Whatever the cause, the GPU stops using the carve-out. */

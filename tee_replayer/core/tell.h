@@ -9,6 +9,10 @@
 GR_API void gr_log_begin(struct gr_log *log);
 GR_API void gr_log_trace(struct gr_log *log, const uint8_t *head, uint32_t head_bytes,
                          const uint8_t *manifest);
+#ifdef GRAMOPHONE_TRUST
+/* The trust policy under which the trace was accepted: all of it, and its version. */
+GR_API void gr_log_policy(struct gr_log *log, const uint8_t *policy, uint32_t bytes, uint32_t version);
+#endif
 
 /* The parts of a replay. */
 enum gr_log_part { GR_LOG_PROLOGUE, GR_LOG_PROLOGUE_DONE, GR_LOG_REPLAY, GR_LOG_REPLAY_DONE };

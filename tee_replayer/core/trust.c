@@ -244,6 +244,10 @@ GR_NOINLINE static enum gr_status judge(struct loader *l, const struct gr_policy
         return GR_STATUS_TRUST_OLD;
     if (policy->now_s && (policy->now_s < p->not_before || (p->not_after && policy->now_s > p->not_after)))
         return GR_STATUS_TRUST_TIME;
+#ifdef GRAMOPHONE_CLOCK
+    if (policy->now_s == GR_NO_TIME && (p->not_before || p->not_after))
+        return GR_STATUS_TRUST_TIME;
+#endif
     const uint32_t manifest_at = GR_HEADER_BYTES + l->section_count * GR_SECTION_BYTES;
     if (manifest_at + GR_MANIFEST_BYTES > l->head_bytes)
         return GR_STATUS_SECTIONS;
@@ -265,6 +269,7 @@ GR_NOINLINE static enum gr_status judge(struct loader *l, const struct gr_policy
     if (status != GR_STATUS_OK)
         return status;
     l->r->trust_version = p->version;
+    GR_TELL(l->r, gr_log_policy(l->r->log, (const uint8_t *)p, p->bytes, p->version));
     l->has_signed_weights = rule->flags & GR_TRUST_SIGNED_WEIGHTS;
     l->state ^= good ^ left;
     return GR_STATUS_OK;

@@ -37,9 +37,12 @@ HAS_OPERATORS = "GRAMOPHONE_OPERATORS"
 HAS_TRUST = "GRAMOPHONE_TRUST"  # a trust policy says who signs, not one key
 TRUST_SOURCES = ("policy.c", "trust.c")  # of replayers with one
 DECRYPTS = "encryption.c"  # of replayers that read encrypted traces
+HAS_CLOCK = "GRAMOPHONE_CLOCK"  # the port knows what day it is
+HAS_STORE = "GRAMOPHONE_STORE"  # versions outlive a reboot
 IN_OPTEE = "GR_STAGING_BYTES"  # only OP-TEE's port has memory for the normal world's data in the carve-out
 _OPTIONS = (  # macros that a generated replayer has or has not
-    *("GRAMOPHONE_LOG", "GRAMOPHONE_LOG_HASHES", "GRAMOPHONE_ATTEST", HAS_OPERATORS, HAS_TRUST, IN_OPTEE),
+    *("GRAMOPHONE_LOG", "GRAMOPHONE_LOG_HASHES", "GRAMOPHONE_ATTEST", HAS_OPERATORS, HAS_TRUST, HAS_STORE),
+    *(HAS_CLOCK, IN_OPTEE),
     HAS_ENCRYPTION,
     *(f"GRAMOPHONE_{codec.name}" for codec in _DECODERS.values()),
 )

@@ -4,19 +4,23 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+from tee_replayer.generator import rollback_store
 from tee_replayer.generator.board_checks import BoardError
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.evidence import HOOK
 from tee_replayer.generator.options import GenerateError, Options
 
+CLOCK, CLOCK_HOOK = "rtc", b"gr_port_utc_s("  # range of a board that has nothing but the clock in it
+
 
 def fitted_board(board: Board, options: Options) -> Board:
-    """The board with the carve-out and the MMU that the options ask for.
+    """The board with the carve-out, the devices and the MMU that the options ask for.
 
     Raises:
-        GenerateError: it has another GPU, or its port does not provide for a log.
+        GenerateError: it has another GPU, or its port does not provide for a log, a rollback store or a clock.
         BoardError: there is no room for the carve-out, the GPU does not reach it, or there is no MMU.
     """
     profile = options.profile
@@ -30,6 +34,18 @@ def fitted_board(board: Board, options: Options) -> Board:
         raise BoardError(
             f"memory.carveout ({carveout}): {profile.title} reaches only {reach:#x} bytes", file=board.file
         )
+    for name, wanted, hook, why in (
+        (rollback_store.DEVICE, options.rollback_store, rollback_store.HOOK, "a rollback store needs flash"),
+        (CLOCK, options.clock, CLOCK_HOOK, "a clock that the normal world cannot set"),
+    ):
+        if not wanted:  # what is not used is not mapped
+            devices = {key: found for key, found in board.devices.items() if key != name}
+            board = replace(board, devices=devices)
+        elif not any(hook in text for text in board.sources.values()):
+            missing = hook.decode().rstrip("(")
+            raise GenerateError(
+                f"{board.file}: {why}: expected {missing} in the board's sources (docs/PORTING.md), found none"
+            )
     if options.mmu is not None:
         board = board.with_mmu(options.mmu)
     if options.evidence.log and board.sources and not any(HOOK in text for text in board.sources.values()):

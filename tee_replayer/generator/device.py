@@ -128,13 +128,22 @@ GR_API uint32_t gr_port_lowest_inverted(void)
     return ~GR_MIN_SECURITY_VERSION;
 }
 
-/* There is no clock, and nothing that outlives a reboot. */
+/* What the device knows besides its own policy. */
 static void facts(struct gr_policy *policy)
 {
     static const uint8_t device_id[16] = GR_DEVICE_ID;
     policy->device_id = device_id;
-    policy->least_trust_version = 0;
-    policy->now_s = 0;
+#ifdef GRAMOPHONE_STORE
+    policy->least_trust_version = gr_store_least_policy();
+#else
+    policy->least_trust_version = 0; /* nothing outlives a reboot */
+#endif
+#ifdef GRAMOPHONE_CLOCK
+    const uint64_t now_s = gr_port_utc_s();
+    policy->now_s = now_s ? now_s : GR_NO_TIME;
+#else
+    policy->now_s = 0; /* there is no clock */
+#endif
 }
 
 GR_API struct gr_policy gr_device_policy(void)

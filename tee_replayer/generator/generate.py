@@ -14,7 +14,7 @@ from pathlib import Path
 
 from signing.trust import Policy, describe
 from tee_replayer import operators as operator_sources
-from tee_replayer.generator import amalgamate
+from tee_replayer.generator import amalgamate, rollback_store
 from tee_replayer.generator.decryption import HAS_ENCRYPTION, HAS_SECRET
 from tee_replayer.generator.device import Device, c_bytes
 from tee_replayer.generator.generated_folder import check_replaceable, write_list
@@ -67,12 +67,15 @@ def _write_core(options: Options, folder: Path) -> None:
         _trust_defines(options) + _secret_defines(options) + evidence.defines + operator_sources.define(operators)
     )
     defines += "".join(f"#define {amalgamate.macro(codec)}\n" for codec in codecs)
-    header = amalgamate.header(notice, device.declaration(), defines, evidence.header)
+    defines += f"#define {amalgamate.HAS_CLOCK}\n" if options.clock else ""
+    defines += rollback_store.defines(options.rollback_store)
+    more = (evidence.header, rollback_store.header(options.rollback_store))
+    header = amalgamate.header(notice, device.declaration(), defines, "\n".join(filter(None, more)))
     source = amalgamate.source(
         profile,
         notice,
         device.definition() + options.decryption.definition(options.target.has_secret),
-        evidence.source,
+        "\n".join(filter(None, (evidence.source, rollback_store.source(options.rollback_store)))),
         defines=defines,
         in_optee=options.target.in_optee,
     )
@@ -105,6 +108,8 @@ def _notice(options: Options) -> str:
         ("crypto", ", ".join(f"{name} {versions[name]}" for name in options.cryptography.libraries)),
         ("encryption", options.decryption.words),
         ("evidence", options.evidence.words),
+        ("clock", "of the board" if options.clock else ""),
+        ("rollback store", "in flash" if options.rollback_store else ""),
         ("operators", operator_sources.words(options.operators)),
         ("codecs", listed(codec.name.lower() for codec in options.codecs) if options.codecs else ""),
     ]

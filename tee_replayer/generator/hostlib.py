@@ -99,7 +99,7 @@ def build(
     if encryption:
         extra = (*extra, f"-D{HAS_ENCRYPTION}")
     if trust:
-        extra = (*extra, f"-D{amalgamate.HAS_TRUST}")
+        extra = (*extra, f"-D{amalgamate.HAS_TRUST}", f"-D{amalgamate.HAS_CLOCK}")
     if linked_operators:
         extra = (*extra, f"-DGRAMOPHONE_OPERATORS(X)={operators.listed(linked_operators)}")
     made = [GENERATED / name for name in ("gramophone_trace.h", "gramophone_report.h", "gramophone_trust.h")]

@@ -56,6 +56,8 @@ class Linux:
             (options.policy, "it takes no policy: that is the TA's, of platforms with OP-TEE"),
             (options.evidence.log, "a process has nowhere to keep a secret and a log from the machine's root"),
             (options.decryption.wanted, "the machine's root sees all that a process decrypts"),
+            (options.rollback_store, "whoever is root there could set its versions back"),
+            (options.clock, "whoever is root there sets the clock"),
             (options.operators, "its replayer has no operators on the CPU"),
             (options.mmu is not None, "Linux has the MMU"),
         ):

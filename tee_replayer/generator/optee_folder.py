@@ -71,6 +71,12 @@ class OpTee:
 
     def fitted(self, options: Options) -> OpTee:
         """As Platform; OSError when a policy cannot be read."""
+        if options.rollback_store:
+            raise GenerateError(f"{self.board.name}: the TA keeps versions in its secure storage (ta/policy.h)")
+        if options.clock:
+            raise GenerateError(
+                f"{self.board.name}: OP-TEE's only clock is the normal world's, which sets it as it likes"
+            )
         board = fitted_board(self.board, options)
         carveout = board.memory["carveout"]
         if carveout.base % CAN_MAP or carveout.bytes % CAN_MAP:

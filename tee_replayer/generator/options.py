@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from signing.keys import Algorithm, PublicKey
-from signing.trust import Anchor
+from signing.trust import Anchor, Policy
 from signing.trust_verdict import NO_ID
 from tee_replayer import crypto
 from tee_replayer.generator.decryption import Decryption
@@ -86,6 +86,8 @@ class Options:
         operators: what the device computes on the CPU; it refuses traces that need others.
         codecs: what of `trace_format.codec.LINKED` it decodes; it refuses traces that need others.
         mmu: MMU and caches on or off (bare metal); None: as the board's description says.
+        rollback_store: it keeps the highest versions in flash (bare metal, on a board with flash for it).
+        clock: it asks the board's clock whether the trust policy holds (bare metal, on a board with a secure one).
         device_id: 16 bytes, of a board without an id of its own, for trust policies that name devices.
         profile: of the GPU.
         target: the platform, fitted to these options.
@@ -113,6 +115,8 @@ class Options:
     operators: Collection[Operator] = ()
     codecs: Collection[Codec] = ()
     mmu: bool | None = None
+    rollback_store: bool = False
+    clock: bool = False
     device_id: bytes = NO_ID
     profile: Profile = field(init=False)
     target: Platform = field(init=False)
@@ -128,6 +132,8 @@ class Options:
             raise GenerateError(
                 f"security version {self.min_security_version} is out of range: expected 0 to 2^32 - 1"
             )
+        if self.clock and not isinstance(self.key, Policy):
+            raise GenerateError("a clock is for trust policies: a device with one key has no use for it")
         object.__setattr__(self, "target", self.platform.fitted(self))
         if self.decryption.wanted and not self.target.has_secret and not self.decryption.fleet_key:
             raise GenerateError(

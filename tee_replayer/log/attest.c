@@ -21,10 +21,16 @@ enum {
     CLAIM_BOOTS = 267,
     CLAIM_OURS = 69999, /* our first is -1 - 69999; each following one is one less */
 #ifdef GRAMOPHONE_LOG_HASHES
-    CLAIMS = 14,
+    HASH_CLAIMS = 2,
 #else
-    CLAIMS = 12,
+    HASH_CLAIMS = 0,
 #endif
+#ifdef GRAMOPHONE_TRUST
+    TRUST_CLAIMS = 2,
+#else
+    TRUST_CLAIMS = 0,
+#endif
+    CLAIMS = 12 + HASH_CLAIMS + TRUST_CLAIMS,
 };
 
 /* `static` where the stack is small, and nothing else runs meanwhile. */
@@ -110,6 +116,12 @@ static void put_claims(struct writer *w, const struct gr_log *log, const uint8_t
     put_bytes(w, log->inputs, GR_DIGEST_BYTES);
     put_ours(w, 9);
     put_bytes(w, log->outputs, GR_DIGEST_BYTES);
+#endif
+#ifdef GRAMOPHONE_TRUST
+    put_ours(w, 10);
+    put_bytes(w, log->policy, GR_DIGEST_BYTES);
+    put_ours(w, 11);
+    put_head(w, UNSIGNED, log->policy_version);
 #endif
 }
 

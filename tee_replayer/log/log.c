@@ -101,6 +101,12 @@ bool gr_log_append(struct gr_log *log, enum gr_log_kind kind, const struct gr_re
         memcpy(e.trace_id, log->trace_id, sizeof e.trace_id);
         e.security_version = log->security_version;
     }
+#ifdef GRAMOPHONE_TRUST
+    if (kind == GR_LOG_KIND_LOAD) {
+        memcpy(e.inputs, log->policy, sizeof e.inputs);
+        memcpy(e.outputs, &log->policy_version, sizeof log->policy_version);
+    }
+#endif
     if (kind == GR_LOG_KIND_REPLAY) {
         log->status = e.status;
         if (report->status != GR_STATUS_OK) {
@@ -137,7 +143,20 @@ void gr_log_begin(struct gr_log *log)
     memset(log->outputs, 0, sizeof log->outputs);
     log->security_version = 0;
     log->status = 0;
+#ifdef GRAMOPHONE_TRUST
+    memset(log->policy, 0, sizeof log->policy);
+    log->policy_version = 0;
+#endif
 }
+
+#ifdef GRAMOPHONE_TRUST
+void gr_log_policy(struct gr_log *log, const uint8_t *policy, uint32_t bytes, uint32_t version)
+{
+    if (!gr_sha256(policy, bytes, log->policy))
+        log->failed = true;
+    log->policy_version = version;
+}
+#endif
 
 void gr_log_trace(struct gr_log *log, const uint8_t *head, uint32_t head_bytes, const uint8_t *manifest)
 {

@@ -36,6 +36,10 @@ struct gr_log {
     /* Of the latest trace whose signature was good; zeros before. */
     uint8_t subject[GR_DIGEST_BYTES], trace_id[GR_TRACE_ID_BYTES];
     uint32_t security_version;
+#ifdef GRAMOPHONE_TRUST
+    uint32_t policy_version;         /* of the trust policy under which it was accepted */
+    uint8_t policy[GR_DIGEST_BYTES]; /* SHA-256 of that policy */
+#endif
     uint32_t status; /* of the latest replay */
     /* Of the latest replay; zeros unless it succeeded. */
     uint8_t inputs[GR_DIGEST_BYTES], outputs[GR_DIGEST_BYTES];

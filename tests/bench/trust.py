@@ -7,17 +7,25 @@ them; it is verified twice, with a policy as with a key.
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from host_tools import runners
-from host_tools.runners import firmware
+from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.sign import sign_trace
 from signing.trust import Anchor
+from tee_replayer.generator.boards import QEMU_VIRT
+from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from tests.support import replayer_samples as s
 from tests.support import trust_samples as t
 from tests.support.trust_samples import TRACERS, policy, rule
+from trace_format.errors import listed
 
 TRACE = s.trace(meta={"name": "net"}).build()
 
@@ -42,16 +50,43 @@ def main() -> None:
     """Print the table."""
     print(f"{'':26}{'firmware':>10}{'own code':>10}{'in front of the trace':>23}{'verify':>14}")
     for words, (anchor, data) in CASES.items():
-        built = firmware.build(anchor, "v3d42")
-        sizes = firmware.sizes(built.folder)
-        request = ReplayRequest(Delivery(data), anchor, gpu="v3d42", firmware=built.folder)
-        found = runners.run("qemu", request)
-        if not found.ok or found.instructions is None:
-            raise SystemExit(f"{words}: {found.error}")
-        print(
-            f"{words:26}{sizes['in all, code and constants']:10,}{sizes['our own code']:10,}"
-            f"{len(data) - len(TRACE):23,}{found.instructions.verify:14,}"
-        )
+        folder = firmware.build(anchor, "v3d42").folder
+        row(words, ReplayRequest(Delivery(data), anchor, gpu="v3d42", firmware=folder))
+    key, by_key = CASES["one key"]
+    root, by_two = CASES["policy, 2 of 3"]
+    with tempfile.TemporaryDirectory() as name:
+        for number, (anchor, data, options) in enumerate(
+            (
+                (key, by_key, {"rollback_store": True}),
+                (root, by_two, {"rollback_store": True}),
+                (root, by_two, {"clock": True}),
+            )
+        ):
+            words = f"{'one key' if anchor is key else '2 of 3'}, {listed(options).replace('_', ' ')}"
+            flash = Path(name) / str(number) if "rollback_store" in options else None
+            folder = with_options(anchor, **options)
+            row(words, ReplayRequest(Delivery(data), anchor, gpu="v3d42", firmware=folder, flash=flash))
+
+
+def with_options(anchor: Anchor, **options: Any) -> Path:
+    """Firmware with what only some boards have a place for."""
+
+    def write(folder: Path) -> None:
+        generate(Options("v3d42", platform_of(QEMU_VIRT), anchor, libraries.source(), **options), folder)
+
+    return firmware.compiled_once(write)
+
+
+def row(words: str, request: ReplayRequest) -> None:
+    """Print one."""
+    found = runners.run("qemu", request)
+    if not found.ok or found.instructions is None or request.firmware is None:
+        raise SystemExit(f"{words}: {found.error}")
+    sizes = firmware.sizes(request.firmware)
+    print(
+        f"{words:26}{sizes['in all, code and constants']:10,}{sizes['our own code']:10,}"
+        f"{len(request.delivery) - len(TRACE):23,}{found.instructions.verify:14,}"
+    )
 
 
 if __name__ == "__main__":

@@ -15,13 +15,14 @@ from signing.cose_sign import Signatures, to_be_signed
 from signing.sign import FileSigner
 from signing.trust import Policy, Role, Rule
 from signing.trust_chain import Signed
-from signing.trust_verdict import Judge
+from signing.trust_verdict import NO_TIME, Judge
 from tests.support import trust_samples as t
 from tests.support.trust_samples import DEVICE_ID, PLATFORM, ROOTS, STRANGER, TRACERS, kids, policy, rule
 from trace_format.schema import Gpu
 from trace_format.schema.report import Status
 
 HERE = Judge(PLATFORM, DEVICE_ID)
+UNSET = replace(HERE, now=NO_TIME)
 OTHER_ID = bytes(range(100, 116))
 HEADER = 32  # bytes of the signed header
 # Offsets in a policy: of its fields, of its first key, and of a key's and a rule's fields.
@@ -245,6 +246,7 @@ CASES: dict[str, Case] = {
     ),
     "the last second": Case(t.signed, S.OK, policy(not_before=5, not_after=9), replace(HERE, now=9)),
     "the first second": Case(t.signed, S.OK, policy(not_before=5, not_after=9), replace(HERE, now=5)),
+    "a clock that is not set, and neither": Case(t.signed, S.OK, where=UNSET),
     "without a clock it does not expire": Case(t.signed, S.OK, policy(not_after=9)),
     "the least version of a policy": Case(under(TWO_POLICIES[0]), S.OK, where=replace(HERE, least_version=2)),
     # who signed the trace
@@ -305,6 +307,8 @@ CASES: dict[str, Case] = {
     "older than one that it has taken": Case(t.signed, S.TRUST_OLD, where=replace(HERE, least_version=2)),
     "it has expired": Case(t.signed, S.TRUST_TIME, policy(not_after=9), replace(HERE, now=10)),
     "it does not hold yet": Case(t.signed, S.TRUST_TIME, policy(not_before=9), replace(HERE, now=8)),
+    "a clock that is not set, and an end": Case(t.signed, S.TRUST_TIME, policy(not_after=9), UNSET),
+    "a clock that is not set, and a beginning": Case(t.signed, S.TRUST_TIME, policy(not_before=9), UNSET),
     "the newer one has expired": Case(
         under(t.signed_policy(second(not_after=9))), S.TRUST_TIME, where=replace(HERE, now=10)
     ),

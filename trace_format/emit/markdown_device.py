@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from trace_format.emit.tables import described_table, enumeration_text, structure_table
 from trace_format.emit.walk import structures
-from trace_format.schema import BOARD, DEVICE, LOG, MAILBOX, NORMAL_WORLD, OPTEE, REPORT, TRUST, Format
+from trace_format.schema import BOARD, DEVICE, LOG, MAILBOX, NORMAL_WORLD, OPTEE, REPORT, STORE, TRUST, Format
 from trace_format.schema.log import LogKind
 from trace_format.schema.report import Phase, Status
+from trace_format.schema.store import StoreKind
 from trace_format.schema.trust import KeyKind
 
 FILE = "docs/FORMAT-DEVICE.md"
@@ -77,6 +78,15 @@ The envelope of a trace that is signed under a policy is such a sequence, too: f
 whose signatures are of the trace's head, then policies that are newer than a device's own.
 """
 
+_STORE = """\
+## Rollback store
+
+What bare-metal firmware of `generate --rollback-store` keeps in flash, in {banks} banks of {bytes} bytes:
+[PORTING.md](PORTING.md#a-place-for-versions) says what a board owes it. A bank is {pairs} pairs of records. Both
+records of a pair are the same; the second is written when the first has been read back. The bank with a BANK
+record counts, of two that with the higher version.
+"""
+
 _FIRMWARE = """\
 ## Constants in a firmware
 
@@ -115,6 +125,13 @@ def emit() -> str:
         _TRUST,
         *_tables(TRUST),
         enumeration_text(KeyKind),
+        _STORE.format(
+            banks=STORE.constants["STORE_BANKS"],
+            bytes=STORE.constants["STORE_BANK_BYTES"],
+            pairs=STORE.constants["STORE_PAIRS"],
+        ),
+        *_tables(STORE),
+        described_table(StoreKind),
         _FIRMWARE,
         *_tables(DEVICE),
         *_tables(BOARD),

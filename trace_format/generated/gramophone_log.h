@@ -14,7 +14,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
 /* What an entry is about. */
 enum gr_log_kind {
     GR_LOG_KIND_BOOT = 1, /* the device started with this log; subject: SHA-256 of the firmware */
-    GR_LOG_KIND_LOAD = 2, /* a trace was verified and loaded */
+    GR_LOG_KIND_LOAD = 2, /* a trace was verified and loaded; inputs and outputs say under which trust policy, if any */
     GR_LOG_KIND_REFUSAL = 3, /* a trace was not loaded; subject and the trace's fields are zero when its signature was not good */
     GR_LOG_KIND_REPLAY = 4, /* a replay, whether it succeeded or not */
 };
@@ -37,8 +37,8 @@ struct gr_log_entry {
     uint8_t previous[32]; /* SHA-256 of all bytes of the entry before; zeros in entry 0 */
     uint8_t subject[32]; /* SHA-256 of the trace's head, which the signature covers; of a boot, of the firmware */
     uint8_t trace_id[16]; /* of the trace's manifest */
-    uint8_t inputs[32]; /* hash of inputs and parameters; zeros when it was not wanted, or the replay failed */
-    uint8_t outputs[32]; /* hash of outputs; zeros as for inputs */
+    uint8_t inputs[32]; /* hash of inputs and parameters; zeros when it was not wanted, or the replay failed; of a load the trust policy's SHA-256, or zeros */
+    uint8_t outputs[32]; /* hash of outputs; zeros as for inputs; of a load the trust policy's version, 4 bytes, and zeros */
     uint8_t mac[32]; /* HMAC-SHA-256 of all that comes before, under the device's log key */
 };
 

@@ -11,7 +11,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in memory as in the format");
 
 /* What happened. Any two values differ in 10 bits or more, and so from 0 and from all ones: a glitch does
- * not turn one into another. Each but the trust policy's and ENCRYPTED is a constant of one AArch64
+ * not turn one into another. Each but the trust policy's, STORE and ENCRYPTED is a constant of one AArch64
  * instruction, and OK one that `cmp` takes. Those from DIVERGED to FAULT are worth a reset and another try.
  * */
 #define GR_STATUS_LIST(X) \
@@ -62,6 +62,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
     X(TRUST_LIMITS, 0x36f675ccu, "the trace asks for more memory or time than the trust policy allows") \
     X(TRUST_WEIGHTS, 0x6b0d549bu, "the trust policy allows no trace whose weights callers give") \
     X(ENCRYPTED, 0x8c773fe6u, "the trace is encrypted, and none of this device's keys opens it") \
+    X(STORE, 0xf9121eb0u, "what this device keeps of versions is damaged or worn, or has no room for another name") \
     X(LOG, 0xff03ff03u, "the replay log cannot be kept: no room for its entries, no key, or no place for its tail")
 
 enum gr_status {

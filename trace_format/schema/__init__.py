@@ -13,6 +13,7 @@ from trace_format.schema.log import LOG
 from trace_format.schema.mailbox import MAILBOX, NORMAL_WORLD
 from trace_format.schema.optee import OPTEE
 from trace_format.schema.report import REPORT
+from trace_format.schema.store import STORE
 from trace_format.schema.trace import (
     ALIGNMENT,
     DTYPE_BYTES,
@@ -60,7 +61,7 @@ from trace_format.schema.trace import (
 from trace_format.schema.trust import TRUST
 from trace_format.schema.vocabulary import Blob, Format, List, Nested, Reserved, Text
 
-FORMATS = (TRACE, COUNTERS, CAPTURE, REPORT, LOG, MAILBOX, NORMAL_WORLD, DEVICE, BOARD, OPTEE, TRUST)
+FORMATS = (TRACE, COUNTERS, CAPTURE, REPORT, LOG, MAILBOX, NORMAL_WORLD, DEVICE, BOARD, OPTEE, TRUST, STORE)
 
 __all__ = [
     "ALIGNMENT",
@@ -99,6 +100,7 @@ __all__ = [
     "SECTION_FLAG_OPTIONAL",
     "SIGNED_MAGIC",
     "SLOT_FLAG_BOUND",
+    "STORE",
     "STRUCTURES",
     "TRACE",
     "TRACE_MAGIC",

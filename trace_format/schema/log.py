@@ -14,7 +14,10 @@ class LogKind(Described):
     """What an entry is about."""
 
     BOOT = 1, "the device started with this log; subject: SHA-256 of the firmware"
-    LOAD = 2, "a trace was verified and loaded"
+    LOAD = (
+        2,
+        "a trace was verified and loaded; inputs and outputs say under which trust policy, if any",
+    )
     REFUSAL = 3, "a trace was not loaded; subject and the trace's fields are zero when its signature was not good"
     REPLAY = 4, "a replay, whether it succeeded or not"
 
@@ -36,8 +39,13 @@ LogEntry = Struct(
     "previous" / Blob(32) * "SHA-256 of all bytes of the entry before; zeros in entry 0",
     "subject" / Blob(32) * "SHA-256 of the trace's head, which the signature covers; of a boot, of the firmware",
     "trace_id" / Blob(16) * "of the trace's manifest",
-    "inputs" / Blob(32) * "hash of inputs and parameters; zeros when it was not wanted, or the replay failed",
-    "outputs" / Blob(32) * "hash of outputs; zeros as for inputs",
+    "inputs"
+    / Blob(32)
+    * "hash of inputs and parameters; zeros when it was not wanted, or the replay failed; of a load the trust "
+    "policy's SHA-256, or zeros",
+    "outputs"
+    / Blob(32)
+    * "hash of outputs; zeros as for inputs; of a load the trust policy's version, 4 bytes, and zeros",
     "mac" / Blob(32) * "HMAC-SHA-256 of all that comes before, under the device's log key",
 )
 

@@ -12,9 +12,8 @@ class Status(Described):
     """What happened.
 
     Any two values differ in 10 bits or more, and so from 0 and from all ones: a glitch does not turn one into
-    another. Each but the trust policy's and ENCRYPTED is a constant of one AArch64 instruction, and OK one that
-    `cmp` takes.
-    Those from DIVERGED to FAULT are worth a reset and another try.
+    another. Each but the trust policy's, STORE and ENCRYPTED is a constant of one AArch64 instruction, and OK one
+    that `cmp` takes. Those from DIVERGED to FAULT are worth a reset and another try.
     """
 
     OK = 0x00FFF000, "done"
@@ -64,6 +63,7 @@ class Status(Described):
     TRUST_LIMITS = 0x36F675CC, "the trace asks for more memory or time than the trust policy allows"
     TRUST_WEIGHTS = 0x6B0D549B, "the trust policy allows no trace whose weights callers give"
     ENCRYPTED = 0x8C773FE6, "the trace is encrypted, and none of this device's keys opens it"
+    STORE = 0xF9121EB0, "what this device keeps of versions is damaged or worn, or has no room for another name"
     LOG = 0xFF03FF03, "the replay log cannot be kept: no room for its entries, no key, or no place for its tail"
 
 

@@ -48,6 +48,10 @@ def test_the_platforms_by_name() -> None:
         ("qemu-virt", {"policy": Path("mine.h")}, "takes no policy"),
         ("qemu-virt", {"carveout_bytes": 1 << 40}, "carveout.bytes"),
         ("rpi4", {"evidence": Evidence(log=True)}, "gr_board_secret"),
+        ("rpi4", {"rollback_store": True}, "gr_port_flash_read"),
+        ("optee", {"rollback_store": True}, "secure storage"),
+        ("linux", {"rollback_store": True}, "set its versions back"),
+        *((name, {"clock": True}, "for trust policies") for name in ("qemu-virt", "optee")),
         ("optee", {"carveout_bytes": 64 * MIB + 4096}, "multiples of 2 MiB"),
         ("optee", {"mmu": True}, "tables of its own"),
         ("linux", {"carveout_bytes": MIB}, "device tree"),
@@ -84,4 +88,11 @@ def test_options_are_fixed_and_leave_the_platform_as_it_is() -> None:
     assert isinstance(made.target, BareMetal)
     assert made.target.board.memory["carveout"].bytes == 64 * MIB
     again = dataclasses.replace(made, carveout_bytes=None)
-    assert again.target == board != made.target
+    assert again.target == Options("v3d42", board, KEY, NOWHERE).target != made.target
+    assert board == platform_of("qemu-virt")
+
+
+def test_flash_is_the_board_s_only_where_versions_are_kept() -> None:
+    """What a firmware does not use is not mapped."""
+    assert "store" not in options("qemu-virt").target.board.devices  # type: ignore[attr-defined]
+    assert "store" in options("qemu-virt", rollback_store=True).target.board.devices  # type: ignore[attr-defined]

@@ -40,7 +40,15 @@ MODULES: dict[str, Runner] = {  # as mypy sees them
 }
 VALUES: dict[str, Any] = {
     **{"firmware": Path("fw"), "plugin_args": {"stats": "x"}, "timeout_s": 1.0},
-    **{"latency_ns": 1, "hang_job": 1, "fault_job": 1, "store": Path("store"), "nonce": bytes(8)},
+    **{
+        "latency_ns": 1,
+        "hang_job": 1,
+        "fault_job": 1,
+        "store": Path("store"),
+        "flash": Path("flash"),
+        "clock": 1,
+        "nonce": bytes(8),
+    },
     **{"series": {"x": np.zeros((1, 1))}, "each": frozenset({"y"})},
     "watch": lambda number, outputs: None,
 }

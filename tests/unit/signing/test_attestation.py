@@ -50,9 +50,10 @@ def faults(message: bytes, expected: Expected = WANTED, keys: device_keys.Device
 
 @pytest.mark.parametrize("nonce", [bytes(8), bytes(23), bytes(24), NONCE, bytes(64)])
 @pytest.mark.parametrize("hashes", [True, False])
-def test_what_was_attested_is_read(nonce: bytes, hashes: bool) -> None:
+@pytest.mark.parametrize("trust", [{}, {"trust_policy": FIRMWARE, "trust_version": 70000}])
+def test_what_was_attested_is_read(nonce: bytes, hashes: bool, trust: dict[str, Any]) -> None:
     left_out: dict[str, Any] = {} if hashes else {"inputs": None, "outputs": None}
-    claims = claims_of(DEVICE, TRACES[0], nonce, **left_out)
+    claims = claims_of(DEVICE, TRACES[0], nonce, **left_out, **trust)
     found = read_attestation(attest(claims))
     assert found.claims == claims
     assert found.kid == KEYS.public.kid
@@ -146,7 +147,8 @@ MALFORMED = {
     "no claims": cbor2.dumps(cbor2.CBORTag(18, [cbor2.loads(MESSAGE).value[0], {}, cbor2.dumps(5), bytes(64)])),
     "a claim less": rewritten(lambda claims: claims.pop(267)),
     "a claim more": rewritten(lambda claims: claims.update({1: 1})),
-    "one hash only": rewritten(lambda claims: claims.pop(OPTIONAL[0])),
+    "one hash only": rewritten(lambda claims: claims.pop(OPTIONAL[0][0])),
+    "a trust policy without a version": rewritten(lambda claims: claims.update({-70010: bytes(32)})),
     "another profile": rewritten(lambda claims: claims.update({265: PROFILE + "0"})),
     "a short nonce": rewritten(lambda claims: claims.update({10: bytes(7)})),
     "a long nonce": rewritten(lambda claims: claims.update({10: bytes(65)})),
@@ -195,7 +197,7 @@ def test_pycose_verifies_it() -> None:
 def test_cwt_verifies_it() -> None:
     key = COSEKey.from_pem(KEYS.public.pem().decode(), kid=KEYS.public.kid)
     claims = cbor2.loads(COSE.new().decode(MESSAGE, key))
-    assert set(claims) == set(CLAIMS)
+    assert set(claims) == set(CLAIMS) - set(OPTIONAL[1])
     with pytest.raises(Exception, match="verify"):
         COSE.new().decode(
             attest(CLAIMED, OTHER), COSEKey.from_pem(KEYS.public.pem().decode(), kid=OTHER.public.kid)
@@ -228,3 +230,13 @@ def test_hashes_of_tensors() -> None:
     assert tensor_hashes(trace, {"out": value + 1}) == (sha256(sha256(b"")), outputs)
     with pytest.raises(AttestationError, match="no value for the output out"):
         tensor_hashes(trace, {"in": value})
+
+
+def test_another_trust_policy() -> None:
+    """A device with one key claims none."""
+    expected = dataclasses.replace(WANTED, trust_policy=FIRMWARE)
+    assert faults(MESSAGE, expected) == ["other-trust-policy"]
+    right = attest(claims_of(DEVICE, TRACES[0], trust_policy=FIRMWARE, trust_version=3))
+    assert faults(right, expected) == []
+    wrong = attest(claims_of(DEVICE, TRACES[0], trust_policy=POLICY, trust_version=3))
+    assert faults(wrong, expected) == ["other-trust-policy"]

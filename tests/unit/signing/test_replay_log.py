@@ -302,3 +302,26 @@ def test_new_secrets_differ() -> None:
     new: Callable[[], bytes] = device_keys.new_secret
     assert len({new() for _ in range(10)}) == 10
     assert len(new()) == device_keys.SECRET_BYTES
+
+
+def test_trust_policies_of_loads() -> None:
+    """Entries of a device with one key name none, as those of earlier firmware."""
+    device = LoggingDevice()
+    device.start()
+    policies = [hashlib.sha256(b"policy %d" % number).digest() for number in range(2)]
+    for number, policy in enumerate(policies):
+        version = (number + 5).to_bytes(4, "little") + bytes(28)
+        device.write(LogKind.LOAD, TRACES[0], inputs=policy, outputs=version)
+        device.write(LogKind.REPLAY, TRACES[0], inputs=policies[1], outputs=bytes(32))
+    entries = read_log(b"".join(device.entries))
+    assert [entry.trust_version for entry in entries] == [0, 5, 0, 6, 0]
+    assert [entry.trust_policy for entry in entries] == [b"", policies[0], b"", policies[1], b""]
+    assert check_log(entries, key=KEYS.log, policies=policies).findings == ()
+    (found,) = check_log(entries, key=KEYS.log, policies=policies[1:]).findings
+    assert (found.fault, found.position) == (Fault.OTHER_POLICY, 1)
+    assert f"{policies[0][:16].hex()}, version 5" in found.text
+    earlier = read_log(b"".join(LOG))
+    assert check_log(earlier, key=KEYS.log, tail=DEVICE.tail).findings == ()
+    (found,) = check_log(earlier, key=KEYS.log, tail=DEVICE.tail, policies=policies).findings
+    assert found.fault is Fault.OTHER_POLICY
+    assert "no trust policy" in found.text
