@@ -341,8 +341,8 @@ def replay_command(
     if asked.is_any:
         given = {"--output": outputs, "--expect": expected, "--series": series, "--each": each, "--repeat": repeat}
         asked.check(runner, [name for name, value in given.items() if value])
-    for name, given in (("flash", flash), ("clock", clock)):
-        _check_device(runner, options["firmware"], name, given is not None)
+    for name, is_given in (("flash", flash is not None), ("clock", clock is not None)):
+        _check_device(runner, options["firmware"], name, is_given)
     if flash is not None and not flash.exists():
         check_writable(flash)
     now = None if clock is None else int(clock.replace(tzinfo=UTC).timestamp())
