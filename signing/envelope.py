@@ -48,6 +48,7 @@ from trace_format.schema import (
 )
 from trace_format.schema.trust import MAX_TRUST_ENVELOPE_BYTES, MAX_TRUST_POLICIES
 
+ALGORITHMS = (Algorithm.ES256, Algorithm.EDDSA)  # of a COSE_Sign1 message, whose size is fixed
 COSE_SIGN1_TAG = 18  # RFC 9052, table 1
 
 
@@ -270,11 +271,11 @@ def _read_protected(protected: Any) -> tuple[Algorithm, bytes]:
             found=_short(header),
         )
     algorithm, kid = header[HEADER_ALGORITHM], header[HEADER_KID]
-    if not isinstance(algorithm, int) or algorithm not in list(Algorithm):
+    if not isinstance(algorithm, int) or algorithm not in ALGORITHMS:
         raise EnvelopeError(
             "algorithm",
             offset=0,
-            expected=" or ".join(f"{a} ({a.title})" for a in Algorithm),
+            expected=" or ".join(f"{a} ({a.title})" for a in ALGORITHMS),
             found=_short(algorithm),
         )
     if not isinstance(kid, bytes) or len(kid) != KID_BYTES:

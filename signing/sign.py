@@ -10,7 +10,7 @@ from typing import Protocol
 from cryptography.hazmat.primitives.asymmetric import utils
 
 from signing import cose_sign, curves, envelope, keys
-from signing.cose_sign import Signatures
+from signing.cose_sign import Entries, Entry, Signatures
 from signing.errors import SignerError
 from signing.trust_chain import Chain
 from trace_format import layout, policy
@@ -28,7 +28,7 @@ class Signer(Protocol):
         """The public key that belongs to it."""
 
     def sign(self, tbs: bytes) -> bytes:
-        """Signature over `tbs`: of ES256 r || s or DER, with any s; of EdDSA 64 bytes as RFC 8032 gives them."""
+        """Signature over `tbs`: of ECDSA r || s or DER, with any s; of others as their standards have it."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class FileSigner:
     @property
     def public(self) -> keys.PublicKey:
         """The public key that belongs to it."""
-        return keys.PublicKey(self.key.public_key())
+        return keys.public_of(self.key)
 
     @property
     def alg(self) -> keys.Algorithm:
@@ -53,8 +53,64 @@ class FileSigner:
         return self.public.kid
 
     def sign(self, tbs: bytes) -> bytes:
-        """Signature of 64 bytes; the same bytes always give the same one."""
+        """Signature; the same bytes always give the same one, but of ML-DSA. SignerError of a hybrid key."""
+        if isinstance(self.key, keys.HybridPrivateKey):
+            raise SignerError(NO_HYBRID)
         return keys.sign(self.key, tbs)
+
+
+@dataclass(frozen=True)
+class HybridSigner:
+    """Signs with a hybrid key whose halves different signers have: one on a token and one in a file, say.
+
+    Attributes:
+        es256, ml_dsa: they.
+    """
+
+    es256: Signer
+    ml_dsa: Signer
+
+    @property
+    def public(self) -> keys.PublicKey:
+        """The public key that belongs to them; SignerError where these are no halves of one."""
+        return keys.hybrid([self.es256.public, self.ml_dsa.public])
+
+    def sign(self, tbs: bytes) -> bytes:
+        """SignerError: the halves sign other bytes each."""
+        raise SignerError(NO_HYBRID)
+
+
+NO_HYBRID = "a hybrid key signs under a trust policy only (--trust-policy): firmware with one key verifies ES256"
+
+
+def _halves(signer: Signer) -> tuple[Signer, ...]:
+    """Who signs: of a hybrid key two."""
+    if isinstance(signer, HybridSigner):
+        return signer.es256, signer.ml_dsa
+    if isinstance(signer, FileSigner) and isinstance(signer.key, keys.HybridPrivateKey):
+        return tuple(FileSigner(half) for half in signer.key)
+    return (signer,)
+
+
+def entries(signer: Signer, payload: bytes, what: str) -> Entries:
+    """What a key signs a payload with, in a COSE_Sign message.
+
+    Args:
+        signer: who signs.
+        payload: what is signed.
+        what: the same in words.
+
+    Raises:
+        SignerError: what the signer gave is not a signature of it by its key.
+    """
+    kid, found = signer.public.kid, []
+    for half in _halves(signer):
+        public = half.public
+        tbs = cose_sign.to_be_signed(kid, payload, public.algorithm)
+        signature = checked(half.sign(tbs), public, tbs, what)
+        brings = public.raw if public.algorithm is keys.Algorithm.ML_DSA_44 else b""
+        found.append(Entry(public.algorithm, signature, brings))
+    return tuple(found)
 
 
 def sign_trace(trace: Buffer, signer: Signer, *, file: str = "") -> bytes:
@@ -85,7 +141,13 @@ def signature_of(trace: Buffer, signer: Signer) -> bytes:
     Raises:
         SignerError: as `sign_trace`.
     """
-    public, tbs = signer.public, to_be_signed(trace, signer.public)
+    public = signer.public
+    if public.algorithm not in envelope.ALGORITHMS:
+        raise SignerError(
+            f"an {public.algorithm.title} key signs under a trust policy only (--trust-policy): firmware with one "
+            "key verifies ES256"
+        )
+    tbs = to_be_signed(trace, public)
     signature = checked(signer.sign(tbs), public, tbs, "the trace's head")
     return envelope.before(envelope.Envelope(public.algorithm, public.kid, signature), len(trace))
 
@@ -102,18 +164,16 @@ def signed_under(trace: Buffer, chain: Chain, signer: Signer, given: Signatures 
     Raises:
         SignerError: as `sign_trace`.
     """
-    public = signer.public
-    tbs = to_be_signed_under(trace, public)
-    signature = checked(signer.sign(tbs), public, tbs, "the trace's head")
-    message = (given or Signatures({})).with_signature(public.kid, signature)
+    found = entries(signer, head_of(trace), "the trace's head")
+    message = (given or Signatures({})).with_signature(signer.public.kid, *found)
     complete = itertools.takewhile(lambda step: all(step[1].quorums(step[0])), chain.steps())
     policies = [Signatures(link.signatures.by_kid, link.payload) for _, link in complete]
     return [message, *policies[1:]]
 
 
-def to_be_signed_under(trace: Buffer, public: keys.PublicKey) -> bytes:
-    """What a key signs of a trace under a trust policy."""
-    return cose_sign.to_be_signed(public.kid, bytes(trace[: layout.read_header(trace)["head_bytes"]]))
+def head_of(trace: Buffer) -> bytes:
+    """What is signed of a trace under a trust policy."""
+    return bytes(trace[: layout.read_header(trace)["head_bytes"]])
 
 
 def to_be_signed(trace: Buffer, public: keys.PublicKey) -> bytes:
@@ -126,7 +186,7 @@ def checked(signature: bytes, public: keys.PublicKey, tbs: bytes, what: str) -> 
     """What a signer gave, in the one form that is read.
 
     Args:
-        signature: r || s or DER (SEC 1, C.5), with any s, of ES256; of EdDSA as RFC 8032 has it.
+        signature: r || s or DER (SEC 1, C.5), with any s, of ECDSA; of others as their standards have it.
         public: the key that it should be of.
         tbs: what it should be of.
         what: the same in words.
@@ -134,15 +194,17 @@ def checked(signature: bytes, public: keys.PublicKey, tbs: bytes, what: str) -> 
     Raises:
         SignerError: it is no signature, or of something else, or of another key.
     """
-    if public.algorithm == keys.Algorithm.ES256:  # tokens and other programs may give the one that is not read
-        if len(signature) != keys.SIGNATURE_BYTES:
-            signature = _from_der(signature)
+    curve = getattr(public.key, "curve", None)
+    if curve is not None:  # tokens and other programs may give the one that is not read
+        size = 2 * curves.scalar_bytes(curve)
+        if len(signature) != size:
+            signature = _from_der(signature, size)
         try:
-            signature = curves.lowered(signature)
+            signature = curves.lowered(signature, curve)
         except ValueError as error:
-            raise SignerError(f"the signer gave no signature of ES256: {error}") from None
-    if len(signature) != keys.SIGNATURE_BYTES:
-        raise SignerError(_wrong_size(signature))
+            raise SignerError(f"the signer gave no signature of {public.algorithm.title}: {error}") from None
+    elif len(signature) != (size := cose_sign.BYTES[public.algorithm]):
+        raise SignerError(_wrong_size(signature, size))
     if not public.verify(signature, tbs):
         raise SignerError(
             f"the signer gave a signature that does not fit: expected one of {what} by "
@@ -151,14 +213,14 @@ def checked(signature: bytes, public: keys.PublicKey, tbs: bytes, what: str) -> 
     return signature
 
 
-def _wrong_size(signature: bytes) -> str:
-    return f"the signer gave {len(signature)} bytes instead of a signature of {keys.SIGNATURE_BYTES}"
+def _wrong_size(signature: bytes, size: int) -> str:
+    return f"the signer gave {len(signature)} bytes instead of a signature of {size}"
 
 
-def _from_der(signature: bytes) -> bytes:
+def _from_der(signature: bytes, size: int) -> bytes:
     """r || s of an ECDSA signature as OpenSSL, cloud services and TLS write it."""
     try:
         numbers = utils.decode_dss_signature(signature)
-        return b"".join(number.to_bytes(curves.SCALAR_BYTES, "big") for number in numbers)
+        return b"".join(number.to_bytes(size // 2, "big") for number in numbers)
     except (ValueError, OverflowError):
-        raise SignerError(_wrong_size(signature)) from None
+        raise SignerError(_wrong_size(signature, size)) from None

@@ -31,6 +31,7 @@ from trace_format.errors import GramophoneError
 from trace_format.files import read_file
 from trace_format.operators import OPERATORS, Operator
 from trace_format.schema import Codec
+from trace_format.schema.trust import KeyKind
 
 MIB = 1 << 20
 _BESIDE = "files beside the emulator"
@@ -65,6 +66,15 @@ CODEC = click.option(
     multiple=True,
     type=click.Choice([codec.name.lower() for codec in LINKED]),
     help="How sections of traces may be stored, too; repeatable. 'build --optimise size' takes all of them.",
+)
+
+ALGORITHMS = {"hybrid": KeyKind.ES256_ML_DSA_44}
+ALGORITHM = click.option(
+    "--algorithm",
+    "algorithms",
+    multiple=True,
+    type=click.Choice(list(ALGORITHMS)),
+    help="What keys of later trust policies may sign with, besides what those of this one do; repeatable.",
 )
 
 
@@ -103,7 +113,7 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
     example="gramophone generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out\nmake -C out size",
     groups={
         "Target": ("--gpu", "--platform", "--board", "--carveout-mib", "--mmu", "-o", "--force"),
-        "Trust": ("--key", "--min-security-version", "--device-id"),
+        "Trust": ("--key", "--min-security-version", "--device-id", "--algorithm"),
         "Evidence": ("--replay-log", "--log-hashes", "--attest"),
         "What traces may need": ("--operator", "--codec"),
         "OP-TEE": ("--share-gpu", "--any-client", "--policy"),
@@ -136,6 +146,7 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
 )
 @click.option("--log-hashes", is_flag=True, help="The log has hashes of inputs and outputs; with --replay-log.")
 @click.option("--attest", is_flag=True, help="The device signs what produced an output; with --replay-log.")
+@ALGORITHM
 @OPERATOR
 @CODEC
 @click.option(
@@ -161,6 +172,7 @@ def generate_command(
     replay_log: bool,
     log_hashes: bool,
     attest: bool,
+    algorithms: tuple[str, ...],
     operators: tuple[str, ...],
     codecs: tuple[str, ...],
     mmu: bool | None,
@@ -194,6 +206,7 @@ def generate_command(
             policy=policy,
             programs={"client/gramophone-tee": bundle()} if optee else {},
             evidence=Evidence(replay_log, log_hashes, attest),
+            algorithms=[ALGORITHMS[name] for name in algorithms],
             operators=operators_of(operators),
             codecs=codecs_of(codecs),
             mmu=mmu,
@@ -206,10 +219,11 @@ def generate_command(
         for p in folder.rglob("*")
         if p.is_file() and not {"bearssl", "aws-lc"} & set(p.relative_to(folder).parts)
     )
-    if device_id != NO_ID and not isinstance(trusted, Policy):
-        raise UsageError(
-            "--device-id is for trust policies (--key FILE.gtp): a device with one key has no use for it"
-        )
+    for option, is_given in (("--device-id", device_id != NO_ID), ("--algorithm", bool(algorithms))):
+        if is_given and not isinstance(trusted, Policy):
+            raise UsageError(
+                f"{option} is for trust policies (--key FILE.gtp): a device with one key has no use for it"
+            )
     data = {"folder": str(folder), "gpu": gpu, "platform": name, "key_id": trusted.kid.hex(), "files": files}
     if replay_log and isinstance(board, Board) and not board.is_silicon:
         where = "OP-TEE's own hardware unique key is all zeros, its storage a folder" if optee else _BESIDE

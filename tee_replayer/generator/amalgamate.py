@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
+from tee_replayer.crypto import SEAMS
 from tee_replayer.generator import conditionals, target
 from tee_replayer.generator.declarations import Stock, without_assertions
 from tee_replayer.generator.status import CORE
@@ -26,17 +27,18 @@ _GENERATED = re.compile(r" " + r"[\s*]+".join(map(re.escape, GENERATED_BY.split(
 _REPORT = "gramophone_report.h"
 # core files in reading order; memory.c, which the first ones use too, is with those that take memory
 CORE_SOURCES = (
-    *("lz4.c", "planes.c", "stream.c", "check.c", "slots.c", "operate.c", "memory.c", "policy.c", "envelope.c"),
-    *("trust.c", "load.c", "run.c"),
+    *("lz4.c", "planes.c", "stream.c", "check.c", "slots.c", "operate.c", "memory.c", "policy.c", "cose.c"),
+    *("envelope.c", "trust.c", "load.c", "run.c"),
 )
 OPERATORS = "operators.h"
 _OPERATE = "operate.c"  # of replayers with operators
 _DECODERS = {"planes.c": Codec.PLANES}  # of replayers with the codec
 HAS_OPERATORS = "GRAMOPHONE_OPERATORS"
 HAS_TRUST = "GRAMOPHONE_TRUST"  # a trust policy says who signs, not one key
-TRUST_SOURCES = ("policy.c", "trust.c")  # of replayers with one
+TRUST_SOURCES = ("policy.c", "cose.c", "trust.c")  # of replayers with one
 IN_OPTEE = "GR_STAGING_BYTES"  # only OP-TEE's port has memory for the normal world's data in the carve-out
 _OPTIONS = (  # macros that a generated replayer has or has not
+    *(macro for _, macro in SEAMS.values()),
     *("GRAMOPHONE_LOG", "GRAMOPHONE_LOG_HASHES", "GRAMOPHONE_ATTEST", HAS_OPERATORS, HAS_TRUST, IN_OPTEE),
     *(f"GRAMOPHONE_{codec.name}" for codec in _DECODERS.values()),
 )

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from signing.trust import Policy, describe
 from tee_replayer import operators as operator_sources
+from tee_replayer.crypto import SEAMS
 from tee_replayer.generator import amalgamate
 from tee_replayer.generator.device import Device, c_bytes
 from tee_replayer.generator.generated_folder import check_replaceable, write_list
@@ -80,7 +81,9 @@ def _write_core(options: Options, folder: Path) -> None:
 def _trust_defines(options: Options) -> str:
     if not isinstance(options.key, Policy):
         return ""
-    return f"#define {amalgamate.HAS_TRUST}\n#define GR_DEVICE_ID {{{c_bytes(options.device_id)}}}\n"
+    macros = [amalgamate.HAS_TRUST, *(SEAMS[kind][1] for kind in options.linked_algorithms)]
+    defines = "".join(f"#define {macro}\n" for macro in macros)
+    return f"{defines}#define GR_DEVICE_ID {{{c_bytes(options.device_id)}}}\n"
 
 
 def _notice(options: Options) -> str:

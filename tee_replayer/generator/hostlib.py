@@ -32,6 +32,7 @@ from trace_format.errors import GramophoneError
 from trace_format.operators import OPERATORS, Operator
 from trace_format.profile import Profile
 from trace_format.schema import REPORT, Codec
+from trace_format.schema.trust import KeyKind
 
 HERE = CORE.parent
 PLATFORM_BYTES = 16
@@ -69,6 +70,7 @@ def build(
     linked_codecs: Collection[Codec] = LINKED,
     *,
     trust: bool = False,
+    algorithms: Collection[KeyKind] = tuple(KeyKind),
 ) -> Path:
     """Compile the library for one GPU, unless that was done before.
 
@@ -81,6 +83,7 @@ def build(
         linked_operators: what it computes on the CPU; a device has those that its policy names.
         linked_codecs: of those that not every device has.
         trust: a trust policy says who signs, instead of one key.
+        algorithms: of those keys, where the libraries have them for this machine.
 
     Raises:
         GramophoneError: no compiler, or the compilation failed (its output is in the message).
@@ -89,11 +92,15 @@ def build(
     if shutil.which(compiler) is None:
         raise GramophoneError(f"no C compiler: {compiler!r} is not installed (apt-get install gcc)")
     text = target.header(profile)
-    linked = crypto.linked(libraries)
+    linked = crypto.linked(libraries, algorithms if trust else ())
     own = own_sources(profile, linked.seam, linked_operators)
     extra = (*extra, *(f"-D{amalgamate.macro(codec)}" for codec in linked_codecs))
     if trust:
-        extra = (*extra, f"-D{amalgamate.HAS_TRUST}")
+        extra = (
+            *extra,
+            f"-D{amalgamate.HAS_TRUST}",
+            *(f"-D{crypto.SEAMS[kind][1]}" for kind in linked.algorithms),
+        )
     if linked_operators:
         extra = (*extra, f"-DGRAMOPHONE_OPERATORS(X)={operators.listed(linked_operators)}")
     made = [GENERATED / name for name in ("gramophone_trace.h", "gramophone_report.h", "gramophone_trust.h")]

@@ -12,6 +12,7 @@ from signing.keys import Algorithm, PublicKey
 from signing.trust import Anchor
 from signing.trust_verdict import NO_ID
 from tee_replayer import crypto
+from tee_replayer.crypto import SEAMS
 from tee_replayer.generator.device_crypto import DeviceCrypto
 from tee_replayer.generator.evidence import Evidence
 from trace_format import profile as profiles
@@ -19,6 +20,7 @@ from trace_format.errors import GramophoneError
 from trace_format.operators import Operator
 from trace_format.profile import Profile
 from trace_format.schema import Codec
+from trace_format.schema.trust import KeyKind
 
 NO_EVIDENCE = Evidence()
 
@@ -79,6 +81,8 @@ class Options:
         operators: what the device computes on the CPU; it refuses traces that need others.
         codecs: what of `trace_format.codec.LINKED` it decodes; it refuses traces that need others.
         mmu: MMU and caches on or off (bare metal); None: as the board's description says.
+        algorithms: kinds of keys that later trust policies may name, besides those that `key` names; the device
+            refuses policies with others.
         device_id: 16 bytes, of a board without an id of its own, for trust policies that name devices.
         profile: of the GPU.
         target: the platform, fitted to these options.
@@ -105,6 +109,7 @@ class Options:
     operators: Collection[Operator] = ()
     codecs: Collection[Codec] = ()
     mmu: bool | None = None
+    algorithms: Collection[KeyKind] = ()
     device_id: bytes = NO_ID
     profile: Profile = field(init=False)
     target: Platform = field(init=False)
@@ -127,4 +132,12 @@ class Options:
     @property
     def cryptography(self) -> DeviceCrypto:
         """What the device takes of the libraries."""
-        return DeviceCrypto(self.evidence, has_hash=not self.platform.in_optee)
+        return DeviceCrypto(self.evidence, not self.platform.in_optee, self.linked_algorithms)
+
+    @property
+    def linked_algorithms(self) -> tuple[KeyKind, ...]:
+        """What it verifies besides ES256: what its own policy needs, and what later ones may."""
+        if isinstance(self.key, PublicKey):
+            return ()
+        wanted = {*self.algorithms, *(key.kind for key in self.key.keys)}
+        return tuple(kind for kind in SEAMS if kind in wanted)

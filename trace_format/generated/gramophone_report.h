@@ -60,6 +60,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
     X(TRUST_DEVICE, 0x81e74ef5u, "the trust policy allows traces of this name on other devices only") \
     X(TRUST_LIMITS, 0x36f675ccu, "the trace asks for more memory or time than the trust policy allows") \
     X(TRUST_WEIGHTS, 0x6b0d549bu, "the trust policy allows no trace whose weights callers give") \
+    X(TRUST_ALGORITHM, 0xf7467ac9u, "the trust policy names a key of an algorithm that this replayer has no code for") \
+    X(TRUST_HALF, 0xd92b0703u, "a hybrid key's signature of the trace lacks its ES256 or its ML-DSA half") \
+    X(TRUST_KEY, 0x8f4c29e7u, "a hybrid signature brings another ML-DSA key than the trust policy names") \
     X(LOG, 0xff03ff03u, "the replay log cannot be kept: no room for its entries, no key, or no place for its tail")
 
 enum gr_status {

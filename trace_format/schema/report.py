@@ -62,6 +62,9 @@ class Status(Described):
     TRUST_DEVICE = 0x81E74EF5, "the trust policy allows traces of this name on other devices only"
     TRUST_LIMITS = 0x36F675CC, "the trace asks for more memory or time than the trust policy allows"
     TRUST_WEIGHTS = 0x6B0D549B, "the trust policy allows no trace whose weights callers give"
+    TRUST_ALGORITHM = 0xF7467AC9, "the trust policy names a key of an algorithm that this replayer has no code for"
+    TRUST_HALF = 0xD92B0703, "a hybrid key's signature of the trace lacks its ES256 or its ML-DSA half"
+    TRUST_KEY = 0x8F4C29E7, "a hybrid signature brings another ML-DSA key than the trust policy names"
     LOG = 0xFF03FF03, "the replay log cannot be kept: no room for its entries, no key, or no place for its tail"
 
 
