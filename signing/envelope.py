@@ -137,8 +137,11 @@ class SignedTrace:
 
     @property
     def algorithm(self) -> Algorithm:
-        """How the file says it is signed."""
-        return self.message.algorithm if isinstance(self.message, Envelope) else cose_sign.ALGORITHM
+        """How the file says it is signed: HYBRID where one of several signatures is so."""
+        if isinstance(self.message, Envelope):
+            return self.message.algorithm
+        found = {entry.algorithm for entries in self.message[0].by_kid.values() for entry in entries}
+        return Algorithm.HYBRID if Algorithm.ML_DSA_44 in found else min(found, default=Algorithm.ES256)
 
     @property
     def signed_by(self) -> str:

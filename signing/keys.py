@@ -195,11 +195,16 @@ def public_of(key: PrivateKey) -> PublicKey:
     return PublicKey(key.public_key())
 
 
-def sign(key: Single, tbs: bytes) -> bytes:
+def sign(key: PrivateKey, tbs: bytes) -> bytes:
     """Signature: of ECDSA r || s with the low s, else as RFC 8032 and FIPS 204 have it.
 
     The same key and bytes always give the same one (RFC 6979, RFC 8032), but for ML-DSA, which is randomised.
+
+    Raises:
+        ValueError: it is a hybrid key, whose halves sign other bytes each.
     """
+    if isinstance(key, HybridPrivateKey):
+        raise ValueError("a hybrid key has no signature of its own: its halves have")
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         return key.sign(tbs)
     r, s = utils.decode_dss_signature(key.sign(tbs, _ecdsa(key.curve, deterministic=True)))

@@ -80,7 +80,7 @@ class HybridSigner:
         raise SignerError(NO_HYBRID)
 
 
-NO_HYBRID = "a hybrid key signs under a trust policy only (--trust-policy): firmware with one key verifies ES256"
+NO_HYBRID = "a hybrid key has no signature of its own: its halves have, under a trust policy"
 
 
 def _halves(signer: Signer) -> tuple[Signer, ...]:
@@ -142,14 +142,19 @@ def signature_of(trace: Buffer, signer: Signer) -> bytes:
         SignerError: as `sign_trace`.
     """
     public = signer.public
-    if public.algorithm not in envelope.ALGORITHMS:
-        raise SignerError(
-            f"an {public.algorithm.title} key signs under a trust policy only (--trust-policy): firmware with one "
-            "key verifies ES256"
-        )
+    check_single(public)
     tbs = to_be_signed(trace, public)
     signature = checked(signer.sign(tbs), public, tbs, "the trace's head")
     return envelope.before(envelope.Envelope(public.algorithm, public.kid, signature), len(trace))
+
+
+def check_single(public: keys.PublicKey) -> None:
+    """Raise SignerError for a key whose signature a trace cannot have alone."""
+    if public.algorithm not in envelope.ALGORITHMS:
+        raise SignerError(
+            f"an {public.algorithm.title} key signs under a trust policy only (--trust-policy): a trace with one "
+            "signature has one of ES256 or EdDSA"
+        )
 
 
 def signed_under(trace: Buffer, chain: Chain, signer: Signer, given: Signatures | None = None) -> list[Signatures]:
@@ -203,7 +208,7 @@ def checked(signature: bytes, public: keys.PublicKey, tbs: bytes, what: str) -> 
             signature = curves.lowered(signature, curve)
         except ValueError as error:
             raise SignerError(f"the signer gave no signature of {public.algorithm.title}: {error}") from None
-    elif len(signature) != (size := cose_sign.BYTES[public.algorithm]):
+    elif len(signature) != (size := cose_sign.BYTES.get(public.algorithm, keys.SIGNATURE_BYTES)):
         raise SignerError(_wrong_size(signature, size))
     if not public.verify(signature, tbs):
         raise SignerError(

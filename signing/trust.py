@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from signing import curves
 from signing.errors import TrustError
@@ -47,7 +47,7 @@ class Key:
 
     Attributes:
         kid: its id, 16 bytes.
-        raw: what `PublicKey.raw` is: 65 bytes of ES256, 97 of ES384, 32 of Ed25519, 97 of a hybrid key.
+        raw: what `PublicKey.raw` is: 65 bytes of ES256, 97 of ES384 and of a hybrid key.
         kind: what it signs with.
     """
 
@@ -72,14 +72,9 @@ class Key:
     def first(self) -> PublicKey | None:
         """The key, or of a hybrid one its ES256 half; None: it is none, or the id is not the key's."""
         try:
-            if self.kind is KeyKind.ED25519:
-                found = PublicKey(ed25519.Ed25519PublicKey.from_public_bytes(self.raw))
-                if curves.refusal(self.raw):
-                    return None
-            else:
-                curve = ec.SECP384R1() if self.kind is KeyKind.ES384 else curves.P256
-                point = self.raw[: 1 + 2 * curves.scalar_bytes(curve)]
-                found = PublicKey(ec.EllipticCurvePublicKey.from_encoded_point(curve, point))
+            curve = ec.SECP384R1() if self.kind is KeyKind.ES384 else curves.P256
+            point = self.raw[: 1 + 2 * curves.scalar_bytes(curve)]
+            found = PublicKey(ec.EllipticCurvePublicKey.from_encoded_point(curve, point))
         except ValueError:
             return None
         return found if found.kid_with(self.ml_dsa_hash) == self.kid else None
@@ -94,13 +89,11 @@ class Key:
 KINDS = {
     Algorithm.ES256: KeyKind.ES256,
     Algorithm.ES384: KeyKind.ES384,
-    Algorithm.EDDSA: KeyKind.ED25519,
     Algorithm.HYBRID: KeyKind.ES256_ML_DSA_44,
 }
 _KEY_BYTES = {
     KeyKind.ES256: ES256_BYTES,
     KeyKind.ES384: 97,
-    KeyKind.ED25519: 32,
     KeyKind.ES256_ML_DSA_44: ES256_BYTES + 32,
 }
 
@@ -389,11 +382,11 @@ def _key(row: dict[str, Any], offset: int) -> Key:
         raise TrustError("kind of a key", offset=offset + KID_BYTES, expected=known, found=row["kind"])
     kind = KeyKind(row["kind"])
     raw, rest = row["key"][: _KEY_BYTES[kind]], row["key"][_KEY_BYTES[kind] :]
-    if (kind is not KeyKind.ED25519 and raw[0] != 4) or any(rest):
+    if raw[0] != 4 or any(rest):
         raise TrustError(
             f"a key of {len(raw)} bytes",
             offset=offset + 24,
-            expected="it (of a point 04, x, y), then zeros",
+            expected="04, x, y, of a hybrid key a hash, then zeros",
             found=row["key"].hex(),
         )
     return Key(row["kid"], raw, kind)

@@ -113,17 +113,18 @@ GR_NOINLINE static uint32_t lacking(const struct loader *l, const struct gr_trus
 {
     uint32_t left = threshold * good, counted = 0;
     const uint8_t *at = m->entries;
-    struct gr_entry entry, other;
-    for (uint32_t i = 0; i < m->count; i++) {
-        if (!gr_read_entry(at, m->end, &entry))
-            break;
+    struct gr_entry entry;
+    for (uint32_t i = 0; i < m->count && gr_read_entry(at, m->end, &entry); i++) {
         at = entry.end;
+#ifdef GRAMOPHONE_ML_DSA
+        struct gr_entry other;
         const bool is_pair = i + 1 < m->count && gr_read_entry(at, m->end, &other) &&
                              gr_is_same(entry.kid, other.kid, KID_BYTES);
         if (is_pair) {
             at = other.end;
             i++;
         }
+#endif
         const uint32_t number = gr_trust_find_key(p, entry.kid);
         if (number >= p->key_count || !(keys >> number & 1))
             continue;
@@ -136,18 +137,11 @@ GR_NOINLINE static uint32_t lacking(const struct loader *l, const struct gr_trus
         rest = halves * HALF_VERDICT;
         if (halves) {
             kind = GR_KEY_KIND_ES256;
-            if (!is_pair) {
-                *why = GR_STATUS_TRUST_HALF;
-                return ~0u;
-            }
-            if (key_difference(key, &other)) {
-                *why = GR_STATUS_TRUST_KEY;
-                return ~0u;
-            }
-        } else
-#endif
-            if (is_pair)
+            *why = !is_pair ? GR_STATUS_TRUST_HALF : key_difference(key, &other) ? GR_STATUS_TRUST_KEY : *why;
+        }
+        if (is_pair != halves || *why != GR_STATUS_SIGNATURE)
             return ~0u;
+#endif
         if (entry.kind != kind)
             return ~0u;
         volatile uint32_t verdict = verify(l, key, &entry, payload, bytes, good - rest);

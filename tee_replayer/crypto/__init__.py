@@ -137,7 +137,9 @@ class Libraries:
         )
         if self.aws_lc:
             needed = [
-                name for each in _S2N_REDUCTION for name in (*s2n_sources(each, KeyKind), *s2n_headers(each))
+                name
+                for each in _S2N_REDUCTION
+                for name in (*s2n_sources(each, tuple(KeyKind)), *s2n_headers(each))
             ]
             needed += [*ML_DSA_INCLUDED, AWS_LC_HASH, *AWS_LC_HASH_HEADERS, AWS_LC_LICENCE]
             _check(self.aws_lc, "a source tree of aws-lc-sys", needed)

@@ -97,7 +97,6 @@ static void squeeze(uint8_t *out, size_t bytes, struct sponge *s)
 #define MLD_CONFIG_CORE_API_ONLY
 #define MLD_CONFIG_REDUCE_RAM
 #define MLD_CONFIG_SERIAL_FIPS202_ONLY
-#define MLD_CONFIG_NO_ASM
 #define MLD_CONFIG_FIPS202_CUSTOM_HEADER <stdint.h>
 #define MLD_CONFIG_CUSTOM_ZEROIZE
 #define mld_zeroize(data, bytes) ((void)(data), (void)(bytes))

@@ -50,7 +50,7 @@ def by_a_stranger(gpu: str) -> Attempt:
     message = t.signatures(data, TRACERS[:1])
     head = data[: int.from_bytes(data[24:28], "little")]
     for signer in TRACERS[1:]:
-        message = message.with_signature(signer.kid, STRANGER.sign(to_be_signed(signer.kid, head)))
+        message = message.with_signature(signer.kid, t.es256(STRANGER.sign(to_be_signed(signer.kid, head))))
     return Attempt(t.join(data, message))
 
 

@@ -10,7 +10,7 @@ from signing.cose_sign import Entries, Entry, Signatures, to_be_signed
 from signing.keys import Algorithm, public_of
 from signing.keys import sign as sign_with
 from signing.sign import FileSigner, entries, head_of
-from signing.trust import Policy
+from signing.trust import Policy, Role
 from tests.support import trust_samples as t
 from tests.support.trust_samples import HYBRIDS, MIXED, TRACERS
 
@@ -62,7 +62,7 @@ def envelope(change: Callable[[bytes, int], bytes]) -> Make:
 
 def newer(signers: list[FileSigner], drop: int | None = None) -> Make:
     """A second version, with hybrid roots, signed by one of them and by roots of the first."""
-    found = Policy("fleet", 2, t.keys([*HYBRIDS[:2], *t.ROOTS, *TRACERS]), t.Role(t.kids(MIXED), 2), (t.rule(),))
+    found = Policy("fleet", 2, t.keys([*HYBRIDS[:2], *t.ROOTS, *TRACERS]), Role(t.kids(MIXED), 2), (t.rule(),))
     signed = t.signed_policy(found, [*t.ROOTS[:2], *signers])
     if drop is not None:
         kept = tuple(one for i, one in enumerate(signed.signatures.by_kid[A.kid]) if i != drop)
@@ -93,7 +93,7 @@ HALF: dict[str, Make] = {
     "the ES256 half only, beside enough others": lambda: t.join(
         t.small(), t.signatures(t.small(), [B, PLAIN]).with_signature(A.kid, ES256_OF_A)
     ),
-    "EdDSA instead of both halves": bring(A.kid, Entry(Algorithm.EDDSA, bytes(64))),
+    "ES384 instead of both halves": bring(A.kid, Entry(Algorithm.ES384, bytes(96))),
 }
 KEY: dict[str, Make] = {
     "the ML-DSA half of another hybrid key": bring(A.kid, ES256_OF_A, ML_DSA_OF_B),
@@ -126,7 +126,7 @@ SIGNATURE: dict[str, Make] = {
     "each half signs what the other should": crossed(),
     "two halves of a key of ES256": bring(PLAIN.kid, *of(PLAIN), ML_DSA_OF_A, beside=A),
     "ML-DSA alone of a key of ES256": bring(PLAIN.kid, ML_DSA_OF_A, beside=A),
-    "EdDSA of a key of ES256": bring(PLAIN.kid, Entry(Algorithm.EDDSA, of(PLAIN)[0].signature), beside=A),
+    "ES384 of a key of ES256": bring(PLAIN.kid, Entry(Algorithm.ES384, bytes(96)), beside=A),
 }
 CHAIN: dict[str, Make] = {
     "hybrid roots: the ES256 half is missing": newer([A, B], drop=0),

@@ -10,9 +10,9 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import ec, mldsa
 
-from signing.cose_sign import Signatures
+from signing.cose_sign import Entry, Signatures
 from signing.envelope import before_under_policy
-from signing.keys import HybridPrivateKey
+from signing.keys import Algorithm, HybridPrivateKey
 from signing.sign import FileSigner, entries
 from signing.trust import Key, Policy, Role, Rule
 from signing.trust_chain import Chain, Signed
@@ -56,6 +56,11 @@ def signed_policy(found: Policy, signers: Sequence[FileSigner] = ROOTS[:2]) -> S
     for signer in signers:
         signed = signed.sign(signer.kid, entries(signer, signed.payload, "a policy"))
     return signed
+
+
+def es256(signature: bytes) -> Entry:
+    """A signature of 64 bytes as a message has it; whether it is one is not asked."""
+    return Entry(Algorithm.ES256, signature)
 
 
 def chain(*links: Signed) -> Chain:

@@ -33,8 +33,7 @@ class KeyKind(enum.IntEnum):
 
     ES256 = 1
     ES384 = 2
-    ED25519 = 3
-    ES256_ML_DSA_44 = 4  # hybrid: both must sign
+    ES256_ML_DSA_44 = 3  # hybrid: both must sign
 
 
 TrustPolicy = Struct(
@@ -61,8 +60,8 @@ TrustKey = Struct(
     "reserved" / Reserved(4) * "must be zero",
     "key"
     / Blob(104)
-    * "ES256: 65 bytes, ES384: 97 bytes, 04 || x || y; Ed25519: 32 bytes (RFC 8032); hybrid: that of ES256, then "
-    "the SHA-256 of the ML-DSA-44 key; then zeros",
+    * "ES256: 65 bytes, ES384: 97 bytes, 04 || x || y; hybrid: that of ES256, then the SHA-256 of "
+    "the ML-DSA-44 key; then zeros",
 )
 
 TrustRule = Struct(
