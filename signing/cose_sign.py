@@ -12,9 +12,9 @@ As with COSE_Sign1 (envelope.py), each message has one encoding, and only that o
              a0                            unprotected header, empty
              58 40 <64 bytes>              r || s, with the low s
 
-or of ES384, with `56 a2 01 38 22` and 96 bytes. The signature of a hybrid key
-is two of these with the key's id, so that any COSE library verifies each: one of ES256, then one of ML-DSA-44 (RFC
-9964), whose unprotected header brings the public key, of which a trust policy has the hash only:
+The signature of a hybrid key is two of these with the key's id, so that any COSE library verifies each: one of
+ES256, then one of ML-DSA-44 (RFC 9964), whose unprotected header brings the public key, of which a trust policy has
+the hash only:
 
              56 a2 01 38 2f 04 50 <16 bytes>  {1: -48 (ML-DSA-44), 4: key id}
              a1 0e a1 08 a1 01 a3             {14 (claims, RFC 9528): {8 (confirmation): {1 (COSE_Key):
@@ -42,7 +42,6 @@ TAG = bytes([0xD8, COSE_SIGN_TAG])  # what a message begins with
 ML_DSA_44_KEY_BYTES = 1312  # FIPS 204, table 2
 BYTES = {  # of a signature
     Algorithm.ES256: SIGNATURE_BYTES,
-    Algorithm.ES384: 96,
     Algorithm.ML_DSA_44: 2420,
 }
 HEADER_CLAIMS, CLAIM_CONFIRMATION, CONFIRMATION_KEY = 14, 8, 1  # RFC 9528, 10.8; RFC 8747, 3.2

@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Facts about the curves: which of two signatures is the one that is read, which public keys are none.
+"""Facts about the two curves: which of two signatures is the one that is read, which public keys are none.
 
-Facts: SEC 2 version 2.0, 2.4.2 and 2.5.1 (orders of P-256 and P-384). RFC 8032, 5.1 (Ed25519: p, encoding of
-points). Points of small order: Chalkias, Garillot and Nikolaenko, "Taming the many EdDSAs" (SSR 2020), table 1;
-the same are refused by libsodium. tests/unit/signing/test_curves.py computes them from the curve's equation.
+Facts: SEC 2 version 2.0, 2.4.2 (order of P-256). RFC 8032, 5.1 (Ed25519: p, encoding of points). Points of small
+order: Chalkias, Garillot and Nikolaenko, "Taming the many EdDSAs" (SSR 2020), table 1; the same are refused by
+libsodium. tests/unit/signing/test_curves.py computes them from the curve's equation.
 """
 
 from __future__ import annotations
 
-from cryptography.hazmat.primitives.asymmetric import ec
-
-SCALAR_BYTES = 32  # of P-256
-P256 = ec.SECP256R1()
+SCALAR_BYTES = 32
 P256_ORDER = 0xFFFFFFFF_00000000_FFFFFFFF_FFFFFFFF_BCE6FAAD_A7179E84_F3B9CAC2_FC632551
-P384_ORDER = int("ffffffff" * 6 + "c7634d81f4372ddf581a0db248b0a77aecec196accc52973", 16)
 ED25519_PRIME = 2**255 - 19
 # y of the points whose order divides 8: orders 4, 1, 2, and twice 8. Each x has two signs, but for 1 and 2.
 SMALL_ORDER_Y = frozenset(
@@ -27,37 +23,26 @@ SMALL_ORDER_Y = frozenset(
 )
 
 
-def _order(curve: ec.EllipticCurve) -> int:
-    return P384_ORDER if isinstance(curve, ec.SECP384R1) else P256_ORDER
-
-
-def scalar_bytes(curve: ec.EllipticCurve) -> int:
-    """Bytes of r, and of s."""
-    return curve.key_size // 8
-
-
 def scalars(signature: bytes) -> tuple[int, int]:
-    """r and s of a signature that is one after the other."""
-    half = len(signature) // 2
-    return int.from_bytes(signature[:half], "big"), int.from_bytes(signature[half:], "big")
+    """r and s of an ES256 signature of 64 bytes."""
+    return int.from_bytes(signature[:SCALAR_BYTES], "big"), int.from_bytes(signature[SCALAR_BYTES:], "big")
 
 
-def is_low(s: int, curve: ec.EllipticCurve = P256) -> bool:
+def is_low(s: int) -> bool:
     """Whether s is the smaller of s and n - s: with r, both are signatures of the same bytes by the same key."""
-    return s <= _order(curve) // 2
+    return s <= P256_ORDER // 2
 
 
-def lowered(signature: bytes, curve: ec.EllipticCurve = P256) -> bytes:
-    """The one of the two ECDSA signatures that is read: (r, s) or (r, n - s).
+def lowered(signature: bytes) -> bytes:
+    """The one of the two ES256 signatures that is read: (r, s) or (r, n - s), 64 bytes.
 
     Raises:
         ValueError: r or s is not in 1 to n - 1, so that it is no signature.
     """
     r, s = scalars(signature)
-    order = _order(curve)
-    if not (0 < r < order and 0 < s < order):
+    if not (0 < r < P256_ORDER and 0 < s < P256_ORDER):
         raise ValueError("r or s is not in 1 to n - 1")
-    return b"".join(part.to_bytes(scalar_bytes(curve), "big") for part in (r, min(s, order - s)))
+    return b"".join(part.to_bytes(SCALAR_BYTES, "big") for part in (r, min(s, P256_ORDER - s)))
 
 
 def refusal(ed25519: bytes) -> str:

@@ -15,11 +15,11 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple, overload
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, mldsa, utils
-from cryptography.hazmat.primitives.hashes import SHA256, SHA384
+from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -38,7 +38,7 @@ from signing.errors import KeyFileError, PassphraseError
 
 KID_BYTES = 16
 SIGNATURE_BYTES = 64  # of ES256 and EdDSA: r || s (RFC 9053, 2.1), R || S (RFC 8032, 5.1.6)
-_KINDS = "an ECDSA key on P-256 or P-384, an Ed25519 key, or one of ML-DSA-44"
+_KINDS = "an ECDSA key on P-256, an Ed25519 key, or one of ML-DSA-44"
 # PEM labels of private keys that are read, and openssl's of a file's first part, which repeats the curve.
 PKCS8, PKCS8_ENCRYPTED, SEC1, OPENSSH = (
     "PRIVATE KEY",
@@ -56,7 +56,6 @@ class Algorithm(enum.IntEnum):
 
     ES256 = -7
     EDDSA = -8  # with Ed25519 only
-    ES384 = -35
     ML_DSA_44 = -48  # of a half of a hybrid key
     HYBRID = -65537  # ES256 and ML-DSA-44, both of which must sign; in no message, which has an entry of each
 
@@ -69,11 +68,9 @@ class Algorithm(enum.IntEnum):
 _TITLES = {
     Algorithm.ES256: "ES256",
     Algorithm.EDDSA: "EdDSA",
-    Algorithm.ES384: "ES384",
     Algorithm.ML_DSA_44: "ML-DSA-44",
     Algorithm.HYBRID: "ES256+ML-DSA-44",
 }
-_EC = {"secp256r1": Algorithm.ES256, "secp384r1": Algorithm.ES384}
 
 # Private keys with one algorithm.
 Single = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | mldsa.MLDSA44PrivateKey
@@ -108,7 +105,7 @@ class PublicKey:
         if self.ml_dsa is not None:
             return Algorithm.HYBRID
         if isinstance(self.key, ec.EllipticCurvePublicKey):
-            return _EC[self.key.curve.name]
+            return Algorithm.ES256
         return Algorithm.EDDSA if isinstance(self.key, ed25519.Ed25519PublicKey) else Algorithm.ML_DSA_44
 
     @property
@@ -137,7 +134,7 @@ class PublicKey:
     def raw(self) -> bytes:
         """What a device needs.
 
-        ES256: 65 bytes, ES384: 97 bytes, 04 || x || y (SEC 1, 2.3.3); EdDSA: 32 bytes (RFC 8032); ML-DSA-44: 1312
+        ES256: 65 bytes, 04 || x || y (SEC 1, 2.3.3); EdDSA: 32 bytes (RFC 8032); ML-DSA-44: 1312
         bytes (FIPS 204); a hybrid key: 97 bytes, the ES256 half's and the SHA-256 of the other.
         """
         if isinstance(self.key, ec.EllipticCurvePublicKey):
@@ -175,12 +172,10 @@ class PublicKey:
             raise ValueError("a hybrid key has no signature of its own: its halves have")
         try:
             if isinstance(self.key, ec.EllipticCurvePublicKey):
-                if len(signature) != 2 * curves.scalar_bytes(self.key.curve):
-                    return False
                 r, s = curves.scalars(signature)
-                if not curves.is_low(s, self.key.curve):
+                if len(signature) != SIGNATURE_BYTES or not curves.is_low(s):
                     return False
-                self.key.verify(utils.encode_dss_signature(r, s), tbs, _ecdsa(self.key.curve))
+                self.key.verify(utils.encode_dss_signature(r, s), tbs, ec.ECDSA(SHA256()))
             else:
                 self.key.verify(signature, tbs)
         except (InvalidSignature, ValueError):
@@ -207,16 +202,18 @@ def sign(key: PrivateKey, tbs: bytes) -> bytes:
         raise ValueError("a hybrid key has no signature of its own: its halves have")
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         return key.sign(tbs)
-    r, s = utils.decode_dss_signature(key.sign(tbs, _ecdsa(key.curve, deterministic=True)))
-    size = curves.scalar_bytes(key.curve)
-    return curves.lowered(b"".join(part.to_bytes(size, "big") for part in (r, s)), key.curve)
+    r, s = utils.decode_dss_signature(key.sign(tbs, ec.ECDSA(SHA256(), deterministic_signing=True)))
+    return curves.lowered(b"".join(part.to_bytes(curves.SCALAR_BYTES, "big") for part in (r, s)))
 
 
-def _ecdsa(curve: ec.EllipticCurve, deterministic: bool = False) -> ec.ECDSA:
-    hashed = SHA384() if isinstance(curve, ec.SECP384R1) else SHA256()
-    return ec.ECDSA(hashed, deterministic_signing=deterministic)
-
-
+@overload
+def generate(
+    algorithm: Literal[Algorithm.ES256, Algorithm.EDDSA, Algorithm.ML_DSA_44],
+) -> Single: ...
+@overload
+def generate(algorithm: Literal[Algorithm.HYBRID]) -> HybridPrivateKey: ...
+@overload
+def generate(algorithm: Algorithm) -> PrivateKey: ...
 def generate(algorithm: Algorithm) -> PrivateKey:
     """A new private key from the operating system's random numbers.
 
@@ -231,7 +228,7 @@ def generate(algorithm: Algorithm) -> PrivateKey:
         except UnsupportedAlgorithm as error:
             raise KeyFileError(f"no ML-DSA in this installation of cryptography: {error}") from None
         return half if algorithm is Algorithm.ML_DSA_44 else HybridPrivateKey(_p256(), half)
-    return ec.generate_private_key(ec.SECP384R1()) if algorithm is Algorithm.ES384 else _p256()
+    return _p256()
 
 
 def _p256() -> ec.EllipticCurvePrivateKey:
@@ -340,7 +337,7 @@ def load_private_key(pem: bytes, passphrase: bytes | None = None, *, file: str =
             raise PassphraseError("wrong passphrase, or a damaged key", file=file) from None
         raise KeyFileError("a damaged private key", file=file) from None
     if isinstance(key, ed25519.Ed25519PrivateKey | mldsa.MLDSA44PrivateKey) or (
-        isinstance(key, ec.EllipticCurvePrivateKey) and key.curve.name in _EC
+        isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1)
     ):
         return key
     raise KeyFileError("not a key that traces are signed with", expected=_KINDS, found=_kind(key), file=file)
@@ -367,7 +364,7 @@ def load_public_key(pem: bytes, *, file: str = "") -> PublicKey:
     if isinstance(key, ed25519.Ed25519PublicKey) and (reason := curves.refusal(key.public_bytes_raw())):
         raise KeyFileError(f"not a public key of Ed25519: {reason}", file=file)
     if isinstance(key, ed25519.Ed25519PublicKey | mldsa.MLDSA44PublicKey) or (
-        isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name in _EC
+        isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1)
     ):
         return PublicKey(key)
     raise KeyFileError("not a key that traces are signed with", expected=_KINDS, found=_kind(key), file=file)

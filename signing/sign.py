@@ -199,16 +199,15 @@ def checked(signature: bytes, public: keys.PublicKey, tbs: bytes, what: str) -> 
     Raises:
         SignerError: it is no signature, or of something else, or of another key.
     """
-    curve = getattr(public.key, "curve", None)
-    if curve is not None:  # tokens and other programs may give the one that is not read
-        size = 2 * curves.scalar_bytes(curve)
+    size = cose_sign.BYTES.get(public.algorithm, keys.SIGNATURE_BYTES)
+    if public.algorithm is keys.Algorithm.ES256:  # tokens and other programs may give the one that is not read
         if len(signature) != size:
-            signature = _from_der(signature, size)
+            signature = _from_der(signature)
         try:
-            signature = curves.lowered(signature, curve)
+            signature = curves.lowered(signature)
         except ValueError as error:
-            raise SignerError(f"the signer gave no signature of {public.algorithm.title}: {error}") from None
-    elif len(signature) != (size := cose_sign.BYTES.get(public.algorithm, keys.SIGNATURE_BYTES)):
+            raise SignerError(f"the signer gave no signature of ES256: {error}") from None
+    if len(signature) != size:
         raise SignerError(_wrong_size(signature, size))
     if not public.verify(signature, tbs):
         raise SignerError(
@@ -222,10 +221,10 @@ def _wrong_size(signature: bytes, size: int) -> str:
     return f"the signer gave {len(signature)} bytes instead of a signature of {size}"
 
 
-def _from_der(signature: bytes, size: int) -> bytes:
+def _from_der(signature: bytes) -> bytes:
     """r || s of an ECDSA signature as OpenSSL, cloud services and TLS write it."""
     try:
         numbers = utils.decode_dss_signature(signature)
-        return b"".join(number.to_bytes(size // 2, "big") for number in numbers)
+        return b"".join(number.to_bytes(curves.SCALAR_BYTES, "big") for number in numbers)
     except (ValueError, OverflowError):
-        raise SignerError(_wrong_size(signature, size)) from None
+        raise SignerError(_wrong_size(signature, keys.SIGNATURE_BYTES)) from None

@@ -14,7 +14,6 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from signing import curves
 from signing.errors import TrustError
 from signing.keys import KID_BYTES, Algorithm, PublicKey
 from trace_format import packing
@@ -47,7 +46,7 @@ class Key:
 
     Attributes:
         kid: its id, 16 bytes.
-        raw: what `PublicKey.raw` is: 65 bytes of ES256, 97 of ES384 and of a hybrid key.
+        raw: what `PublicKey.raw` is: 65 bytes of ES256, 97 of a hybrid key.
         kind: what it signs with.
     """
 
@@ -72,9 +71,8 @@ class Key:
     def first(self) -> PublicKey | None:
         """The key, or of a hybrid one its ES256 half; None: it is none, or the id is not the key's."""
         try:
-            curve = ec.SECP384R1() if self.kind is KeyKind.ES384 else curves.P256
-            point = self.raw[: 1 + 2 * curves.scalar_bytes(curve)]
-            found = PublicKey(ec.EllipticCurvePublicKey.from_encoded_point(curve, point))
+            point = self.raw[:ES256_BYTES]
+            found = PublicKey(ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point))
         except ValueError:
             return None
         return found if found.kid_with(self.ml_dsa_hash) == self.kid else None
@@ -88,12 +86,10 @@ class Key:
 # What a policy names a key of an algorithm as, and bytes of the key.
 KINDS = {
     Algorithm.ES256: KeyKind.ES256,
-    Algorithm.ES384: KeyKind.ES384,
     Algorithm.HYBRID: KeyKind.ES256_ML_DSA_44,
 }
 _KEY_BYTES = {
     KeyKind.ES256: ES256_BYTES,
-    KeyKind.ES384: 97,
     KeyKind.ES256_ML_DSA_44: ES256_BYTES + 32,
 }
 

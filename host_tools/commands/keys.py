@@ -25,7 +25,6 @@ from trace_format.schema.trust import KeyKind
 ALGORITHMS = {
     "es256": keys.Algorithm.ES256,
     "hybrid": keys.Algorithm.HYBRID,
-    "es384": keys.Algorithm.ES384,
     "eddsa": keys.Algorithm.EDDSA,
     "ml-dsa-44": keys.Algorithm.ML_DSA_44,
 }

@@ -113,7 +113,7 @@ static bool is_role(const struct gr_trust_policy *p, uint32_t mask, uint32_t thr
 
 static bool is_key(const struct gr_trust_key *key)
 {
-    static const uint8_t bytes[] = {0, TRUST_KEY_BYTES, 97, TRUST_KEY_BYTES + 32}; /* by GR_KEY_KIND_* */
+    static const uint8_t bytes[] = {0, TRUST_KEY_BYTES, TRUST_KEY_BYTES + 32}; /* by GR_KEY_KIND_* */
     if (key->kind - 1 >= GR_KEY_KIND_ES256_ML_DSA_44 || key->reserved)
         return false;
     const uint32_t used = bytes[key->kind];
@@ -125,9 +125,6 @@ bool gr_trust_has_algorithms(const struct gr_trust_policy *p)
     for (uint32_t i = 0; i < p->key_count; i++) {
         const uint32_t kind = gr_trust_key_at(p, i)->kind;
         if (kind != GR_KEY_KIND_ES256
-#ifdef GRAMOPHONE_ES384
-            && kind != GR_KEY_KIND_ES384
-#endif
 #ifdef GRAMOPHONE_ML_DSA
             && kind != GR_KEY_KIND_ES256_ML_DSA_44
 #endif

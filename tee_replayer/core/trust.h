@@ -10,7 +10,7 @@ enum { TRUST_KEY_BYTES = 65 }; /* of ES256, and of a hybrid key before the hash 
 
 /* A signature in a message: its algorithm is one of enum gr_key_kind, or the one that is a hybrid key's
  * second. */
-#define GR_ENTRY_ML_DSA_44 3u
+#define GR_ENTRY_ML_DSA_44 2u
 struct gr_entry {
     uint32_t kind;
     const uint8_t *protected_header; /* ends with the key id */

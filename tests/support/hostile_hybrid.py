@@ -93,7 +93,6 @@ HALF: dict[str, Make] = {
     "the ES256 half only, beside enough others": lambda: t.join(
         t.small(), t.signatures(t.small(), [B, PLAIN]).with_signature(A.kid, ES256_OF_A)
     ),
-    "ES384 instead of both halves": bring(A.kid, Entry(Algorithm.ES384, bytes(96))),
 }
 KEY: dict[str, Make] = {
     "the ML-DSA half of another hybrid key": bring(A.kid, ES256_OF_A, ML_DSA_OF_B),
@@ -126,7 +125,6 @@ SIGNATURE: dict[str, Make] = {
     "each half signs what the other should": crossed(),
     "two halves of a key of ES256": bring(PLAIN.kid, *of(PLAIN), ML_DSA_OF_A, beside=A),
     "ML-DSA alone of a key of ES256": bring(PLAIN.kid, ML_DSA_OF_A, beside=A),
-    "ES384 of a key of ES256": bring(PLAIN.kid, Entry(Algorithm.ES384, bytes(96)), beside=A),
 }
 CHAIN: dict[str, Make] = {
     "hybrid roots: the ES256 half is missing": newer([A, B], drop=0),

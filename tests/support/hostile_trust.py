@@ -142,7 +142,7 @@ MALFORMED: dict[str, Callable[[], bytes]] = {
     "a name that is not ASCII": edited(48, "flößet".encode()),
     "a name with something behind its end": edited(60, b"x"),
     "reserved bytes": edited(95, b"\1"),
-    "kind of a key": edited(KEY_AT + 16, u32(4)),
+    "kind of a key": edited(KEY_AT + 16, u32(3)),
     "kind of a key, 0": edited(KEY_AT + 16, u32(0)),
     "reserved bytes of a key": edited(KEY_AT + 20, u32(1)),
     "a compressed point": edited(KEY_AT + 24, b"\2"),

@@ -32,8 +32,7 @@ class KeyKind(enum.IntEnum):
     """What a key signs with."""
 
     ES256 = 1
-    ES384 = 2
-    ES256_ML_DSA_44 = 3  # hybrid: both must sign
+    ES256_ML_DSA_44 = 2  # hybrid: both must sign
 
 
 TrustPolicy = Struct(
@@ -58,9 +57,7 @@ TrustKey = Struct(
     "kid" / Blob(16) * "key id, as in an envelope; keys are in ascending order of it",
     "kind" / u32 * "KeyKind",
     "reserved" / Reserved(4) * "must be zero",
-    "key"
-    / Blob(104)
-    * "ES256: 65 bytes, ES384: 97 bytes, 04 || x || y; hybrid: that of ES256, then the SHA-256 of "
+    "key" / Blob(104) * "ES256: 65 bytes, 04 || x || y; hybrid: that of ES256, then the SHA-256 of "
     "the ML-DSA-44 key; then zeros",
 )
 

@@ -160,8 +160,7 @@ GOOD = keys.private_pem(ES256.key)
 ENCRYPTED = keys.private_pem(ES256.key, b"right")
 CUT = b"\n".join([*GOOD.splitlines()[:2], GOOD.splitlines()[-1]]) + b"\n"
 P521 = ec.generate_private_key(ec.SECP521R1())
-HYBRID = keys.HybridPrivateKey(*FileSigner(keys.generate(keys.Algorithm.HYBRID)).key)  # type: ignore[misc]
-ES384 = keys.private_pem(keys.generate(keys.Algorithm.ES384))
+HYBRID = keys.generate(keys.Algorithm.HYBRID)
 RSA = rsa.generate_private_key(65537, 2048)
 
 BAD_PRIVATE = {
@@ -171,7 +170,7 @@ BAD_PRIVATE = {
     "der": (b"\x30\x81\x87" + bytes(135), "(openssl pkey -inform DER -in k.pem -out KEY.pem converts DER)"),
     "two keys": (GOOD + GOOD, "expected one of ES256 and one of ML-DSA-44, found ES256 and ES256"),
     "three keys": (GOOD * 3, "expected one PEM object, found 3"),
-    "es384 and ml-dsa": (ES384 + keys.private_pem(HYBRID.ml_dsa), "found ES384 and ML-DSA-44"),
+    "eddsa and ml-dsa": (keys.private_pem(EDDSA.key) + keys.private_pem(HYBRID.ml_dsa), "EdDSA and ML-DSA-44"),
     "two kinds of files": (GOOD + ES256.public.pem(), "expected one PEM object, found 2"),
     "no end": (b"\n".join(GOOD.splitlines()[:-1]), "damaged private key"),
     "cut": (CUT, "damaged private key"),
@@ -196,6 +195,7 @@ BAD_PRIVATE = {
         "damaged private key",
     ),
     "certificate": (GOOD.replace(b"PRIVATE KEY", b"CERTIFICATE"), "found 'CERTIFICATE'"),
+    "p-384": (_private(ec.generate_private_key(ec.SECP384R1())), "secp384r1"),
     "p-521": (_private(P521), "an elliptic curve key on secp521r1"),
     "secp256k1": (_private(ec.generate_private_key(ec.SECP256K1())), "secp256k1"),
     "rsa": (_private(RSA), "an Ed25519 key, or one of ML-DSA-44, found an RSA"),
