@@ -13,8 +13,8 @@ As with COSE_Sign1 (envelope.py), each message has one encoding, and only that o
              58 40 <64 bytes>              r || s, with the low s
 
 The signature of a hybrid key is two of these with the key's id, so that any COSE library verifies each: one of
-ES256, then one of ML-DSA-44 (RFC 9964), whose unprotected header brings the public key, of which a trust policy has
-the hash only:
+ES256, then one of ML-DSA-44 (RFC 9964), whose unprotected header brings the public key, of which a trust policy
+has the hash only:
 
              56 a2 01 38 2f 04 50 <16 bytes>  {1: -48 (ML-DSA-44), 4: key id}
              a1 0e a1 08 a1 01 a3             {14 (claims, RFC 9528): {8 (confirmation): {1 (COSE_Key):

@@ -20,7 +20,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
     X(READ, 0xd803ffffu, "the signed trace could not be read") \
     X(FORMAT, 0xef8b0000u, "this is not a signed trace of format version 1.0") \
     X(SIZE, 0xffff07d0u, "the sizes of the signed trace contradict each other") \
-    X(ENVELOPE, 0x0565ffffu, "the envelope is not the one encoding of an ES256 COSE_Sign1 message") \
+    X(ENVELOPE, 0x0565ffffu, "the envelope is not in its one encoding: COSE_Sign1 of ES256, or COSE_Sign") \
     X(KEY, 0x00009db9u, "the trace is signed with another key than this device's") \
     X(SIGNATURE, 0x3bfc0000u, "the signature does not belong to this trace") \
     X(HEADER, 0x000077cau, "the trace's header is malformed, or of another version than 1.0") \

@@ -22,7 +22,10 @@ class Status(Described):
     READ = 0xD803FFFF, "the signed trace could not be read"
     FORMAT = 0xEF8B0000, "this is not a signed trace of format version 1.0"
     SIZE = 0xFFFF07D0, "the sizes of the signed trace contradict each other"
-    ENVELOPE = 0x0565FFFF, "the envelope is not the one encoding of an ES256 COSE_Sign1 message"
+    ENVELOPE = (
+        0x0565FFFF,
+        "the envelope is not in its one encoding: COSE_Sign1 of ES256, or COSE_Sign",
+    )
     KEY = 0x00009DB9, "the trace is signed with another key than this device's"
     SIGNATURE = 0x3BFC0000, "the signature does not belong to this trace"
     HEADER = 0x000077CA, "the trace's header is malformed, or of another version than 1.0"
