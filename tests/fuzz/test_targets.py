@@ -120,12 +120,12 @@ PLANTED = {
     "fewer rows than cells": ("operators", "operate.c", "if (cells > rows)", "if (false)"),
     "a box more than there is room for": ("operators", "boxes.c", "if (at == room)", "if (at > room)"),
     "boxes of an earlier run": ("operators", "boxes.c", "gr_put(w, BOXES, n, i, 0, 0);", ";"),
-    "one signature less": ("trust", "trust.c", "left |= lacking(p, rule->keys, rule->threshold,",
-                           "left |= lacking(p, rule->keys, rule->threshold - 1,"),
-    "a key that counts twice": ("trust", "trust.c",
-                                "(i && !gr_trust_is_before(p + RECORD_KID - RECORD_BYTES,", "(false && (p,"),
+    "one signature less": ("trust", "trust.c", "lacking(l, p, rule->keys, rule->threshold,",
+                           "lacking(l, p, rule->keys, rule->threshold - 1,"),
+    "a key that counts twice": ("trust", "cose.c", "if (i && !gr_trust_is_before(last.kid, entry.kid)",
+                                "if (false && !gr_trust_is_before(last.kid, entry.kid)"),
     "a policy longer than its room": ("trust", "trust.c", "m.payload_bytes > GR_MAX_TRUST_BYTES", "false"),
-    "signatures behind the end": ("trust", "trust.c", "room(p, end) < m->count * RECORD_BYTES", "false"),
+    "signatures behind the end": ("trust", "cose.c", "room(at, end) < before + f->signature_bytes", "false"),
     "hash not compared": ("lz4", "stream.c", "!gr_is_same(digest, s->hashes, sizeof digest) ||", "false &&"),
 }  # fmt: skip
 

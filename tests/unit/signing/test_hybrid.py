@@ -14,11 +14,11 @@ from cwt import COSE, COSEKey
 
 from host_tools.commands.signers import chosen
 from signing import keys
-from signing.cose_sign import to_be_signed
-from signing.errors import SignerError
+from signing.cose_sign import Entries, Signatures, to_be_signed
+from signing.errors import KeyFileError, SignerError
 from signing.keys import Algorithm, PublicKey
 from signing.sign import FileSigner, HybridSigner, entries, sign_trace
-from signing.trust import KINDS, Key
+from signing.trust import KINDS, Key, Role
 from signing.trust_chain import Quorum, quorum
 from tests.support import trust_samples as t
 from tests.support.trust_samples import HYBRIDS, MIXED
@@ -31,9 +31,9 @@ WAYS = ("signing_key", "pkcs11", "signer_command", "signature", "public_key", "p
 OPTIONS: dict[str, None] = dict.fromkeys([*WAYS, "half", "ml_dsa_key", "ml_dsa_signature"])
 
 
-def judged(found: keys.PublicKey, made: tuple[object, ...], payload: bytes = b"payload") -> Quorum:
+def judged(found: keys.PublicKey, made: Entries, payload: bytes = b"payload") -> Quorum:
     policy = t.hybrid_policy()
-    message = t.Signatures({found.kid: made}, payload)  # type: ignore[dict-item]
+    message = Signatures({found.kid: made}, payload)
     return quorum(policy, policy.rules[0].role, payload, message)
 
 
@@ -43,7 +43,7 @@ def test_halves_of_two_signers_are_one_key() -> None:
     found = entries(signer, b"payload", "it")
     assert [entry.algorithm for entry in found] == [Algorithm.ES256, Algorithm.ML_DSA_44]
     assert judged(signer.public, found).signed == {HYBRID.kid}
-    with pytest.raises(keys.KeyFileError, match="expected one of ES256 and one of ML-DSA-44"):
+    with pytest.raises(KeyFileError, match="expected one of ES256 and one of ML-DSA-44"):
         entries(HybridSigner(HALVES[0], HALVES[0]), b"", "it")
 
 
@@ -85,7 +85,7 @@ def test_each_reason() -> None:
 
 def test_a_cose_library_verifies_the_es256_half_and_openssl_the_other() -> None:
     """python-cwt knows no ML-DSA; its half is verified over bytes that cbor2 makes, as RFC 9052 has them."""
-    link = t.signed_policy(t.hybrid_policy(root=t.Role(t.kids(MIXED), 1)), [HYBRID])
+    link = t.signed_policy(t.hybrid_policy(root=Role(t.kids(MIXED), 1)), [HYBRID])
     key = COSEKey.from_pem(HALVES[0].public.pem(), kid=HYBRID.kid)
     assert COSE.new().decode(link.encode(), key) == link.payload
     protected, _, payload, signatures = cbor2.loads(link.encode()).value
