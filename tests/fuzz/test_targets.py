@@ -125,7 +125,7 @@ PLANTED = {
     "a key that counts twice": ("trust", "cose.c", "if (i && !gr_trust_is_before(last.kid, entry.kid)",
                                 "if (false && !gr_trust_is_before(last.kid, entry.kid)"),
     "a policy longer than its room": ("trust", "trust.c", "m.payload_bytes > GR_MAX_TRUST_BYTES", "false"),
-    "signatures behind the end": ("trust", "cose.c", "room(at, end) < before + f->signature_bytes", "false"),
+    "a payload behind the end": ("trust", "cose.c", "bytes >= room(p, end)", "false"),
     "hash not compared": ("lz4", "stream.c", "!gr_is_same(digest, s->hashes, sizeof digest) ||", "false &&"),
 }  # fmt: skip
 
