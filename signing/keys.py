@@ -15,7 +15,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, overload
+from typing import Literal, overload
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, mldsa, utils
@@ -77,11 +77,17 @@ Single = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | mldsa.MLDSA44P
 _Public = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | mldsa.MLDSA44PublicKey
 
 
-class HybridPrivateKey(NamedTuple):
+@dataclass(frozen=True)
+class HybridPrivateKey:
     """The two halves of a hybrid key."""
 
     es256: ec.EllipticCurvePrivateKey
     ml_dsa: mldsa.MLDSA44PrivateKey
+
+    @property
+    def halves(self) -> tuple[Single, Single]:
+        """Both, ES256 first."""
+        return self.es256, self.ml_dsa
 
 
 PrivateKey = Single | HybridPrivateKey
@@ -238,7 +244,7 @@ def _p256() -> ec.EllipticCurvePrivateKey:
 def private_pem(key: PrivateKey, passphrase: bytes | None = None) -> bytes:
     """The key as a PKCS#8 PEM file, encrypted when there is a passphrase (not empty)."""
     how: KeySerializationEncryption = NoEncryption() if passphrase is None else BestAvailableEncryption(passphrase)
-    halves = key if isinstance(key, HybridPrivateKey) else (key,)
+    halves = key.halves if isinstance(key, HybridPrivateKey) else (key,)
     return b"".join(half.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, how) for half in halves)
 
 

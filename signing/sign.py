@@ -88,7 +88,7 @@ def _halves(signer: Signer) -> tuple[Signer, ...]:
     if isinstance(signer, HybridSigner):
         return signer.es256, signer.ml_dsa
     if isinstance(signer, FileSigner) and isinstance(signer.key, keys.HybridPrivateKey):
-        return tuple(FileSigner(half) for half in signer.key)
+        return tuple(FileSigner(half) for half in signer.key.halves)
     return (signer,)
 
 

@@ -49,7 +49,7 @@ def changed(at: int, value: int = 1) -> Make:
 
 def crossed() -> Make:
     """Each half signs what the other should."""
-    head, (es256, ml_dsa) = head_of(t.small()), A.key  # type: ignore[misc]
+    head, (es256, ml_dsa) = head_of(t.small()), A.key.halves  # type: ignore[union-attr]
     one = sign_with(es256, to_be_signed(A.kid, head, Algorithm.ML_DSA_44))
     two = sign_with(ml_dsa, to_be_signed(A.kid, head, Algorithm.ES256))
     return bring(A.kid, Entry(Algorithm.ES256, one), Entry(Algorithm.ML_DSA_44, two, public_of(ml_dsa).raw))
@@ -85,7 +85,7 @@ TAKEN: dict[str, Make] = {
 THRESHOLD: dict[str, Make] = {
     "one hybrid key": lambda: t.signed([A]),
     "a hybrid key that it does not know": lambda: t.signed([PLAIN, FOREIGN]),
-    "the ES256 half as a key of its own": lambda: t.signed([FileSigner(A.key[0]), PLAIN]),  # type: ignore[index]
+    "the ES256 half as a key of its own": lambda: t.signed([FileSigner(A.key.es256), PLAIN]),  # type: ignore[union-attr]
 }
 HALF: dict[str, Make] = {
     "the ES256 half only": bring(A.kid, ES256_OF_A),
