@@ -11,9 +11,14 @@
 
 enum { SHAKE128_BYTES = 168, SHAKE256_BYTES = 136, SHAKE_END = 0x1f };
 
+/* Loops that reject what they squeeze take zeros: after so many blocks, they end. FIPS 204, appendix C: a
+ * bound of 894 bytes is reached with a probability of 2^-256. */
+enum { MOST_BLOCKS = 64 };
+
 struct sponge {
     uint64_t words[25];
     uint32_t rate, at; /* bytes of a block; of the current one, absorbed or squeezed */
+    uint32_t squeezed; /* blocks */
 };
 
 static void permute(struct sponge *s)
@@ -60,8 +65,11 @@ static void sponge_finish(struct sponge *s)
 static void squeeze(uint8_t *out, size_t bytes, struct sponge *s)
 {
     for (; bytes; bytes--) {
-        if (s->at == s->rate)
+        if (s->at == s->rate) {
             permute(s);
+            if (++s->squeezed > MOST_BLOCKS)
+                memset(s->words, 0, sizeof s->words);
+        }
         *out++ = (uint8_t)(s->words[s->at / 8] >> s->at % 8 * 8);
         s->at++;
     }
