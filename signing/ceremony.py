@@ -11,10 +11,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from signing.cose_sign import to_be_signed
 from signing.errors import TrustError
-from signing.keys import Algorithm, PublicKey
-from signing.sign import Signer, checked
+from signing.keys import PublicKey
+from signing.sign import Signer, entries
 from signing.trust import Key, Policy, Role, Rule
 from signing.trust_chain import Chain, Quorum, Signed
 from trace_format.schema.trust import MAX_TRUST_POLICIES
@@ -49,7 +48,7 @@ def start(
     """Version 1: who signs policies, and, unless nobody is named yet, who signs traces of all names.
 
     Raises:
-        TrustError: a key of another kind than ES256, or thresholds that the keys cannot meet.
+        TrustError: a key that no policy names, or thresholds that the keys cannot meet.
     """
     root, trace = list(roots), list(tracers)
     for key in (*root, *trace):
@@ -61,9 +60,8 @@ def start(
 
 
 def check_kind(key: PublicKey) -> None:
-    """Raise TrustError for a key that devices have no verification for."""
-    if key.algorithm is not Algorithm.ES256:
-        raise TrustError(f"key {key.kid.hex()}", expected="an ES256 key", found=key.algorithm.title)
+    """Raise TrustError for a key that no policy names."""
+    Key.of(key)
 
 
 def changed(chain: Chain, change: Callable[[Policy], Policy]) -> Chain:
@@ -199,9 +197,8 @@ def sign(chain: Chain, signer: Signer) -> Chain:
     """
     public, last = signer.public, chain.last
     check_root(chain, public)
-    tbs = to_be_signed(public.kid, last.payload)
-    signature = checked(signer.sign(tbs), public, tbs, f"version {last.policy.version} of the policy")
-    return Chain((*chain.links[:-1], last.sign(public.kid, signature)))
+    found = entries(signer, last.payload, f"version {last.policy.version} of the policy")
+    return Chain((*chain.links[:-1], last.sign(public.kid, found)))
 
 
 def check_root(chain: Chain, public: PublicKey) -> None:

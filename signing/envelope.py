@@ -48,6 +48,7 @@ from trace_format.schema import (
 )
 from trace_format.schema.trust import MAX_TRUST_ENVELOPE_BYTES, MAX_TRUST_POLICIES
 
+ALGORITHMS = (Algorithm.ES256, Algorithm.EDDSA)  # of a COSE_Sign1 message, whose size is fixed
 COSE_SIGN1_TAG = 18  # RFC 9052, table 1
 
 
@@ -136,8 +137,11 @@ class SignedTrace:
 
     @property
     def algorithm(self) -> Algorithm:
-        """How the file says it is signed."""
-        return self.message.algorithm if isinstance(self.message, Envelope) else cose_sign.ALGORITHM
+        """How the file says it is signed: HYBRID where one of several signatures is so."""
+        if isinstance(self.message, Envelope):
+            return self.message.algorithm
+        found = {entry.algorithm for entries in self.message[0].by_kid.values() for entry in entries}
+        return Algorithm.HYBRID if Algorithm.ML_DSA_44 in found else min(found, default=Algorithm.ES256)
 
     @property
     def signed_by(self) -> str:
@@ -270,11 +274,11 @@ def _read_protected(protected: Any) -> tuple[Algorithm, bytes]:
             found=_short(header),
         )
     algorithm, kid = header[HEADER_ALGORITHM], header[HEADER_KID]
-    if not isinstance(algorithm, int) or algorithm not in list(Algorithm):
+    if not isinstance(algorithm, int) or algorithm not in ALGORITHMS:
         raise EnvelopeError(
             "algorithm",
             offset=0,
-            expected=" or ".join(f"{a} ({a.title})" for a in Algorithm),
+            expected=" or ".join(f"{a} ({a.title})" for a in ALGORITHMS),
             found=_short(algorithm),
         )
     if not isinstance(kid, bytes) or len(kid) != KID_BYTES:

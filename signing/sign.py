@@ -10,7 +10,7 @@ from typing import Protocol
 from cryptography.hazmat.primitives.asymmetric import utils
 
 from signing import cose_sign, curves, encryption, envelope, keys
-from signing.cose_sign import Signatures
+from signing.cose_sign import Entries, Entry, Signatures
 from signing.errors import SignerError
 from signing.trust_chain import Chain
 from trace_format import layout, policy
@@ -27,7 +27,7 @@ class Signer(Protocol):
         """The public key that belongs to it."""
 
     def sign(self, tbs: bytes) -> bytes:
-        """Signature over `tbs`: of ES256 r || s or DER, with any s; of EdDSA 64 bytes as RFC 8032 gives them."""
+        """Signature over `tbs`: of ECDSA r || s or DER, with any s; of others as their standards have it."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class FileSigner:
     @property
     def public(self) -> keys.PublicKey:
         """The public key that belongs to it."""
-        return keys.PublicKey(self.key.public_key())
+        return keys.public_of(self.key)
 
     @property
     def alg(self) -> keys.Algorithm:
@@ -52,8 +52,64 @@ class FileSigner:
         return self.public.kid
 
     def sign(self, tbs: bytes) -> bytes:
-        """Signature of 64 bytes; the same bytes always give the same one."""
+        """Signature; the same bytes always give the same one, but of ML-DSA. SignerError of a hybrid key."""
+        if isinstance(self.key, keys.HybridPrivateKey):
+            raise SignerError(NO_HYBRID)
         return keys.sign(self.key, tbs)
+
+
+@dataclass(frozen=True)
+class HybridSigner:
+    """Signs with a hybrid key whose halves different signers have: one on a token and one in a file, say.
+
+    Attributes:
+        es256, ml_dsa: they.
+    """
+
+    es256: Signer
+    ml_dsa: Signer
+
+    @property
+    def public(self) -> keys.PublicKey:
+        """The public key that belongs to them; SignerError where these are no halves of one."""
+        return keys.hybrid([self.es256.public, self.ml_dsa.public])
+
+    def sign(self, tbs: bytes) -> bytes:
+        """SignerError: the halves sign other bytes each."""
+        raise SignerError(NO_HYBRID)
+
+
+NO_HYBRID = "a hybrid key has no signature of its own: its halves have, under a trust policy"
+
+
+def _halves(signer: Signer) -> tuple[Signer, ...]:
+    """Who signs: of a hybrid key two."""
+    if isinstance(signer, HybridSigner):
+        return signer.es256, signer.ml_dsa
+    if isinstance(signer, FileSigner) and isinstance(signer.key, keys.HybridPrivateKey):
+        return tuple(FileSigner(half) for half in signer.key.halves)
+    return (signer,)
+
+
+def entries(signer: Signer, payload: bytes, what: str) -> Entries:
+    """What a key signs a payload with, in a COSE_Sign message.
+
+    Args:
+        signer: who signs.
+        payload: what is signed.
+        what: the same in words.
+
+    Raises:
+        SignerError: what the signer gave is not a signature of it by its key.
+    """
+    kid, found = signer.public.kid, []
+    for half in _halves(signer):
+        public = half.public
+        tbs = cose_sign.to_be_signed(kid, payload, public.algorithm)
+        signature = checked(half.sign(tbs), public, tbs, what)
+        brings = public.raw if public.algorithm is keys.Algorithm.ML_DSA_44 else b""
+        found.append(Entry(public.algorithm, signature, brings))
+    return tuple(found)
 
 
 def sign_trace(trace: Buffer, signer: Signer, *, file: str = "") -> bytes:
@@ -85,9 +141,20 @@ def signature_of(trace: Buffer, signer: Signer) -> bytes:
     Raises:
         SignerError: as `sign_trace`.
     """
-    public, tbs = signer.public, to_be_signed(trace, signer.public)
+    public = signer.public
+    check_single(public)
+    tbs = to_be_signed(trace, public)
     signature = checked(signer.sign(tbs), public, tbs, "the trace's head")
     return envelope.before(envelope.Envelope(public.algorithm, public.kid, signature), len(trace))
+
+
+def check_single(public: keys.PublicKey) -> None:
+    """Raise SignerError for a key whose signature a trace cannot have alone."""
+    if public.algorithm not in envelope.ALGORITHMS:
+        raise SignerError(
+            f"an {public.algorithm.title} key signs under a trust policy only (--trust-policy): a trace with one "
+            "signature has one of ES256 or EdDSA"
+        )
 
 
 def signed_under(trace: Buffer, chain: Chain, signer: Signer, given: Signatures | None = None) -> list[Signatures]:
@@ -102,18 +169,16 @@ def signed_under(trace: Buffer, chain: Chain, signer: Signer, given: Signatures 
     Raises:
         SignerError: as `sign_trace`.
     """
-    public = signer.public
-    tbs = to_be_signed_under(trace, public)
-    signature = checked(signer.sign(tbs), public, tbs, "the trace's head")
-    message = (given or Signatures({})).with_signature(public.kid, signature)
+    found = entries(signer, head_of(trace), "the trace's head")
+    message = (given or Signatures({})).with_signature(signer.public.kid, *found)
     complete = itertools.takewhile(lambda step: all(step[1].quorums(step[0])), chain.steps())
     policies = [Signatures(link.signatures.by_kid, link.payload) for _, link in complete]
     return [message, *policies[1:]]
 
 
-def to_be_signed_under(trace: Buffer, public: keys.PublicKey) -> bytes:
-    """What a key signs of a trace under a trust policy."""
-    return cose_sign.to_be_signed(public.kid, bytes(trace[: layout.read_header(trace)["head_bytes"]]))
+def head_of(trace: Buffer) -> bytes:
+    """What is signed of a trace under a trust policy."""
+    return bytes(trace[: layout.read_header(trace)["head_bytes"]])
 
 
 def to_be_signed(trace: Buffer, public: keys.PublicKey) -> bytes:
@@ -126,7 +191,7 @@ def checked(signature: bytes, public: keys.PublicKey, tbs: bytes, what: str) -> 
     """What a signer gave, in the one form that is read.
 
     Args:
-        signature: r || s or DER (SEC 1, C.5), with any s, of ES256; of EdDSA as RFC 8032 has it.
+        signature: r || s or DER (SEC 1, C.5), with any s, of ECDSA; of others as their standards have it.
         public: the key that it should be of.
         tbs: what it should be of.
         what: the same in words.
@@ -134,15 +199,16 @@ def checked(signature: bytes, public: keys.PublicKey, tbs: bytes, what: str) -> 
     Raises:
         SignerError: it is no signature, or of something else, or of another key.
     """
-    if public.algorithm == keys.Algorithm.ES256:  # tokens and other programs may give the one that is not read
-        if len(signature) != keys.SIGNATURE_BYTES:
+    size = cose_sign.BYTES.get(public.algorithm, keys.SIGNATURE_BYTES)
+    if public.algorithm is keys.Algorithm.ES256:  # tokens and other programs may give the one that is not read
+        if len(signature) != size:
             signature = _from_der(signature)
         try:
             signature = curves.lowered(signature)
         except ValueError as error:
             raise SignerError(f"the signer gave no signature of ES256: {error}") from None
-    if len(signature) != keys.SIGNATURE_BYTES:
-        raise SignerError(_wrong_size(signature))
+    if len(signature) != size:
+        raise SignerError(_wrong_size(signature, size))
     if not public.verify(signature, tbs):
         raise SignerError(
             f"the signer gave a signature that does not fit: expected one of {what} by "
@@ -151,8 +217,8 @@ def checked(signature: bytes, public: keys.PublicKey, tbs: bytes, what: str) -> 
     return signature
 
 
-def _wrong_size(signature: bytes) -> str:
-    return f"the signer gave {len(signature)} bytes instead of a signature of {keys.SIGNATURE_BYTES}"
+def _wrong_size(signature: bytes, size: int) -> str:
+    return f"the signer gave {len(signature)} bytes instead of a signature of {size}"
 
 
 def _from_der(signature: bytes) -> bytes:
@@ -161,4 +227,4 @@ def _from_der(signature: bytes) -> bytes:
         numbers = utils.decode_dss_signature(signature)
         return b"".join(number.to_bytes(curves.SCALAR_BYTES, "big") for number in numbers)
     except (ValueError, OverflowError):
-        raise SignerError(_wrong_size(signature)) from None
+        raise SignerError(_wrong_size(signature, keys.SIGNATURE_BYTES)) from None

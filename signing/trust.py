@@ -15,7 +15,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from signing.errors import TrustError
-from signing.keys import KID_BYTES, PublicKey
+from signing.keys import KID_BYTES, Algorithm, PublicKey
 from trace_format import packing
 from trace_format.errors import ReservedError, TraceError
 from trace_format.schema import TRUST
@@ -46,25 +46,52 @@ class Key:
 
     Attributes:
         kid: its id, 16 bytes.
-        raw: 65 bytes, 04 || x || y.
+        raw: what `PublicKey.raw` is: 65 bytes of ES256, 97 of a hybrid key.
+        kind: what it signs with.
     """
 
     kid: bytes
     raw: bytes
+    kind: KeyKind = KeyKind.ES256
 
     @classmethod
     def of(cls, public: PublicKey) -> Key:
-        """As a policy names it."""
-        return cls(public.kid, public.raw)
+        """As a policy names it; TrustError where it is of a kind that no policy names."""
+        if public.algorithm not in KINDS:
+            expected = " or ".join(algorithm.title for algorithm in KINDS)
+            raise TrustError(f"key {public.kid.hex()}", expected=expected, found=public.algorithm.title)
+        return cls(public.kid, public.raw, KINDS[public.algorithm])
 
     @property
-    def public(self) -> PublicKey | None:
-        """The key; None: the point is not on the curve, or the id is not the key's."""
+    def title(self) -> str:
+        """What it signs with, as it is printed."""
+        return next(algorithm.title for algorithm, kind in KINDS.items() if kind is self.kind)
+
+    @property
+    def first(self) -> PublicKey | None:
+        """The key, or of a hybrid one its ES256 half; None: it is none, or the id is not the key's."""
         try:
-            found = PublicKey(ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), self.raw))
+            point = self.raw[:ES256_BYTES]
+            found = PublicKey(ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point))
         except ValueError:
             return None
-        return found if found.kid == self.kid else None
+        return found if found.kid_with(self.ml_dsa_hash) == self.kid else None
+
+    @property
+    def ml_dsa_hash(self) -> bytes:
+        """SHA-256 of a hybrid key's ML-DSA half; of others nothing."""
+        return self.raw[ES256_BYTES:] if self.kind is KeyKind.ES256_ML_DSA_44 else b""
+
+
+# What a policy names a key of an algorithm as, and bytes of the key.
+KINDS = {
+    Algorithm.ES256: KeyKind.ES256,
+    Algorithm.HYBRID: KeyKind.ES256_ML_DSA_44,
+}
+_KEY_BYTES = {
+    KeyKind.ES256: ES256_BYTES,
+    KeyKind.ES256_ML_DSA_44: ES256_BYTES + 32,
+}
 
 
 @dataclass(frozen=True)
@@ -256,7 +283,7 @@ def _members(mask: int, every: Sequence[bytes]) -> frozenset[bytes]:
 
 
 def _key_row(key: Key) -> dict[str, Any]:
-    return {"kid": key.kid, "kind": KeyKind.ES256, "key": key.raw.ljust(104, b"\0")}
+    return {"kid": key.kid, "kind": key.kind, "key": key.raw.ljust(104, b"\0")}
 
 
 def _rule_row(rule: Rule, kids: Sequence[bytes], devices: Sequence[bytes]) -> dict[str, Any]:
@@ -351,12 +378,19 @@ def _text(text: str, offset: int) -> None:
 
 
 def _key(row: dict[str, Any], offset: int) -> Key:
-    raw, rest = row["key"][:ES256_BYTES], row["key"][ES256_BYTES:]
-    if row["kind"] != KeyKind.ES256:
-        raise TrustError("kind of a key", offset=offset + KID_BYTES, expected="1 (ES256)", found=row["kind"])
+    if row["kind"] not in list(KeyKind):
+        known = " or ".join(f"{kind} ({algorithm.title})" for algorithm, kind in KINDS.items())
+        raise TrustError("kind of a key", offset=offset + KID_BYTES, expected=known, found=row["kind"])
+    kind = KeyKind(row["kind"])
+    raw, rest = row["key"][: _KEY_BYTES[kind]], row["key"][_KEY_BYTES[kind] :]
     if raw[0] != 4 or any(rest):
-        raise TrustError("a key", offset=offset + 24, expected="04, x, y, then zeros", found=row["key"].hex())
-    return Key(row["kid"], raw)
+        raise TrustError(
+            f"a key of {len(raw)} bytes",
+            offset=offset + 24,
+            expected="04, x, y, of a hybrid key a hash, then zeros",
+            found=row["key"].hex(),
+        )
+    return Key(row["kid"], raw, kind)
 
 
 def _role(mask: int, threshold: int, kids: Sequence[bytes], offset: int) -> Role:

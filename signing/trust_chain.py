@@ -7,16 +7,20 @@ takes n + 1 when enough root keys of version n, and enough of n + 1, have signed
 
 from __future__ import annotations
 
+import hashlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from signing.cose_sign import TAG, Signatures, read_sequence, to_be_signed
+from cryptography.hazmat.primitives.asymmetric import mldsa
+
+from signing.cose_sign import TAG, Entries, Signatures, read_sequence, to_be_signed
 from signing.errors import TrustError
-from signing.keys import load_public_key
-from signing.trust import Anchor, Policy, Role
+from signing.keys import PublicKey, load_public_key
+from signing.trust import Anchor, Key, Policy, Role
 from trace_format import layout
-from trace_format.schema.trust import MAX_TRUST_POLICIES
+from trace_format.schema.report import Status
+from trace_format.schema.trust import MAX_TRUST_POLICIES, KeyKind
 
 
 @dataclass(frozen=True)
@@ -26,12 +30,12 @@ class Quorum:
     Attributes:
         role: the keys, and how many it takes.
         signed: ids of those whose signature is good.
-        bad: ids of those that are named, and whose signature is not of this.
+        bad: why those that are named have a signature that is none of this: SIGNATURE, TRUST_HALF, TRUST_KEY.
     """
 
     role: Role
     signed: frozenset[bytes]
-    bad: frozenset[bytes]
+    bad: Mapping[bytes, Status]
 
     @property
     def missing(self) -> int:
@@ -44,16 +48,32 @@ class Quorum:
 
 def quorum(policy: Policy, role: Role, payload: bytes, signatures: Signatures) -> Quorum:
     """Which of a role's keys have signed a payload."""
-    good: set[bytes] = set()
-    bad: set[bytes] = set()
-    for kid, signature in signatures.by_kid.items():
-        key = policy.key(kid)
-        if key is None or kid not in role.kids:
-            continue
-        public = key.public
-        fits = public is not None and public.verify(signature, to_be_signed(kid, payload))
-        (good if fits else bad).add(kid)
-    return Quorum(role, frozenset(good), frozenset(bad))
+    found = {
+        kid: _fits(key, payload, entries)
+        for kid, entries in sorted(signatures.by_kid.items())
+        if kid in role.kids and (key := policy.key(kid)) is not None
+    }
+    good = frozenset(kid for kid, status in found.items() if status is Status.OK)
+    return Quorum(role, good, {kid: status for kid, status in found.items() if kid not in good})
+
+
+def _fits(key: Key, payload: bytes, entries: Entries) -> Status:
+    """OK, or what is wrong with a key's signature."""
+    halves = [key.first]
+    if key.kind is KeyKind.ES256_ML_DSA_44:
+        if len(entries) != 2:
+            return Status.TRUST_HALF
+        if hashlib.sha256(entries[1].key).digest() != key.ml_dsa_hash:
+            return Status.TRUST_KEY
+        halves.append(PublicKey(mldsa.MLDSA44PublicKey.from_public_bytes(entries[1].key)))
+    if len(entries) != len(halves):
+        return Status.SIGNATURE
+    for half, entry in zip(halves, entries, strict=True):
+        if half is None or half.algorithm is not entry.algorithm:
+            return Status.SIGNATURE
+        if not half.verify(entry.signature, to_be_signed(key.kid, payload, entry.algorithm)):
+            return Status.SIGNATURE
+    return Status.OK
 
 
 @dataclass(frozen=True)
@@ -75,9 +95,9 @@ class Signed:
         """Of a policy that nobody has signed yet."""
         return cls(policy, policy.encode(), Signatures({}))
 
-    def sign(self, kid: bytes, signature: bytes) -> Signed:
-        """With one more signature, 64 bytes with a low s."""
-        return Signed(self.policy, self.payload, self.signatures.with_signature(kid, signature))
+    def sign(self, kid: bytes, entries: Entries) -> Signed:
+        """With the signature of one more key."""
+        return Signed(self.policy, self.payload, self.signatures.with_signature(kid, *entries))
 
     def quorums(self, before: Policy | None) -> list[Quorum]:
         """Of the root keys of the policy before, if there is one, and of its own."""

@@ -14,6 +14,7 @@ from signing.errors import TrustError
 from signing.trust import DEVICE_ID_BYTES, Policy, Rule
 from signing.trust_chain import Quorum, quorum
 from trace_format.schema.report import Status
+from trace_format.schema.trust import KeyKind
 
 
 @dataclass(frozen=True)
@@ -25,12 +26,14 @@ class Judge:
         device_id: 16 bytes; zeros: the device has none; None: any.
         least_version: of the policy: older ones are refused.
         now: seconds since 1970 (UTC); 0: the device has no clock; NO_TIME: it has one that is not set.
+        algorithms: kinds of keys that it verifies signatures of; None: all.
     """
 
     platform: str | None = None
     device_id: bytes | None = None
     least_version: int = 0
     now: int = 0
+    algorithms: frozenset[KeyKind] | None = None
 
 
 NO_TIME = 2**64 - 1
@@ -94,6 +97,10 @@ def judge(
             continue
         if newer.version != current.version + 1 or newer.name != current.name:
             return TrustVerdict(Status.TRUST_CHAIN, current, reason=_follows(current, newer))
+        kinds = {key.kind for key in newer.keys}
+        if where.algorithms is not None and not kinds <= where.algorithms:
+            reason = _listed_kinds(newer, where.algorithms)
+            return TrustVerdict(Status.TRUST_ALGORITHM, current, reason=reason)
         for policy in (current, newer):
             found = quorum(policy, policy.root, message.payload, message)
             if not found:
@@ -121,7 +128,7 @@ def judge(
 
 def _signed(policy: Policy, rule: Rule, found: Quorum, message: Signatures) -> tuple[Status, str]:
     if found.bad:
-        return Status.SIGNATURE, _lacks(found, f"keys of {rule.pattern}")
+        return next(iter(found.bad.values())), _lacks(found, f"keys of {rule.pattern}")
     if not found.missing:
         return Status.OK, f"signed by {_listed(found.signed)}, {rule.role.threshold} of {len(rule.role.kids)}"
     reason = _lacks(found, f"keys of {rule.pattern}")
@@ -156,8 +163,15 @@ def _allowed(
 
 def _lacks(found: Quorum, what: str) -> str:
     if found.bad:
-        return f"the signature of {_listed(found.bad)}, of the {what}, does not fit"
+        kid, status = next(iter(found.bad.items()))
+        why = "does not fit" if status is Status.SIGNATURE else f"is refused: {status.text}"
+        return f"the signature of {kid.hex()}, of the {what}, {why}"
     return f"expected {found.role.threshold} of the {what}, found {len(found.signed)}"
+
+
+def _listed_kinds(policy: Policy, known: frozenset[KeyKind]) -> str:
+    others = sorted({key.title for key in policy.keys if key.kind not in known})
+    return f"version {policy.version} has a key of {', '.join(others)}"
 
 
 def _listed(kids: frozenset[bytes]) -> str:

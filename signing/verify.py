@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from signing import curves, envelope
 from signing.delivery import Delivery
 from signing.keys import Algorithm, PublicKey
-from signing.trust import Anchor, Policy
+from signing.trust import KINDS, Anchor, Policy
 from signing.trust_verdict import Judge, TrustVerdict, judge
 from trace_format import layout
 from trace_format.errors import ChunkHashError, TraceError
@@ -141,8 +141,10 @@ def verify_under_policy(delivery: Delivery, root: Policy, where: Judge, *, file:
         return VerificationResult(*wrong, trust=trust)
     assert trust.quorum is not None
     kids = ", ".join(sorted(kid.hex() for kid in trust.quorum.signed))
+    kinds = {key.kind for key in trust.policy.keys if key.kid in trust.quorum.signed}
+    algorithm = next((one for one, kind in KINDS.items() if kinds == {kind}), None)
     reason = f"{place}signed by {kids}, under version {trust.policy.version} of policy {trust.policy.name}"
-    return VerificationResult(Verdict.VERIFIED, reason, Algorithm.ES256, None, signed.trace, trust)
+    return VerificationResult(Verdict.VERIFIED, reason, algorithm, None, signed.trace, trust)
 
 
 def verify_by(delivery: Delivery, anchor: Anchor, where: Judge, *, file: str = "") -> VerificationResult:

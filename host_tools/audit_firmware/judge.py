@@ -15,7 +15,7 @@ from host_tools.audit_firmware.rules import RULES, FirmwareFinding
 from host_tools.audit_firmware.stack import recursions
 from host_tools.audit_firmware.unknown import unknown
 from host_tools.audit_firmware.values import Frame
-from signing.trust import Anchor, Policy
+from signing.trust import ES256_BYTES, Anchor, Policy
 from trace_format.schema.log import LogKind
 
 # The replay log's function, and the register with the kind of its entry (its second parameter; AAPCS64, 6.8.2).
@@ -237,7 +237,8 @@ def _key(analysis: Analysis) -> Iterator[FirmwareFinding]:
 
 def _trusted(anchor: Anchor) -> set[bytes]:
     """The keys that the device has."""
-    return {key.raw for key in anchor.keys} if isinstance(anchor, Policy) else {anchor.raw}
+    keys = [key.raw[:ES256_BYTES] for key in anchor.keys] if isinstance(anchor, Policy) else [anchor.raw]
+    return set(keys)
 
 
 def _store(analysis: Analysis, store: Store, rule: str, text: str) -> FirmwareFinding:

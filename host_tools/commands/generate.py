@@ -34,6 +34,7 @@ from trace_format.errors import GramophoneError
 from trace_format.files import read_file
 from trace_format.operators import OPERATORS, Operator
 from trace_format.schema import Codec
+from trace_format.schema.trust import KeyKind
 
 MIB = 1 << 20
 _BESIDE = "files beside the emulator"
@@ -77,6 +78,14 @@ FLEET_KEY = click.option(
     "--fleet-key",
     type=FILE,
     help="Private key (PEM, P-256) of a fleet, compiled in: traces that are encrypted for it are read, too.",
+)
+ALGORITHMS = {"hybrid": KeyKind.ES256_ML_DSA_44}
+ALGORITHM = click.option(
+    "--algorithm",
+    "algorithms",
+    multiple=True,
+    type=click.Choice(list(ALGORITHMS)),
+    help="What keys of later trust policies may sign with, besides what those of this one do; repeatable.",
 )
 
 
@@ -122,7 +131,7 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
     example="gramophone generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out\nmake -C out size",
     groups={
         "Target": ("--gpu", "--platform", "--board", "--carveout-mib", "--mmu", "-o", "--force"),
-        "Trust": ("--key", "--min-security-version", "--device-id", "--rollback-store", "--clock"),
+        "Trust": ("--key", "--algorithm", "--min-security-version", "--device-id", "--rollback-store", "--clock"),
         "Encrypted traces": ("--decrypts", "--fleet-key"),
         "Evidence": ("--replay-log", "--log-hashes", "--attest"),
         "What traces may need": ("--operator", "--codec"),
@@ -168,6 +177,7 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
 @click.option("--attest", is_flag=True, help="The device signs what produced an output; with --replay-log.")
 @DECRYPTS
 @FLEET_KEY
+@ALGORITHM
 @OPERATOR
 @CODEC
 @click.option(
@@ -197,6 +207,7 @@ def generate_command(
     attest: bool,
     decrypts: bool,
     fleet_key: Path | None,
+    algorithms: tuple[str, ...],
     operators: tuple[str, ...],
     codecs: tuple[str, ...],
     mmu: bool | None,
@@ -233,6 +244,7 @@ def generate_command(
             programs={"client/gramophone-tee": bundle()} if optee else {},
             evidence=Evidence(replay_log, log_hashes, attest),
             decryption=decryption_of(decrypts, fleet_key),
+            algorithms=[ALGORITHMS[name] for name in algorithms],
             operators=operators_of(operators),
             codecs=codecs_of(codecs),
             mmu=mmu,
@@ -245,10 +257,11 @@ def generate_command(
         for p in folder.rglob("*")
         if p.is_file() and not {"bearssl", "aws-lc"} & set(p.relative_to(folder).parts)
     )
-    if device_id != NO_ID and not isinstance(trusted, Policy):
-        raise UsageError(
-            "--device-id is for trust policies (--key FILE.gtp): a device with one key has no use for it"
-        )
+    for option, is_given in (("--device-id", device_id != NO_ID), ("--algorithm", bool(algorithms))):
+        if is_given and not isinstance(trusted, Policy):
+            raise UsageError(
+                f"{option} is for trust policies (--key FILE.gtp): a device with one key has no use for it"
+            )
     data = {"folder": str(folder), "gpu": gpu, "platform": name, "key_id": trusted.kid.hex(), "files": files}
     if replay_log and isinstance(board, Board) and not board.is_silicon:
         where = "OP-TEE's own hardware unique key is all zeros, its storage a folder" if optee else _BESIDE

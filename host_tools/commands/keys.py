@@ -16,10 +16,20 @@ from host_tools.commands.streams import read, write
 from signing import keys
 from signing.errors import PassphraseError
 from signing.sign import FileSigner
+from signing.trust import KINDS
+from tee_replayer.crypto import SEAMS
 from trace_format import limits
 from trace_format.errors import GramophoneError
+from trace_format.schema.trust import KeyKind
 
-ALGORITHMS = {"es256": keys.Algorithm.ES256, "eddsa": keys.Algorithm.EDDSA}
+ALGORITHMS = {
+    "es256": keys.Algorithm.ES256,
+    "hybrid": keys.Algorithm.HYBRID,
+    "eddsa": keys.Algorithm.EDDSA,
+    "ml-dsa-44": keys.Algorithm.ML_DSA_44,
+}
+# Those that a replayer can be built for: under a trust policy.
+DEVICE_ALGORITHMS = [one for one, kind in KINDS.items() if kind is KeyKind.ES256 or kind in SEAMS]
 
 
 def passphrase_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -86,7 +96,8 @@ def key_data(key: keys.PublicKey) -> dict[str, Any]:
     type=click.Choice(list(ALGORITHMS)),
     default="es256",
     show_default=True,
-    help="Kind of key; devices verify es256 only.",
+    help="Kind of key; a device with one key verifies es256, one with a trust policy also hybrid: es256 and "
+    "ml-dsa-44, both of which must sign.",
 )
 @passphrase_options
 @click.option("--ask-passphrase", is_flag=True, help="Type the passphrase.")
@@ -110,8 +121,12 @@ def keygen(
         write(output, keys.private_pem(key, passphrase), mode=0o600, overwrite=force)
     except FileExistsError:
         raise GramophoneError(f"{output}: exists; --force replaces it, and its key is lost") from None
-    if ALGORITHMS[algorithm] is not keys.Algorithm.ES256:
-        warn(f"no device takes traces of this key yet: devices verify ES256 only, and not {algorithm}")
+    if algorithm == "ml-dsa-44":
+        warn("it is half of a hybrid key: cat ES256.pem ML-DSA.pem > HYBRID.pem makes the whole")
+    elif ALGORITHMS[algorithm] not in DEVICE_ALGORITHMS:
+        warn(f"no device takes traces of this key yet: devices verify ES256 and hybrid keys, and not {algorithm}")
+    elif algorithm != "es256":
+        warn("it counts under a trust policy only (docs/KEYS.md): a device with one key verifies ES256")
     if passphrase is None:
         say("note: the key is not encrypted; whoever reads the file can sign")
     data = key_data(FileSigner(key).public)

@@ -262,7 +262,7 @@ def sign(file: Path, output: Path | None, dry_run: bool, **who: Any) -> Outcome:
         assert output is not None
         check_output(output)
         if not dry_run:
-            write(output, to_be_signed(by.public.kid, chain.last.payload))
+            write(output, to_be_signed(by.public.kid, chain.last.payload, by.signing.algorithm))
         lines = [*policy_words.lines(file, chain), f"{output}: to be signed by key {by.public.kid.hex()}"]
         return Outcome({**policy_words.data(file, chain), "written": not dry_run}, "\n".join(lines))
     with by.naming():

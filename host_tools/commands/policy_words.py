@@ -12,6 +12,8 @@ from signing import ceremony
 from signing.trust import Policy, Role, Rule
 from signing.trust_chain import Chain
 from trace_format.schema import Gpu
+from trace_format.schema.report import Status
+from trace_format.schema.trust import KeyKind
 
 SECOND_US = 1_000_000
 
@@ -55,6 +57,7 @@ def lines(file: Path, chain: Chain) -> list[str]:
     rows = [
         ("policies", _role(policy.root)),
         *((f"traces {rule.pattern}", f"{_role(rule.role)}{_conditions(rule)}") for rule in policy.rules),
+        *((f"keys of {title}", _listed(kids)) for title, kids in _others(policy)),
         *([("revoked", _listed(policy.revoked))] if policy.revoked else []),
         ("holds", _validity(policy)),
         *([("signed by", _listed(chain.last.signatures.by_kid))] if chain.last.signatures.by_kid else []),
@@ -66,6 +69,12 @@ def lines(file: Path, chain: Chain) -> list[str]:
 
 def _role(role: Role) -> str:
     return f"{role.threshold} of {len(role.kids)}: {_listed(role.kids)}"
+
+
+def _others(policy: Policy) -> list[tuple[str, list[bytes]]]:
+    """Keys of other algorithms than ES256, by what these are called."""
+    titles = sorted({key.title for key in policy.keys if key.kind is not KeyKind.ES256})
+    return [(title, [key.kid for key in policy.keys if key.title == title]) for title in titles]
 
 
 def _conditions(rule: Rule) -> str:
@@ -97,8 +106,13 @@ def _day(seconds: int) -> str:
 def _missing(one: ceremony.Missing) -> str:
     keys = f"of the root keys of version {one.version}"
     if one.quorum.bad:
-        return f"{_listed(one.quorum.bad)}, {keys}: its signature does not fit"
+        return f"{_listed(one.quorum.bad)}, {keys}: {_why(one)}"
     return f"{one.quorum.missing} {keys}: {_listed(one.candidates)}"
+
+
+def _why(one: ceremony.Missing) -> str:
+    status = next(iter(one.quorum.bad.values()))
+    return "its signature does not fit" if status is Status.SIGNATURE else status.text
 
 
 def _listed(kids: Iterable[bytes]) -> str:

@@ -188,8 +188,10 @@ def _role(trusted: list[Anchor], name: str) -> tuple[list[PublicKey], int, str]:
     rule = policy.rule(name.encode())
     if rule is None:
         return [], 1, f"no rule of policy {policy.name} is about traces named {name!r}"
-    keys = [policy.key(kid) for kid in sorted(rule.role.kids)]
-    return [one.public for one in keys if one and one.public], rule.role.threshold, ""
+    found = [policy.key(kid) for kid in sorted(rule.role.kids)]
+    # DSSE has no signature of two halves: one of a hybrid key alone counts for nothing.
+    keys = [one.first for one in found if one and one.kind is KeyKind.ES256]
+    return [key for key in keys if key], rule.role.threshold, ""
 
 
 def _facts(found: Any) -> dict[str, Any]:

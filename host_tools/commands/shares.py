@@ -7,10 +7,10 @@ from pathlib import Path
 
 from host_tools.commands.framework import warn
 from host_tools.commands.signers import Chosen
-from signing.cose_sign import Signatures
+from signing.cose_sign import Signatures, to_be_signed
 from signing.delivery import Delivery
 from signing.envelope import before_under_policy
-from signing.sign import signed_under, to_be_signed_under
+from signing.sign import head_of, signed_under
 from signing.trust_chain import Chain
 from signing.trust_verdict import Judge
 from signing.verify import verify_under_policy
@@ -39,7 +39,7 @@ def share(
             f"{'expected one of ' + ', '.join(kids) if kids else 'no rule is about them'}"
         )
     if by.signer is None:
-        return to_be_signed_under(data, by.public), []
+        return to_be_signed(by.public.kid, head_of(data), by.signing.algorithm), []
     complete = [link for link in chain.links if link not in chain.unfinished()]
     if not complete:
         raise GramophoneError(f"{file}: version 1 is not signed: no device has it ('gramophone policy sign')")

@@ -17,7 +17,7 @@ from host_tools.audit.limits import unusual
 from host_tools.audit.lint import stopped
 from host_tools.commands.decryption_keys import read_recipients
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
-from host_tools.commands.keys import key_data
+from host_tools.commands.keys import DEVICE_ALGORITHMS, key_data
 from host_tools.commands.shares import share
 from host_tools.commands.signers import DeviceId, anchors, chosen, signer_options, trust_data
 from host_tools.commands.streams import OUTPUT, check_output, read, write
@@ -30,7 +30,7 @@ from signing import encryption
 from signing.delivery import Delivery
 from signing.envelope import shifted
 from signing.keys import Algorithm
-from signing.sign import signature_of, to_be_signed
+from signing.sign import check_single, signature_of, to_be_signed
 from signing.trust import Policy
 from signing.trust_verdict import Judge
 from tee_replayer.generator.target import drivers
@@ -134,13 +134,14 @@ def sign(
         with phase(f"signing {trace}"), by.naming():
             front = signature_of(data, by.signer)
     else:
+        check_single(by.public)
         front = to_be_signed(data, by.public)
     written: tuple[Buffer, ...] = (front, data) if by.signer else (front,)
     with phase(f"writing {output}"):
         write(output, *written)
     bytes_ = sum(len(part) for part in written)
     done = "signed by" if by.signer else "to be signed by"
-    for warning in _device_warnings(content, by.public.algorithm):
+    for warning in _device_warnings(content, by.public.algorithm, policy_file is not None):
         warn(f"{trace}: {warning}")
     for finding in unusual(content):
         warn(f"{trace}: {finding.text} [{finding.rule.id}]")
@@ -209,9 +210,9 @@ def _check_replayable(content: Trace, file: Path) -> None:
         )
 
 
-def _device_warnings(trace: Trace, algorithm: Algorithm) -> Iterator[str]:
+def _device_warnings(trace: Trace, algorithm: Algorithm, is_under_policy: bool) -> Iterator[str]:
     """Why devices of this version cannot replay a trace although it is well signed."""
-    if algorithm != Algorithm.ES256:
+    if algorithm not in (DEVICE_ALGORITHMS if is_under_policy else [Algorithm.ES256]):
         yield f"devices verify ES256 only, and not {algorithm.title}"
     if trace.gpu not in drivers():
         yield f"there is no replayer for {trace.gpu}; 'gramophone build --gpu' makes a trace for another GPU"

@@ -16,8 +16,8 @@ from host_tools.commands.framework import FILE, UsageError
 from host_tools.commands.keys import given_passphrase, passphrase_options, read_private_key
 from host_tools.commands.streams import read
 from signing.errors import SignerError
-from signing.keys import PublicKey, load_public_key
-from signing.sign import FileSigner, Signer
+from signing.keys import Algorithm, PublicKey, is_encrypted, load_public_key
+from signing.sign import FileSigner, HybridSigner, Signer
 from signing.signers import ANSWER_BYTES, CommandSigner, GivenSignature
 from signing.tokens import TokenSigner
 from signing.trust import DEVICE_ID_BYTES, Anchor, Policy
@@ -26,6 +26,7 @@ from signing.trust_verdict import NO_ID, TrustVerdict
 from trace_format import limits
 from trace_format.files import read_file
 
+HALVES = ("es256", "ml-dsa-44")  # of a hybrid key
 _WAYS = "--signing-key, --pkcs11, --signer-command, --signature or --to-be-signed"
 
 
@@ -37,11 +38,20 @@ class Chosen:
         public: the key.
         signer: who signs with it; None: nobody here, what is to be signed is written instead.
         file: with a signature that was made elsewhere.
+        half: of a hybrid key, the one that is to sign elsewhere.
     """
 
     public: PublicKey
     signer: Signer | None
     file: Path | None = None
+    half: PublicKey | None = None
+
+    @property
+    def signing(self) -> PublicKey:
+        """The key, or the half of a hybrid one, that is to sign elsewhere; UsageError where none was chosen."""
+        if self.half is None and self.public.algorithm is Algorithm.HYBRID:
+            raise UsageError(f"the halves of a hybrid key sign other bytes each: --half {' or '.join(HALVES)}")
+        return self.half or self.public
 
     @contextlib.contextmanager
     def naming(self) -> Iterator[None]:
@@ -112,6 +122,19 @@ def signer_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 help="Write the bytes that are to be signed, to sign them elsewhere.",
             ),
             click.option(
+                "--half",
+                type=click.Choice(list(HALVES)),
+                help="Of a hybrid key, the half whose bytes --to-be-signed writes.",
+            ),
+            click.option(
+                "--ml-dsa-key",
+                type=FILE,
+                help="Private key of a hybrid key's ML-DSA half (PEM), where one of the others signs with ES256.",
+            ),
+            click.option(
+                "--ml-dsa-signature", type=FILE, help="The ML-DSA half's signature, that was made elsewhere."
+            ),
+            click.option(
                 "--public-key", type=FILE, help="Public key (PEM), of the last three, and of bare tokens."
             ),
         )
@@ -126,6 +149,9 @@ def chosen(
     signer_command: str | None,
     signature: Path | None,
     to_be_signed: bool,
+    half: str | None,
+    ml_dsa_key: Path | None,
+    ml_dsa_signature: Path | None,
     public_key: Path | None,
     passphrase_file: Path | None,
     passphrase_env: str | None,
@@ -140,14 +166,57 @@ def chosen(
     if sum(way is not None for way in ways) != 1:
         raise UsageError(f"who signs? Expected one of {_WAYS}")
     passphrase = given_passphrase(passphrase_file, passphrase_env)
+    public, second = None, None
+    if public_key:
+        public = load_public_key(read_file(public_key, limits.SMALL_BYTES), file=str(public_key))
+    is_hybrid = public is not None and public.algorithm is Algorithm.HYBRID
+    if half and not (is_hybrid and to_be_signed):
+        raise UsageError("--half is for --to-be-signed with a hybrid --public-key")
+    if ml_dsa_key or ml_dsa_signature:
+        if (ml_dsa_key and ml_dsa_signature) or to_be_signed:
+            raise UsageError(
+                "the ML-DSA half: expected one of --ml-dsa-key and --ml-dsa-signature, beside a signer"
+            )
+        second = _ml_dsa(ml_dsa_key, ml_dsa_signature, public, passphrase)
+        public = public.halves[0] if public is not None else None
+    elif is_hybrid and not to_be_signed:
+        raise UsageError("of a hybrid key both halves sign: --ml-dsa-key or --ml-dsa-signature has the other one")
+    found = _first(signing_key, pkcs11, signer_command, signature, public, public_key, passphrase)
+    if second is not None and found.signer is not None:
+        signer = HybridSigner(found.signer, second)
+        return Chosen(signer.public, signer, found.file)
+    if half and public is not None:
+        return Chosen(public, None, half=public.halves[HALVES.index(half)])
+    return found
+
+
+def _ml_dsa(
+    key: Path | None, signature: Path | None, public: PublicKey | None, passphrase: bytes | None
+) -> Signer:
+    """Who signs with the ML-DSA half of a hybrid key."""
+    if key:
+        return FileSigner(read_private_key(key, passphrase if is_encrypted(read(key), str(key)) else None))
+    assert signature is not None
+    if public is None or public.algorithm is not Algorithm.HYBRID:
+        raise UsageError("--ml-dsa-signature needs a hybrid --public-key: it says whose signature it is")
+    return GivenSignature(public.halves[1], read(signature, ANSWER_BYTES))
+
+
+def _first(
+    signing_key: Path | None,
+    pkcs11: str | None,
+    signer_command: str | None,
+    signature: Path | None,
+    public: PublicKey | None,
+    public_key: Path | None,
+    passphrase: bytes | None,
+) -> Chosen:
+    """Who signs, but for a hybrid key's ML-DSA half."""
     if signing_key:
         if public_key:
             raise UsageError("--signing-key has its public key in it: leave out --public-key")
         file_signer = FileSigner(read_private_key(signing_key, passphrase))
         return Chosen(file_signer.public, file_signer)
-    public = None
-    if public_key:
-        public = load_public_key(read_file(public_key, limits.SMALL_BYTES), file=str(public_key))
     if pkcs11:
         if passphrase is None and sys.stdin.isatty():
             passphrase = click.prompt(f"PIN of {pkcs11}", hide_input=True, err=True).encode()

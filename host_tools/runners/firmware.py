@@ -19,7 +19,7 @@ from elftools.elf.elffile import ELFFile
 
 from host_tools.families.family import profile_of
 from host_tools.runners import libraries
-from host_tools.runners.needs import codecs_in, decryption_for, gpu_of, operators_in, secure_bytes
+from host_tools.runners.needs import algorithms_in, codecs_in, decryption_for, gpu_of, operators_in, secure_bytes
 from host_tools.runners.replay import ReplayRequest, RunnerError
 from host_tools.support import programs
 from host_tools.support.cache import cache_dir, made_once
@@ -36,6 +36,7 @@ from trace_format import packing
 from trace_format.files import open_regular, read_file
 from trace_format.operators import Operator
 from trace_format.schema import Codec
+from trace_format.schema.trust import KeyKind
 
 CROSS = "aarch64-linux-gnu-"
 CARVEOUT_STEP = 256 << 20  # so that few firmwares serve many traces
@@ -182,6 +183,7 @@ def build(
     crypto: Libraries | None = None,
     operators: Collection[Operator] = (),
     codecs: Collection[Codec] = (),
+    algorithms: Collection[KeyKind] = (),
     device_id: bytes = NO_ID,
     decryption: Decryption = NO_DECRYPTION,
 ) -> Firmware:
@@ -194,7 +196,7 @@ def build(
         carveout_bytes: the least secure memory that it must have.
         crypto: the crypto libraries' sources; None: Debian's.
         operators: what it computes on the CPU.
-        codecs, device_id, decryption: as `tee_replayer.generator.options.Options`.
+        codecs, algorithms, device_id, decryption: as `tee_replayer.generator.options.Options`.
 
     Raises:
         GenerateError: no ES256 key.
@@ -212,6 +214,7 @@ def build(
                 carveout_bytes=-(-carveout_bytes // CARVEOUT_STEP) * CARVEOUT_STEP or None,
                 operators=operators,
                 codecs=codecs,
+                algorithms=algorithms,
                 device_id=device_id,
                 decryption=decryption,
             ),
@@ -263,6 +266,7 @@ def firmware_for(request: ReplayRequest) -> Firmware:
         crypto=libraries.source(request.bearssl, request.aws_lc),
         operators=operators_in(request.delivery),
         codecs=codecs_in(request.delivery),
+        algorithms=algorithms_in(request.delivery),
         device_id=request.device_id,
         decryption=decryption_for(request.delivery),
     )

@@ -11,7 +11,8 @@ from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing import encryption
 from signing.delivery import Delivery
 from signing.envelope import Envelope
-from signing.keys import PublicKey
+from signing.keys import Algorithm, PublicKey
+from signing.trust import Policy
 from tee_replayer.generator.decryption import Decryption
 from tee_replayer.generator.options import NO_DECRYPTION
 from tee_replayer.generator.status import Report
@@ -22,7 +23,7 @@ from trace_format.actions import Op
 from trace_format.errors import ProfileError, TraceError
 from trace_format.operators import OPERATORS, Operator, used
 from trace_format.schema import ALIGNMENT, MAX_CARVEOUT_BYTES, Codec
-from trace_format.schema.trust import MAX_TRUST_BYTES
+from trace_format.schema.trust import MAX_TRUST_BYTES, KeyKind
 from trace_format.trace import Trace
 
 # Besides the memory of a trace that cannot be read: page table of a V3D (4 MiB at most), head (1 MiB), workspace.
@@ -30,6 +31,8 @@ LOADER_BYTES = 16 << 20
 MIB = 1 << 20
 STRANGER = (1).to_bytes(32, "big")  # a private key that everybody has
 BEFORE_HEAD_BYTES = 40  # what is signed before the head
+PROTECTED_MORE_BYTES = 2  # under a trust policy, which has longer numbers of algorithms
+ML_DSA_WORKSPACE_BYTES = 9152  # tee_replayer/core/crypto.h
 
 
 def claimed(delivery: Delivery) -> dict[str, Any]:
@@ -66,6 +69,15 @@ def decryption_for(delivery: Delivery) -> Decryption:
     return Decryption(True, encryption.key_bytes(found) if found else STRANGER)
 
 
+def algorithms_in(delivery: Delivery) -> frozenset[KeyKind]:
+    """Kinds of keys that the policies in it name; none where they are malformed."""
+    try:
+        messages = delivery.signed.signatures[1:]
+        return frozenset(key.kind for one in messages for key in Policy.decode(one.payload or b"").keys)
+    except TraceError:
+        return frozenset()
+
+
 def gpu_of(delivery: Delivery, gpu: str | None) -> str:
     """The virtual GPU to use: `gpu`, or else the one that the trace is for; where there is none, any."""
     try:
@@ -94,8 +106,12 @@ def _judged_bytes(delivery: Delivery) -> int:
     signed = delivery.signed
     if isinstance(signed.message, Envelope):
         return 0
-    room = _aligned(BEFORE_HEAD_BYTES + MAX_TRUST_BYTES)
-    return signed.offset - packing.size_of("signed_header") + 2 * room
+    more = _aligned(BEFORE_HEAD_BYTES + PROTECTED_MORE_BYTES) - _aligned(BEFORE_HEAD_BYTES)  # before the head
+    room = _aligned(BEFORE_HEAD_BYTES + PROTECTED_MORE_BYTES) + MAX_TRUST_BYTES
+    entries = (entry for message in signed.signatures for each in message.by_kid.values() for entry in each)
+    is_hybrid = any(entry.algorithm is Algorithm.ML_DSA_44 for entry in entries)
+    work = ML_DSA_WORKSPACE_BYTES if is_hybrid else 0
+    return signed.offset - packing.size_of("signed_header") + 2 * room + more + work
 
 
 def memory_for(trace: Trace, header: Mapping[str, Any], cached: int = 0, judged: int = 0) -> int:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The crypto seam: SHA-256 and ES256 verification, by a library. */
+/* The crypto seam: SHA-256 and verification, by a library. */
 #ifndef GRAMOPHONE_CRYPTO_H
 #define GRAMOPHONE_CRYPTO_H
 
@@ -44,6 +44,17 @@ GR_API void gr_cipher_end(struct gr_cipher *cipher);
 /* ECDH on P-256 (SP 800-56A, 5.7.1.2): x of secret * point, which is 04 || x || y. False: the secret is no
  * private key, or the point is not on the curve. */
 GR_API bool gr_agree(const uint8_t secret[32], const uint8_t point[65], uint8_t shared[32]);
+#endif
+
+#ifdef GRAMOPHONE_ML_DSA
+/* ML-DSA-44 (FIPS 204, the context is empty), likewise, of a message. The workspace, at a multiple of 8, is
+ * what it needs besides 2 KiB of stack. */
+#define GR_ML_DSA_KEY_BYTES 1312u
+#define GR_ML_DSA_SIGNATURE_BYTES 2420u
+#define GR_ML_DSA_WORKSPACE_BYTES 9152u
+GR_API uint32_t gr_ml_dsa_verify(const uint8_t *message, size_t bytes, const uint8_t key[GR_ML_DSA_KEY_BYTES],
+                                 const uint8_t signature[GR_ML_DSA_SIGNATURE_BYTES], void *workspace,
+                                 uint32_t good);
 #endif
 
 #endif

@@ -8,12 +8,20 @@
 #endif
 #include "internal.h"
 
+/* The longest protected header: under a trust policy, the algorithm may take two bytes more. */
+#ifdef GRAMOPHONE_TRUST
+#define GR_PROTECTED_BYTES 24
+#else
+#define GR_PROTECTED_BYTES 22
+#endif
+
 /* Sizes are fixed: the envelope has only one encoding, which is the one that traces are signed with. */
 enum {
     KID_BYTES = 16,
     ENVELOPE_AT = GR_SIGNED_HEADER_BYTES,
     PROTECTED_AT = ENVELOPE_AT + 2,
     PROTECTED_BYTES = 22,
+    LONGEST_PROTECTED_BYTES = GR_PROTECTED_BYTES,
     KID_AT = ENVELOPE_AT + 8,
     BEHIND_KID = KID_AT + KID_BYTES,
     SIGNATURE_AT = BEHIND_KID + 4,
@@ -27,7 +35,7 @@ enum {
     CONTEXT_BYTES = 12,
     LENGTH_MAX_BYTES = 6, /* h'', and how long the payload is */
     BEFORE_HEAD_BYTES =
-        (CONTEXT_BYTES + PROTECTED_BYTES + LENGTH_MAX_BYTES + GR_ALIGNMENT - 1) & ~(GR_ALIGNMENT - 1),
+        (CONTEXT_BYTES + LONGEST_PROTECTED_BYTES + LENGTH_MAX_BYTES + GR_ALIGNMENT - 1) & ~(GR_ALIGNMENT - 1),
 };
 
 /* What the two verifications of the signature answer when it is good: far apart, and no values that a skipped
@@ -83,6 +91,7 @@ struct loader {
     const uint8_t *envelope; /* copy of all signatures and policies */
     uint32_t envelope_bytes, trace_at;
     uint8_t *policies[2]; /* room for the policy that counts and the next one */
+    void *workspace;      /* for ML-DSA */
     bool has_signed_weights;
     _Alignas(
         8) uint8_t start[GR_SIGNED_HEADER_BYTES + GR_HEADER_BYTES]; /* signed header, the trace's header */

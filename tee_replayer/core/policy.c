@@ -4,7 +4,7 @@
 
 #ifdef GRAMOPHONE_TRUST
 
-enum { TRUST_ID_BYTES = 16, TRUST_KEY_BYTES = 65 };
+enum { TRUST_ID_BYTES = 16 };
 
 bool gr_trust_is_before(const uint8_t *kid, const uint8_t *other)
 {
@@ -113,8 +113,25 @@ static bool is_role(const struct gr_trust_policy *p, uint32_t mask, uint32_t thr
 
 static bool is_key(const struct gr_trust_key *key)
 {
-    return key->kind == GR_KEY_KIND_ES256 && key->key[0] == 4 &&
-           gr_is_zero(key->key + TRUST_KEY_BYTES, sizeof key->key - TRUST_KEY_BYTES) && !key->reserved;
+    static const uint8_t bytes[] = {0, TRUST_KEY_BYTES, TRUST_KEY_BYTES + 32}; /* by GR_KEY_KIND_* */
+    if (key->kind - 1 >= GR_KEY_KIND_ES256_ML_DSA_44 || key->reserved)
+        return false;
+    const uint32_t used = bytes[key->kind];
+    return key->key[0] == 4 && gr_is_zero(key->key + used, sizeof key->key - used);
+}
+
+bool gr_trust_has_algorithms(const struct gr_trust_policy *p)
+{
+    for (uint32_t i = 0; i < p->key_count; i++) {
+        const uint32_t kind = gr_trust_key_at(p, i)->kind;
+        if (kind != GR_KEY_KIND_ES256
+#ifdef GRAMOPHONE_ML_DSA
+            && kind != GR_KEY_KIND_ES256_ML_DSA_44
+#endif
+        )
+            return false;
+    }
+    return true;
 }
 
 static bool is_rule(const struct gr_trust_policy *p, const struct gr_trust_rule *rule)

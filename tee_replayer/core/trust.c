@@ -10,78 +10,22 @@
 
 #ifdef GRAMOPHONE_TRUST
 
-/* A message, and a signature in it (signing/cose_sign.py). */
-enum {
-    RECORD_KID = 7,
-    RECORD_BEHIND_KID = RECORD_KID + KID_BYTES,
-    RECORD_SIGNATURE = RECORD_BEHIND_KID + 3,
-    RECORD_BYTES = RECORD_SIGNATURE + 64,
-    TEXT_KIND = 0x57, /* CBOR: with 1 it is a byte string whose length is 1 byte, with 2 one of 2 */
-    LEAST_IN_ONE = 24,
-    LEAST_IN_TWO = 256,
-};
-
-struct message {
-    const uint8_t *payload; /* NULL: it is elsewhere */
-    uint32_t payload_bytes;
-    const uint8_t *records; /* signatures */
-    uint32_t count;
-};
-
-static uint32_t room(const uint8_t *at, const uint8_t *end)
-{
-    return (uint32_t)(end - at);
-}
-
-/* The message at *at, which then lies behind it. False: it is not in its one encoding, or does not end before
- * `end`. */
-static bool read_message(const uint8_t **at, const uint8_t *end, struct message *m)
-{
-    static const uint8_t start[] = {0xd8, 0x62, 0x84, 0x40, 0xa0};
-    static const uint8_t record[RECORD_KID] = {0x83, 0x55, 0xa2, 0x01, 0x26, 0x04, 0x50};
-    static const uint8_t behind_kid[] = {0xa0, 0x58, 0x40};
-    const uint8_t *p = *at;
-    *m = (struct message){0};
-    if (room(p, end) < sizeof start + 2 || !gr_is_same(p, start, sizeof start))
-        return false;
-    p += sizeof start;
-    const uint32_t kind = *p++, length = kind - TEXT_KIND;
-    if (kind != 0xf6) {
-        if (length - 1 > 1 || room(p, end) <= length) /* 1 or 2 */
-            return false;
-        const uint32_t bytes = length == 1 ? p[0] : (uint32_t)(p[0] << 8 | p[1]);
-        p += length;
-        if (bytes < (length == 1 ? LEAST_IN_ONE : LEAST_IN_TWO) || bytes >= room(p, end))
-            return false;
-        m->payload = p;
-        m->payload_bytes = bytes;
-        p += bytes;
-    }
-    m->count = *p++ - 0x80u;
-    m->records = p;
-    if (m->count > GR_MAX_TRUST_SIGNATURES || room(p, end) < m->count * RECORD_BYTES)
-        return false;
-    for (uint32_t i = 0; i < m->count; i++, p += RECORD_BYTES) {
-        if (!gr_is_same(p, record, sizeof record) ||
-            !gr_is_same(p + RECORD_BEHIND_KID, behind_kid, sizeof behind_kid) ||
-            !gr_is_low(p + RECORD_SIGNATURE + 32) ||
-            (i && !gr_trust_is_before(p + RECORD_KID - RECORD_BYTES, p + RECORD_KID)))
-            return false;
-    }
-    *at = p;
-    return true;
-}
+/* Of what the verification of a hybrid key's ML-DSA half answers when it is good; the other half answers the
+ * rest of what the whole does. */
+#define HALF_VERDICT 0x2d7c51a6u
 
 /* All of them: signatures of the trace, then policies. */
-static bool are_messages(const struct loader *l)
+static bool are_messages(const struct loader *l, uint32_t *kinds)
 {
     const uint8_t *at = l->envelope, *end = at + l->envelope_bytes;
-    struct message m;
-    if (!read_message(&at, end, &m) || m.payload)
+    struct gr_message m;
+    if (!gr_read_message(&at, end, &m) || m.payload)
         return false;
+    *kinds = m.kinds;
     for (uint32_t i = 0; at != end; i++) {
-        if (i == GR_MAX_TRUST_POLICIES || !read_message(&at, end, &m) || !m.payload)
+        if (i == GR_MAX_TRUST_POLICIES || !gr_read_message(&at, end, &m) || !m.payload)
             return false;
+        *kinds |= m.kinds;
     }
     return true;
 }
@@ -108,6 +52,7 @@ enum gr_status gr_copy_envelope(struct loader *l)
         return GR_STATUS_READ;
     l->trace_bytes = file_bytes - l->trace_at;
     const uint32_t padded = l->trace_at - GR_SIGNED_HEADER_BYTES;
+    uint32_t kinds = 0;
     l->policies[0] = gr_take_memory(l, BEFORE_HEAD_BYTES + GR_MAX_TRUST_BYTES);
     l->policies[1] = gr_take_memory(l, BEFORE_HEAD_BYTES + GR_MAX_TRUST_BYTES);
     uint8_t *envelope = gr_take_memory(l, padded);
@@ -118,53 +63,95 @@ enum gr_status gr_copy_envelope(struct loader *l)
         !source->read(source->ctx, l->trace_at, l->start + HEADER_AT(l), GR_HEADER_BYTES))
         return GR_STATUS_READ;
     if (!gr_is_zero(l->start + GR_SIGNED_HEADER_AT_RESERVED, 8) ||
-        (padded != bytes && !gr_is_zero(envelope + bytes, padded - bytes)) || !are_messages(l))
+        (padded != bytes && !gr_is_zero(envelope + bytes, padded - bytes)) || !are_messages(l, &kinds))
         return GR_STATUS_ENVELOPE;
     if (gr_load64(gr_aligned(l->start) + GR_SIGNED_HEADER_AT_TRACE_BYTES) != l->trace_bytes)
         return GR_STATUS_SIZE;
+#ifdef GRAMOPHONE_ML_DSA
+    if (kinds & 1u << GR_ENTRY_ML_DSA_44) {
+        l->workspace = gr_take_memory(l, GR_ML_DSA_WORKSPACE_BYTES);
+        if (!l->workspace)
+            return GR_STATUS_MEMORY;
+    }
+#endif
     l->state ^= STEP_ENVELOPE;
     return GR_STATUS_OK;
 }
 
-/* What the digest of a payload is made over, RFC 9052, 4.4: ["Signature", h'', protected header, h'',
- * payload], in CBOR. What precedes the payload is put in front of it, where BEFORE_HEAD_BYTES are free. */
-static bool digest_of(uint8_t *payload, uint32_t bytes, const uint8_t *record, uint8_t digest[32])
+/* What the verification by an entry's algorithm answers. */
+static uint32_t verify(const struct loader *l, const struct gr_trust_key *key, const struct gr_entry *entry,
+                       uint8_t *payload, uint32_t bytes, uint32_t good)
 {
-    static const uint8_t context[CONTEXT_BYTES] = {0x85, 0x69, 'S', 'i', 'g', 'n',
-                                                   'a',  't',  'u', 'r', 'e', 0x40};
-    uint8_t *p = payload;
-    const uint32_t size_bits = bytes > 0xffff ? 32 : bytes > 0xff ? 16 : 8;
-    for (uint32_t bit = 0; bit < size_bits; bit += 8)
-        *--p = (uint8_t)(bytes >> bit);
-    *--p = (uint8_t)(0x58 + size_bits / 16); /* 8, 16, 32: 0, 1, 2 */
-    *--p = 0x40;                             /* no bytes */
-    p -= PROTECTED_BYTES;
-    memcpy(p, record + 1, PROTECTED_BYTES);
-    p -= sizeof context;
-    memcpy(p, context, sizeof context);
-    return gr_sha256(p, (uint32_t)(payload - p) + bytes, digest);
+    const uint8_t *start = gr_to_be_signed(payload, bytes, entry);
+    const uint32_t size = (uint32_t)(payload - start) + bytes;
+    uint8_t digest[32] = {0};
+    (void)l;
+#ifdef GRAMOPHONE_ML_DSA
+    if (entry->kind == GR_ENTRY_ML_DSA_44)
+        return gr_ml_dsa_verify(start, size, entry->key, entry->signature, l->workspace, good);
+#endif
+    return gr_sha256(start, size, digest) ? gr_signature_verify(digest, key->key, entry->signature, good)
+                                          : ~good;
 }
 
+#ifdef GRAMOPHONE_ML_DSA
+/* 0: the ML-DSA key that an entry brings is the one whose hash the policy has. */
+static uint32_t key_difference(const struct gr_trust_key *key, const struct gr_entry *entry)
+{
+    uint8_t digest[32] = {0};
+    if (!gr_sha256(entry->key, GR_ML_DSA_KEY_BYTES, digest))
+        return ~0u;
+    return gr_is_same(digest, key->key + TRUST_KEY_BYTES, sizeof digest) ^ 1;
+}
+#endif
+
 /* Zero if enough keys of a role have signed a payload: `threshold` times `good`, less what the verifications
- * answer. A key that is named and whose signature does not fit is no lack, but an attempt: *bad is set. */
-GR_NOINLINE static uint32_t lacking(const struct gr_trust_policy *p, uint32_t keys, uint32_t threshold,
-                                    uint8_t *payload, uint32_t bytes, const struct message *m, uint32_t good,
-                                    bool *bad)
+ * answer. A key that is named and whose signature does not fit is no lack, but an attempt: *why says it. */
+GR_NOINLINE static uint32_t lacking(const struct loader *l, const struct gr_trust_policy *p, uint32_t keys,
+                                    uint32_t threshold, uint8_t *payload, uint32_t bytes,
+                                    const struct gr_message *m, uint32_t good, enum gr_status *why)
 {
     uint32_t left = threshold * good, counted = 0;
-    for (uint32_t i = 0; i < m->count; i++) {
-        const uint8_t *record = m->records + i * RECORD_BYTES;
-        const uint32_t number = gr_trust_find_key(p, record + RECORD_KID);
+    const uint8_t *at = m->entries;
+    struct gr_entry entry;
+    for (uint32_t i = 0; i < m->count && gr_read_entry(at, m->end, &entry); i++) {
+        at = entry.end;
+#ifdef GRAMOPHONE_ML_DSA
+        struct gr_entry other;
+        const bool is_pair = i + 1 < m->count && gr_read_entry(at, m->end, &other) &&
+                             gr_is_same(entry.kid, other.kid, KID_BYTES);
+        if (is_pair) {
+            at = other.end;
+            i++;
+        }
+#endif
+        const uint32_t number = gr_trust_find_key(p, entry.kid);
         if (number >= p->key_count || !(keys >> number & 1))
             continue;
-        uint8_t digest[32] = {0};
-        const bool hashed = digest_of(payload, bytes, record, digest);
-        const volatile uint32_t verdict =
-            gr_signature_verify(digest, gr_trust_key_at(p, number)->key, record + RECORD_SIGNATURE, good);
-        if (!hashed || verdict != good) {
-            *bad = true;
-            return ~0u;
+        const struct gr_trust_key *key = gr_trust_key_at(p, number);
+        uint32_t kind = key->kind, rest = 0;
+        *why = GR_STATUS_SIGNATURE;
+#ifdef GRAMOPHONE_ML_DSA
+        /* Of a hybrid key, ES256 is asked for less than a good verdict: the ML-DSA half answers the rest. */
+        const uint32_t halves = kind / GR_KEY_KIND_ES256_ML_DSA_44;
+        rest = halves * HALF_VERDICT;
+        if (halves) {
+            kind = GR_KEY_KIND_ES256;
+            *why = !is_pair ? GR_STATUS_TRUST_HALF : key_difference(key, &other) ? GR_STATUS_TRUST_KEY : *why;
         }
+        if (is_pair != halves || *why != GR_STATUS_SIGNATURE)
+            return ~0u;
+#endif
+        if (entry.kind != kind)
+            return ~0u;
+        volatile uint32_t verdict = verify(l, key, &entry, payload, bytes, good - rest);
+#ifdef GRAMOPHONE_ML_DSA
+        if (rest)
+            verdict += verify(l, key, &other, payload, bytes, rest) ^ key_difference(key, &other);
+#endif
+        if (verdict != good)
+            return ~0u;
+        *why = GR_STATUS_OK;
         if (counted < threshold) {
             left -= verdict;
             counted++;
@@ -209,18 +196,18 @@ GR_NOINLINE static enum gr_status judge(struct loader *l, const struct gr_policy
 {
     const struct gr_trust_policy *p = (const struct gr_trust_policy *)(const void *)gr_aligned(policy->trust);
     const uint8_t *at = l->envelope, *end = at + l->envelope_bytes;
-    struct message trace, m;
+    struct gr_message trace, m;
     uint32_t side = 0;
-    bool bad = false;
+    enum gr_status why = GR_STATUS_OK;
     if (!gr_trust_is_valid(policy->trust, p->bytes))
         return GR_STATUS_TRUST;
-    if (!read_message(&at, end, &trace))
+    if (!gr_read_message(&at, end, &trace))
         return GR_STATUS_ENVELOPE;
     uint32_t left = 0;
     for (uint32_t i = 0; at != end; i++) {
         uint8_t *copy = l->policies[side] + BEFORE_HEAD_BYTES;
         const struct gr_trust_policy *newer = (const struct gr_trust_policy *)(const void *)gr_aligned(copy);
-        if (i == GR_MAX_TRUST_POLICIES || !read_message(&at, end, &m) || !m.payload)
+        if (i == GR_MAX_TRUST_POLICIES || !gr_read_message(&at, end, &m) || !m.payload)
             return GR_STATUS_ENVELOPE;
         if (m.payload_bytes > GR_MAX_TRUST_BYTES)
             return GR_STATUS_TRUST;
@@ -232,9 +219,11 @@ GR_NOINLINE static enum gr_status judge(struct loader *l, const struct gr_policy
         if (newer->version - p->version != 1 ||
             !gr_is_same((const uint8_t *)newer->name, (const uint8_t *)p->name, sizeof p->name))
             return GR_STATUS_TRUST_CHAIN;
-        left |= lacking(p, p->root_keys, p->root_threshold, copy, m.payload_bytes, &m, good, &bad);
+        if (!gr_trust_has_algorithms(newer))
+            return GR_STATUS_TRUST_ALGORITHM;
+        left |= lacking(l, p, p->root_keys, p->root_threshold, copy, m.payload_bytes, &m, good, &why);
         left |=
-            lacking(newer, newer->root_keys, newer->root_threshold, copy, m.payload_bytes, &m, good, &bad);
+            lacking(l, newer, newer->root_keys, newer->root_threshold, copy, m.payload_bytes, &m, good, &why);
         if (left)
             return GR_STATUS_TRUST_CHAIN;
         p = newer;
@@ -255,12 +244,13 @@ GR_NOINLINE static enum gr_status judge(struct loader *l, const struct gr_policy
     const struct gr_trust_rule *rule = gr_trust_find_rule(p, manifest + GR_MANIFEST_AT_NAME);
     if (!rule)
         return GR_STATUS_TRUST_NAME;
-    left |= lacking(p, rule->keys, rule->threshold, l->head, l->head_bytes, &trace, good, &bad);
-    if (bad)
-        return GR_STATUS_SIGNATURE;
+    left |= lacking(l, p, rule->keys, rule->threshold, l->head, l->head_bytes, &trace, good, &why);
+    if (why != GR_STATUS_OK)
+        return why;
     if (left) {
-        for (uint32_t i = 0; i < trace.count; i++) {
-            if (gr_trust_is_revoked(p, trace.records + i * RECORD_BYTES + RECORD_KID))
+        struct gr_entry entry = {.end = trace.entries};
+        for (uint32_t i = 0; i < trace.count && gr_read_entry(entry.end, end, &entry); i++) {
+            if (gr_trust_is_revoked(p, entry.kid))
                 return GR_STATUS_REVOKED;
         }
         return GR_STATUS_THRESHOLD;

@@ -20,6 +20,7 @@ from pathlib import Path
 from tee_replayer.crypto import hashes
 from trace_format.errors import GramophoneError
 from trace_format.files import read_file_text
+from trace_format.schema.trust import KeyKind
 
 # Files of BearSSL. SHA-256, of host builds and of the replay log:
 HASH = ("src/codec/dec32be.c", "src/codec/enc32be.c", "src/hash/sha2small.c")
@@ -65,6 +66,19 @@ _S2N_FUNCTIONS = (
 )
 _S2N_REDUCTION = {"arm": "p256/bignum_mod_n256.S", "x86_att": "p256/bignum_mod_n256_alt.S"}
 _S2N_HEADERS = {"arm": "_internal_s2n_bignum_arm.h", "x86_att": "_internal_s2n_bignum_x86_att.h"}
+# SHAKE's permutation, of ML-DSA.
+_S2N_KECCAK = "sha3/sha3_keccak_f1600.S"
+# ML-DSA: mldsa-native, whose files include one another; ml_dsa.c includes the first of them.
+ML_DSA = "aws-lc/crypto/fipsmodule/ml_dsa/mldsa"
+ML_DSA_INCLUDED = tuple(
+    f"{ML_DSA}/{name}"
+    for name in (
+        *("mldsa_native_bcm.c", "cbmc.h", "common.h", "ct.c", "ct.h", "debug.c", "debug.h", "mldsa_native.h"),
+        *("packing.c", "packing.h", "params.h", "poly.c", "poly.h", "poly_kl.c", "poly_kl.h", "polyvec.c"),
+        *("polyvec.h", "polyvec_lazy.c", "polyvec_lazy.h", "randombytes.h", "reduce.h", "rounding.h", "sign.c"),
+        *("sign.h", "symmetric.h", "sys.h", "zetas.inc"),
+    )
+)
 # SHA-256 for AArch64, by the Armv8 instructions and without them.
 AWS_LC_HASH = "aws-lc/generated-src/linux-aarch64/crypto/fipsmodule/sha256-armv8.S"
 # AES, likewise; and for other machines, without instructions of their own.
@@ -91,9 +105,11 @@ def s2n_machine(name: str = "") -> str | None:
     return _S2N_MACHINES.get(name or platform.machine())
 
 
-def s2n_sources(machine: str) -> tuple[str, ...]:
-    """The assembler files for a machine, in AWS-LC's tree."""
-    return tuple(sorted(f"{_S2N}/{machine}/{name}" for name in (*_S2N_FUNCTIONS, _S2N_REDUCTION[machine])))
+def s2n_sources(machine: str, algorithms: Collection[KeyKind] = ()) -> tuple[str, ...]:
+    """The assembler files for a machine, in AWS-LC's tree: those for ES256, and for other algorithms."""
+    names = [*_S2N_FUNCTIONS, _S2N_REDUCTION[machine]]
+    names += [_S2N_KECCAK] if KeyKind.ES256_ML_DSA_44 in algorithms else []
+    return tuple(sorted(f"{_S2N}/{machine}/{name}" for name in names))
 
 
 def aes_sources(machine: str) -> tuple[str, ...]:
@@ -132,9 +148,13 @@ class Libraries:
             [*HASH, *CURVE, *VERIFICATION, *INCLUDED, LICENCE, *HEADERS],
         )
         if self.aws_lc:
-            needed = [name for each in _S2N_REDUCTION for name in (*s2n_sources(each), *s2n_headers(each))]
+            needed = [
+                name
+                for each in _S2N_REDUCTION
+                for name in (*s2n_sources(each, tuple(KeyKind)), *s2n_headers(each))
+            ]
             needed += [name for each in _AES.values() for name in each]
-            needed += [AWS_LC_HASH, *AWS_LC_ASSEMBLY_HEADERS, AWS_LC_LICENCE]
+            needed += [*ML_DSA_INCLUDED, AWS_LC_HASH, *AWS_LC_ASSEMBLY_HEADERS, AWS_LC_LICENCE]
             _check(self.aws_lc, "a source tree of aws-lc-sys", needed)
         for library, (tree, rows) in self._files.items():
             wrong, digest = hashes.differences(library, rows), hashes.digest(rows)
@@ -158,7 +178,7 @@ class Libraries:
     @cached_property
     def _files(self) -> dict[str, tuple[Path, dict[str, str]]]:
         """Library -> its tree, and the hashes of its files."""
-        trees = {"bearssl": (self.bearssl, BEARSSL_INCLUDE), "aws-lc": (self.aws_lc, AWS_LC_INCLUDE)}
+        trees = {"bearssl": (self.bearssl, BEARSSL_INCLUDE), "aws-lc": (self.aws_lc, (*AWS_LC_INCLUDE, ML_DSA))}
         return {
             library: (tree, hashes.found(library, tree, include))
             for library, (tree, include) in trees.items()
@@ -177,6 +197,7 @@ class Linked:
         include: folders of headers.
         flags: for the linker.
         has_aes: encrypted traces can be read with it.
+        algorithms: that it verifies, besides ES256.
     """
 
     seam: tuple[str, ...]
@@ -185,10 +206,20 @@ class Linked:
     include: tuple[Path, ...] = ()
     flags: tuple[str, ...] = ()
     has_aes: bool = True
+    algorithms: tuple[KeyKind, ...] = ()
 
 
-def linked(libraries: Libraries | None) -> Linked:
-    """What to link on this machine; without libraries, its OpenSSL."""
+# By algorithm: the seam's file, and the macro that says that it is there.
+SEAMS = {KeyKind.ES256_ML_DSA_44: ("ml_dsa.c", "GRAMOPHONE_ML_DSA")}
+
+
+def linked(libraries: Libraries | None, algorithms: Collection[KeyKind] = ()) -> Linked:
+    """What to link on this machine; without libraries, its OpenSSL.
+
+    Args:
+        libraries: source trees.
+        algorithms: that are wanted, besides ES256: only s2n-bignum and what is built on it has them.
+    """
     if libraries is None:
         return Linked(("openssl.c",), flags=("-lcrypto",))
     bearssl, aws_lc, machine = libraries.bearssl, libraries.aws_lc, s2n_machine()
@@ -198,10 +229,15 @@ def linked(libraries: Libraries | None) -> Linked:
         curve = tuple(bearssl / name for name in (*CURVE, *VERIFICATION))
         included = tuple(bearssl / name for name in INCLUDED)
         return Linked(("bearssl_hash.c", "bearssl_p256.c"), (*hashing, *curve), included, include, has_aes=False)
-    assembly = tuple(aws_lc / name for name in (*s2n_sources(machine), *aes_sources(machine)))
+    wanted = tuple(kind for kind in SEAMS if kind in algorithms)
+    assembly = tuple(aws_lc / name for name in (*s2n_sources(machine, wanted), *aes_sources(machine)))
     headers = tuple(aws_lc / name for name in (*s2n_headers(machine), *AWS_LC_ASSEMBLY_HEADERS))
     include += tuple(aws_lc / name for name in AWS_LC_INCLUDE)
-    return Linked(("bearssl_hash.c", "s2n_p256.c", "aws_lc_aes.c"), (*hashing, *assembly), headers, include)
+    if KeyKind.ES256_ML_DSA_44 in wanted:
+        headers += tuple(aws_lc / name for name in ML_DSA_INCLUDED)
+        include += (aws_lc / ML_DSA,)
+    seam = ("bearssl_hash.c", "s2n_p256.c", "aws_lc_aes.c", *(SEAMS[kind][0] for kind in wanted))
+    return Linked(seam, (*hashing, *assembly), headers, include, algorithms=wanted)
 
 
 def _check(folder: Path, what: str, needed: list[str]) -> None:

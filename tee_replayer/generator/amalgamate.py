@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
+from tee_replayer.crypto import SEAMS
 from tee_replayer.generator import conditionals, target
 from tee_replayer.generator.declarations import Stock, without_assertions
 from tee_replayer.generator.decryption import HAS_ENCRYPTION
@@ -27,23 +28,23 @@ _GENERATED = re.compile(r" " + r"[\s*]+".join(map(re.escape, GENERATED_BY.split(
 _REPORT = "gramophone_report.h"
 # core files in reading order; memory.c, which the first ones use too, is with those that take memory
 CORE_SOURCES = (
-    *("lz4.c", "planes.c", "stream.c", "check.c", "slots.c", "operate.c", "memory.c", "policy.c", "envelope.c"),
-    *("trust.c", "encryption.c", "load.c", "run.c"),
+    *("lz4.c", "planes.c", "stream.c", "check.c", "slots.c", "operate.c", "memory.c", "policy.c", "cose.c"),
+    *("envelope.c", "trust.c", "encryption.c", "load.c", "run.c"),
 )
 OPERATORS = "operators.h"
 _OPERATE = "operate.c"  # of replayers with operators
 _DECODERS = {"planes.c": Codec.PLANES}  # of replayers with the codec
 HAS_OPERATORS = "GRAMOPHONE_OPERATORS"
 HAS_TRUST = "GRAMOPHONE_TRUST"  # a trust policy says who signs, not one key
-TRUST_SOURCES = ("policy.c", "trust.c")  # of replayers with one
+TRUST_SOURCES = ("policy.c", "cose.c", "trust.c")  # of replayers with one
 DECRYPTS = "encryption.c"  # of replayers that read encrypted traces
 HAS_CLOCK = "GRAMOPHONE_CLOCK"  # the port knows what day it is
 HAS_STORE = "GRAMOPHONE_STORE"  # versions outlive a reboot
 IN_OPTEE = "GR_STAGING_BYTES"  # only OP-TEE's port has memory for the normal world's data in the carve-out
 _OPTIONS = (  # macros that a generated replayer has or has not
+    *(macro for _, macro in SEAMS.values()),
     *("GRAMOPHONE_LOG", "GRAMOPHONE_LOG_HASHES", "GRAMOPHONE_ATTEST", HAS_OPERATORS, HAS_TRUST, HAS_STORE),
-    *(HAS_CLOCK, IN_OPTEE),
-    HAS_ENCRYPTION,
+    *(HAS_CLOCK, IN_OPTEE, HAS_ENCRYPTION),
     *(f"GRAMOPHONE_{codec.name}" for codec in _DECODERS.values()),
 )
 _INTERNAL = "GR_INTERNAL"

@@ -11,6 +11,7 @@ from tee_replayer import crypto
 from tee_replayer.generator import amalgamate
 from tee_replayer.generator.evidence import Evidence
 from trace_format.licence import SPDX
+from trace_format.schema.trust import KeyKind
 
 HERE = Path(__file__).resolve().parents[1] / "crypto"
 MACHINE = "arm"  # of s2n-bignum: all devices are AArch64
@@ -24,10 +25,12 @@ class DeviceCrypto:
         evidence: what it says of its replays; a log needs HMAC, an attestation signatures: BearSSL has them.
         has_hash: SHA-256 as well; without it the platform has one, and AES.
         encryption: it decrypts traces.
+        algorithms: what it verifies besides ES256.
     """
 
     evidence: Evidence
     has_hash: bool
+    algorithms: tuple[KeyKind, ...] = ()
     encryption: bool = False
 
     @property
@@ -48,7 +51,8 @@ class DeviceCrypto:
     @property
     def _aws_lc(self) -> tuple[str, ...]:
         hashing = (crypto.AWS_LC_HASH,) if self.has_hash else ()
-        return (*crypto.s2n_sources(MACHINE), *hashing, *(crypto.aes_sources(MACHINE) if self._has_aes else ()))
+        aes = crypto.aes_sources(MACHINE) if self._has_aes else ()
+        return (*crypto.s2n_sources(MACHINE, self.algorithms), *hashing, *aes)
 
     @property
     def _has_aes(self) -> bool:
@@ -56,7 +60,7 @@ class DeviceCrypto:
 
     def write(self, folder: Path, libraries: crypto.Libraries) -> None:
         """Write crypto.c, and what it needs of the libraries."""
-        parts = ["s2n_p256.c"]
+        parts = ["s2n_p256.c", *(crypto.SEAMS[kind][0] for kind in self.algorithms)]
         parts += ["aws_lc_hash.c"] if self.has_hash else []
         parts += ["aws_lc_aes.c"] if self._has_aes else []
         parts += ["bearssl_log.c"] if self.evidence.log else []
@@ -72,6 +76,7 @@ class DeviceCrypto:
         assert aws_lc is not None
         names = [crypto.AWS_LC_LICENCE, *self._aws_lc, *crypto.s2n_headers(MACHINE)]
         names += crypto.AWS_LC_ASSEMBLY_HEADERS if self.has_hash else ()
+        names += crypto.ML_DSA_INCLUDED if KeyKind.ES256_ML_DSA_44 in self.algorithms else ()
         found = [(aws_lc / name, _place(name)) for name in dict.fromkeys(names)]
         if self.evidence.log:
             included = crypto.INCLUDED if self.evidence.attestation else ()
@@ -86,6 +91,7 @@ def _place(name: str) -> str:
     for long, short in (
         ("third_party/s2n-bignum/s2n-bignum-imported", "s2n-bignum"),
         ("generated-src/linux-aarch64/crypto/fipsmodule", "sha"),
+        ("crypto/fipsmodule/ml_dsa/mldsa", "mldsa"),
     ):
         name = name.replace(long, short)
     return name

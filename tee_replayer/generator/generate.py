@@ -14,6 +14,7 @@ from pathlib import Path
 
 from signing.trust import Policy, describe
 from tee_replayer import operators as operator_sources
+from tee_replayer.crypto import SEAMS
 from tee_replayer.generator import amalgamate, rollback_store
 from tee_replayer.generator.decryption import HAS_ENCRYPTION, HAS_SECRET
 from tee_replayer.generator.device import Device, c_bytes
@@ -86,7 +87,9 @@ def _write_core(options: Options, folder: Path) -> None:
 def _trust_defines(options: Options) -> str:
     if not isinstance(options.key, Policy):
         return ""
-    return f"#define {amalgamate.HAS_TRUST}\n#define GR_DEVICE_ID {{{c_bytes(options.device_id)}}}\n"
+    macros = [amalgamate.HAS_TRUST, *(SEAMS[kind][1] for kind in options.linked_algorithms)]
+    defines = "".join(f"#define {macro}\n" for macro in macros)
+    return f"{defines}#define GR_DEVICE_ID {{{c_bytes(options.device_id)}}}\n"
 
 
 def _secret_defines(options: Options) -> str:

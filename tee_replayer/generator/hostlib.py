@@ -33,6 +33,7 @@ from trace_format.errors import GramophoneError
 from trace_format.operators import OPERATORS, Operator
 from trace_format.profile import Profile
 from trace_format.schema import REPORT, Codec
+from trace_format.schema.trust import KeyKind
 
 HERE = CORE.parent
 PLATFORM_BYTES = 16
@@ -71,6 +72,7 @@ def build(
     *,
     trust: bool = False,
     encryption: bool = True,
+    algorithms: Collection[KeyKind] = tuple(KeyKind),
 ) -> Path:
     """Compile the library for one GPU, unless that was done before.
 
@@ -84,6 +86,7 @@ def build(
         linked_codecs: of those that not every device has.
         trust: a trust policy says who signs, instead of one key.
         encryption: it reads encrypted traces, if the libraries have AES for this machine.
+        algorithms: of those keys, where the libraries have them for this machine.
 
     Raises:
         GramophoneError: no compiler, or the compilation failed (its output is in the message).
@@ -92,14 +95,19 @@ def build(
     if shutil.which(compiler) is None:
         raise GramophoneError(f"no C compiler: {compiler!r} is not installed (apt-get install gcc)")
     text = target.header(profile)
-    linked = crypto.linked(libraries)
+    linked = crypto.linked(libraries, algorithms if trust else ())
     encryption = encryption and linked.has_aes
     own = own_sources(profile, linked.seam, linked_operators)
     extra = (*extra, *(f"-D{amalgamate.macro(codec)}" for codec in linked_codecs))
     if encryption:
         extra = (*extra, f"-D{HAS_ENCRYPTION}")
     if trust:
-        extra = (*extra, f"-D{amalgamate.HAS_TRUST}", f"-D{amalgamate.HAS_CLOCK}")
+        extra = (
+            *extra,
+            f"-D{amalgamate.HAS_TRUST}",
+            f"-D{amalgamate.HAS_CLOCK}",
+            *(f"-D{crypto.SEAMS[kind][1]}" for kind in linked.algorithms),
+        )
     if linked_operators:
         extra = (*extra, f"-DGRAMOPHONE_OPERATORS(X)={operators.listed(linked_operators)}")
     made = [GENERATED / name for name in ("gramophone_trace.h", "gramophone_report.h", "gramophone_trust.h")]

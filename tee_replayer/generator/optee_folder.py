@@ -33,7 +33,7 @@ CAN_MAP = 2 << 20  # OP-TEE's core maps large areas in units of so many bytes
 SPI_BASE = 32  # interrupt id of the first shared peripheral interrupt
 HERE = Path(__file__).resolve().parents[1] / "optee"
 _SETTINGS = "sub.mk"
-_INCLUDE = {"bearssl": ("inc", "src"), "aws-lc": ("s2n-bignum/include", "include")}
+_INCLUDE = {"bearssl": ("inc", "src"), "aws-lc": ("s2n-bignum/include", "include", "mldsa")}
 _FLOATING_POINT = f"""
 # The only part with floating point: what operators compute.
 srcs-y += {operator_sources.SOURCE}

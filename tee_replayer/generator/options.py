@@ -12,6 +12,7 @@ from signing.keys import Algorithm, PublicKey
 from signing.trust import Anchor, Policy
 from signing.trust_verdict import NO_ID
 from tee_replayer import crypto
+from tee_replayer.crypto import SEAMS
 from tee_replayer.generator.decryption import Decryption
 from tee_replayer.generator.device_crypto import DeviceCrypto
 from tee_replayer.generator.evidence import Evidence
@@ -20,6 +21,7 @@ from trace_format.errors import GramophoneError
 from trace_format.operators import Operator
 from trace_format.profile import Profile
 from trace_format.schema import Codec
+from trace_format.schema.trust import KeyKind
 
 NO_EVIDENCE = Evidence()
 NO_DECRYPTION = Decryption()
@@ -88,6 +90,8 @@ class Options:
         mmu: MMU and caches on or off (bare metal); None: as the board's description says.
         rollback_store: it keeps the highest versions in flash (bare metal, on a board with flash for it).
         clock: it asks the board's clock whether the trust policy holds (bare metal, on a board with a secure one).
+        algorithms: kinds of keys that later trust policies may name, besides those that `key` names; the device
+            refuses policies with others.
         device_id: 16 bytes, of a board without an id of its own, for trust policies that name devices.
         profile: of the GPU.
         target: the platform, fitted to these options.
@@ -117,6 +121,7 @@ class Options:
     mmu: bool | None = None
     rollback_store: bool = False
     clock: bool = False
+    algorithms: Collection[KeyKind] = ()
     device_id: bytes = NO_ID
     profile: Profile = field(init=False)
     target: Platform = field(init=False)
@@ -146,4 +151,14 @@ class Options:
     @property
     def cryptography(self) -> DeviceCrypto:
         """What the device takes of the libraries."""
-        return DeviceCrypto(self.evidence, not self.platform.in_optee, self.decryption.wanted)
+        return DeviceCrypto(
+            self.evidence, not self.platform.in_optee, self.linked_algorithms, self.decryption.wanted
+        )
+
+    @property
+    def linked_algorithms(self) -> tuple[KeyKind, ...]:
+        """What it verifies besides ES256: what its own policy needs, and what later ones may."""
+        if isinstance(self.key, PublicKey):
+            return ()
+        wanted = {*self.algorithms, *(key.kind for key in self.key.keys)}
+        return tuple(kind for kind in SEAMS if kind in wanted)

@@ -8,6 +8,7 @@ them; it is verified twice, with a policy as with a key.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from host_tools import runners
 from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
-from signing.sign import sign_trace
+from signing.sign import FileSigner, sign_trace
 from signing.trust import Anchor
 from tee_replayer.generator.boards import QEMU_VIRT
 from tee_replayer.generator.generate import generate
@@ -24,16 +25,16 @@ from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from tests.support import replayer_samples as s
 from tests.support import trust_samples as t
-from tests.support.trust_samples import TRACERS, policy, rule
+from tests.support.trust_samples import HYBRIDS, MIXED, TRACERS, policy, rule
 from trace_format.errors import listed
 
 TRACE = s.trace(meta={"name": "net"}).build()
 
 
-def under(count: int, newer: int = 0) -> bytes:
+def under(count: int, newer: int = 0, signers: Sequence[FileSigner] = TRACERS) -> bytes:
     """The small trace with signatures of `count` keys, and newer versions of the policy."""
     links = [t.signed_policy(replace(policy(), version=2 + number)) for number in range(newer)]
-    return t.join(TRACE, t.signatures(TRACE, TRACERS[:count]), links)
+    return t.join(TRACE, t.signatures(TRACE, signers[:count]), links)
 
 
 CASES: dict[str, tuple[Anchor, bytes]] = {
@@ -43,6 +44,11 @@ CASES: dict[str, tuple[Anchor, bytes]] = {
     "policy, 3 of 3": (policy(rule(threshold=3)), under(3)),
     "2 of 3, a newer policy": (policy(), under(2, 1)),
     "2 of 3, three newer ones": (policy(), under(2, 3)),
+    "a hybrid key, 1 of 3": (
+        policy(rule(threshold=1, signers=MIXED), keys=t.hybrid_policy().keys),
+        under(1, signers=HYBRIDS),
+    ),
+    "hybrid keys, 2 of 3": (t.hybrid_policy(), under(2, signers=HYBRIDS)),
 }
 
 

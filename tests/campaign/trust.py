@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
-from signing.cose_sign import to_be_signed
-from signing.sign import FileSigner
+from signing.cose_sign import Entries, to_be_signed
+from signing.sign import FileSigner, entries, head_of
 from signing.trust import Policy, Role
 from tests.campaign import cases
 from tests.campaign.cases import MIN_SECURITY_VERSION, Attempt, Case
@@ -14,8 +15,14 @@ from tests.support import trust_samples as t
 from tests.support.trust_samples import ROOTS, STRANGER, TRACERS, keys, kids, policy, rule
 
 MOST_US = 60_000_000
-# The device's own: two of three keys for traces of the campaign's name, and no rule for others.
-OWN = policy(rule("small", min_security_version=MIN_SECURITY_VERSION, time_budget_us=MOST_US))
+HYBRID = next(one for one in t.HYBRIDS if one.kid > TRACERS[0].kid)  # whose signature comes second
+SIGNERS = [*TRACERS, HYBRID]
+# The device's own: two of four keys, of which one is hybrid, for traces of the campaign's name, and no rule for
+# others.
+OWN = policy(
+    rule("small", signers=SIGNERS, min_security_version=MIN_SECURITY_VERSION, time_budget_us=MOST_US),
+    keys=keys([*ROOTS, *SIGNERS]),
+)
 
 
 def trace(gpu: str, **meta: object) -> bytes:
@@ -35,6 +42,27 @@ def good(gpu: str) -> Attempt:
     return Attempt(signed(gpu, TRACERS[:2]))
 
 
+def good_hybrid(gpu: str) -> Attempt:
+    return Attempt(signed(gpu, [TRACERS[0], HYBRID]))
+
+
+def half(gpu: str) -> Attempt:
+    """Of the hybrid key, the half that a quantum computer makes."""
+    return with_hybrid(gpu, lambda head: entries(HYBRID, head, "it")[:1])
+
+
+def wrong_half(gpu: str) -> Attempt:
+    """The same, with an ML-DSA half that is of something else."""
+    return with_hybrid(gpu, lambda head: (entries(HYBRID, head, "it")[0], entries(HYBRID, b"", "it")[1]))
+
+
+def with_hybrid(gpu: str, made: Callable[[bytes], Entries]) -> Attempt:
+    """One good signature, and one of the hybrid key that is made of the trace's head."""
+    data = trace(gpu)
+    message = t.signatures(data, TRACERS[:1]).with_signature(HYBRID.kid, *made(head_of(data)))
+    return Attempt(t.join(data, message))
+
+
 def by_newer(gpu: str) -> Attempt:
     """Under a second version, which the roots have signed."""
     return Attempt(signed(gpu, TRACERS[:2], replace(OWN, version=2)))
@@ -50,7 +78,7 @@ def by_a_stranger(gpu: str) -> Attempt:
     message = t.signatures(data, TRACERS[:1])
     head = data[: int.from_bytes(data[24:28], "little")]
     for signer in TRACERS[1:]:
-        message = message.with_signature(signer.kid, STRANGER.sign(to_be_signed(signer.kid, head)))
+        message = message.with_signature(signer.kid, t.es256(STRANGER.sign(to_be_signed(signer.kid, head))))
     return Attempt(t.join(data, message))
 
 
@@ -78,6 +106,8 @@ def too_long(gpu: str) -> Attempt:
 CASES = (
     Case("one-of-two", "one signature where it takes two", "THRESHOLD", one_of_two, good),
     Case("wrong-share", "one good signature, two of a stranger", "SIGNATURE", by_a_stranger, good),
+    Case("half", "one signature, and the ES256 half of a hybrid one", "TRUST_HALF", half, good_hybrid),
+    Case("wrong-half", "the same, and an ML-DSA half of something else", "SIGNATURE", wrong_half, good_hybrid),
     Case("revoked", "a revoked key's signature", "REVOKED", revoked, by_newer),
     Case("usurped", "a policy that one root key of two has signed", "TRUST_CHAIN", usurped, by_newer),
     Case("limits", "signed by all: more time than the rule allows", "TRUST_LIMITS", too_long, good),

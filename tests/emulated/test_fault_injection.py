@@ -78,7 +78,7 @@ def test_no_single_fault_lets_a_refused_trace_through(
 
 @pytest.mark.parametrize("gpu", GPUS)
 def test_no_single_fault_passes_over_a_trust_policy(campaign: Campaign, gpu: str) -> None:
-    """Too few signatures, a stranger's, a revoked key's, a usurper's policy, more time than the rule allows."""
+    """Too few signatures, a stranger's, half of one, a revoked key's, a usurper's policy, too much time."""
     result = campaign.run([campaign.device(gpu, TRUST)], [], KINDS)
     assert not result.spoilt
     assert {case for _, case, _ in result.table.rows} == {case.name for case in trust.CASES}

@@ -20,10 +20,10 @@ import sys
 from collections import Counter
 from dataclasses import replace
 
-from signing.cose_sign import Signatures, to_be_signed
+from signing.cose_sign import Signatures
 from signing.delivery import Delivery
 from signing.envelope import before_under_policy
-from signing.sign import FileSigner
+from signing.sign import FileSigner, entries
 from signing.trust import Policy, Role, Rule
 from signing.trust_verdict import Judge
 from signing.verify import Verdict, verify_under_policy
@@ -119,7 +119,7 @@ def made(r: random.Random) -> tuple[bytes, Policy, Judge]:
             continue
         wanted = before.root.kids | newer.root.kids
         signers = [one for one in SIGNERS if (one.kid in wanted) == (r.random() < 0.9)]
-        by_kid = {one.kid: one.sign(to_be_signed(one.kid, payload)) for one in signers}
+        by_kid = {one.kid: entries(one, payload, "a policy") for one in signers}
         links.append(Signatures(by_kid, payload))
         before = newer
     trace = TRACES[r.choice(NAMES[:3]), r.choice((0, 3))]
@@ -127,7 +127,7 @@ def made(r: random.Random) -> tuple[bytes, Policy, Judge]:
     message = t.signatures(trace, signers)
     for kid in list(message.by_kid):
         if r.random() < 0.05:
-            message = message.with_signature(kid, SIGNERS[0].sign(b"something else"))
+            message = message.with_signature(kid, *entries(SIGNERS[0], b"something else", "it"))
     data = before_under_policy([message, *links], len(trace)) + trace
     if r.random() < 0.25:
         head = len(data) - len(trace)

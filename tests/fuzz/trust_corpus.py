@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from signing.cose_sign import Signatures
 from tests.support import trust_samples as t
-from tests.support.hostile_trust import CASES, HEADER
+from tests.support.hostile_trust import CASES
 from tests.support.sampling import spread
-from tests.support.trust_samples import DEVICE_ID, PLATFORM, policy
+from tests.support.trust_samples import DEVICE_ID, HEADER, PLATFORM, policy
 from trace_format.schema.trust import MAX_TRUST_BYTES
 
 MOST_BYTES = 3000
@@ -48,7 +48,7 @@ def envelopes() -> Iterator[tuple[str, bytes]]:
                 f"{number:02}-{name.translate(str.maketrans(' :,', '---'))}",
                 b"\0\0" + data[HEADER : HEADER + size],
             )
-    good = b"\1\1" + bytes(62)
+    good = (t.es256(b"\1\1" + bytes(62)),)
     trace = Signatures({signer.kid: good for signer in t.TRACERS[:2]})
     link = Signatures({signer.kid: good for signer in t.ROOTS[:2]}, replace(policy(), version=2).raw)
     yield "good", b"\0\0" + trace.encode()

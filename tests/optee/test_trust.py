@@ -34,33 +34,48 @@ from tests.support import trust_samples as t
 from tests.support.hostile_trust import ON_DEVICES
 from tests.support.trust_samples import DEVICE_ID, policy
 from trace_format.schema.report import Status
+from trace_format.schema.trust import KeyKind
 from trace_format.trace import Trace
 
+ROOTS = {"ES256": policy(), "hybrid": t.hybrid_policy()}
 CASES = {
-    name: case for name, case in ON_DEVICES.items() if case.root == policy() and case.where.device_id == DEVICE_ID
+    name: case
+    for name, case in ON_DEVICES.items()
+    if case.root in ROOTS.values() and case.where.device_id == DEVICE_ID
 }
 
 
 @pytest.fixture(scope="module")
-def trusting(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The pseudo-TA with a policy."""
-    folder = tmp_path_factory.mktemp("trust") / "pta"
-    options = Options(
-        "v3d42",
-        platform_of(boards.load("optee")),
-        policy(),
-        libraries.source(),
-        any_client=True,
-        device_id=DEVICE_ID,
-    )
-    return generate(options, folder)
+def with_root(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The pseudo-TA with each policy, built for all kinds of keys."""
+    return {
+        name: generate(
+            Options(
+                "v3d42",
+                platform_of(boards.load("optee")),
+                root,
+                libraries.source(),
+                any_client=True,
+                algorithms=tuple(KeyKind),
+                device_id=DEVICE_ID,
+            ),
+            tmp_path_factory.mktemp("trust") / "pta",
+        )
+        for name, root in ROOTS.items()
+    }
 
 
-@pytest.mark.sampled(12)
+@pytest.fixture(scope="module")
+def trusting(with_root: dict[str, Path]) -> Path:
+    return with_root["ES256"]
+
+
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("name", CASES)
-def test_a_named_case(name: str, trusting: Path) -> None:
+def test_a_named_case(name: str, with_root: dict[str, Path]) -> None:
     case = CASES[name]
-    found = runners.run("optee", ReplayRequest(Delivery(case.make()), case.root, gpu="v3d42", firmware=trusting))
+    folder = with_root[next(name for name, root in ROOTS.items() if root == case.root)]
+    found = runners.run("optee", ReplayRequest(Delivery(case.make()), case.root, gpu="v3d42", firmware=folder))
     assert found.report.name == case.status.name
 
 

@@ -22,7 +22,9 @@ from tests.support.trust_samples import DEVICE_ID, PLATFORM, TRACERS, policy, ru
 from trace_format.trace import Trace
 
 CASES = {
-    name: case for name, case in ON_DEVICES.items() if case.root == policy() and case.where.device_id == DEVICE_ID
+    name: case
+    for name, case in ON_DEVICES.items()
+    if case.root in (policy(), t.hybrid_policy()) and case.where.device_id == DEVICE_ID
 }
 
 

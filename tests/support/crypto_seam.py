@@ -32,12 +32,13 @@ class Seam:
         functions: addresses by name.
     """
 
-    def __init__(self, folder: Path) -> None:
-        """Link the seam of a compiled folder."""
+    def __init__(self, folder: Path, *more: str) -> None:
+        """Link the seam of a compiled folder, with further functions of it."""
+        functions = (*FUNCTIONS, *more)
         objects = ["crypto.o", "string.o"]
         objects += sorted(str(path) for path in folder.glob("aws-lc/**/*.o"))
         options = ["-nostdlib", "-static", "-fno-lto", "-Wl,--gc-sections", f"-Wl,-Ttext={CODE:#x}"]
-        options += [f"-Wl,-e,{FUNCTIONS[0]}", *(f"-Wl,-u,{name}" for name in FUNCTIONS)]
+        options += [f"-Wl,-e,{FUNCTIONS[0]}", *(f"-Wl,-u,{name}" for name in functions)]
         subprocess.run([GCC, *options, "-o", "seam.elf", *objects], cwd=folder, check=True)
         self.core = Uc(UC_ARCH_ARM64, UC_MODE_ARM)
         for start, size in ((RETURN, 0x1000), (CODE, 0x10000), (DATA, DATA_BYTES), (STACK, STACK_BYTES)):

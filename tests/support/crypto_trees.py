@@ -9,6 +9,7 @@ from pathlib import Path
 from tee_replayer import crypto
 from tee_replayer.crypto import hashes
 from tee_replayer.generator.evidence import Evidence
+from trace_format.schema.trust import KeyKind
 
 
 def empty(folder: Path, text: str = "") -> crypto.Libraries:
@@ -18,7 +19,8 @@ def empty(folder: Path, text: str = "") -> crypto.Libraries:
     """
     s2n = [crypto.s2n_machine(name) for name in ("aarch64", "x86_64")]
     machines = [name for name in s2n if name]
-    proved = [name for each in machines for name in (*crypto.s2n_sources(each), *crypto.s2n_headers(each))]
+    every = tuple(KeyKind)
+    proved = [name for each in machines for name in (*crypto.s2n_sources(each, every), *crypto.s2n_headers(each))]
     proved += [name for each in machines for name in crypto.aes_sources(each)]
     taken = (
         *crypto.HASH,
@@ -27,7 +29,7 @@ def empty(folder: Path, text: str = "") -> crypto.Libraries:
         *crypto.INCLUDED,
         *Evidence(True, True, True).crypto,
     )
-    proved += [crypto.AWS_LC_HASH, *crypto.AWS_LC_ASSEMBLY_HEADERS, crypto.AWS_LC_LICENCE]
+    proved += [*crypto.ML_DSA_INCLUDED, crypto.AWS_LC_HASH, *crypto.AWS_LC_ASSEMBLY_HEADERS, crypto.AWS_LC_LICENCE]
     trees = {"bearssl": [*taken, *crypto.HEADERS, crypto.LICENCE], "aws-lc": proved}
     for tree, names in trees.items():
         for name in names:

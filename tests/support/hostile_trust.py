@@ -11,20 +11,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from signing import curves
-from signing.cose_sign import Signatures, to_be_signed
-from signing.sign import FileSigner
+from signing.cose_sign import Signatures
+from signing.sign import FileSigner, entries
 from signing.trust import Policy, Role, Rule
 from signing.trust_chain import Signed
 from signing.trust_verdict import NO_TIME, Judge
+from tests.support import hostile_hybrid as hybrid
 from tests.support import trust_samples as t
-from tests.support.trust_samples import DEVICE_ID, PLATFORM, ROOTS, STRANGER, TRACERS, kids, policy, rule
+from tests.support.trust_samples import DEVICE_ID, PLATFORM, ROOTS, STRANGER, TRACERS, envelope, kids, policy, rule
 from trace_format.schema import Gpu
 from trace_format.schema.report import Status
+from trace_format.schema.trust import KeyKind
 
 HERE = Judge(PLATFORM, DEVICE_ID)
 UNSET = replace(HERE, now=NO_TIME)
+ONLY_ES256 = frozenset([KeyKind.ES256])
 OTHER_ID = bytes(range(100, 116))
-HEADER = 32  # bytes of the signed header
 # Offsets in a policy: of its fields, of its first key, and of a key's and a rule's fields.
 KEY_AT, KEY_BYTES, RULE_BYTES = 96, 128, 128
 
@@ -69,7 +71,7 @@ def edited(at: int, value: bytes, base: Policy | None = None) -> Callable[[], by
 
 def resigned(payload: bytes) -> Signed:
     """Any payload, signed by two roots."""
-    given = {one.kid: one.sign(to_be_signed(one.kid, payload)) for one in ROOTS[:2]}
+    given = {one.kid: entries(one, payload, "a policy") for one in ROOTS[:2]}
     return Signed(second(), payload, Signatures(given, payload))
 
 
@@ -89,7 +91,7 @@ def spoiled(signer: FileSigner) -> Callable[[], bytes]:
 
     def make() -> bytes:
         trace = t.small()
-        message = t.signatures(trace).with_signature(signer.kid, signer.sign(b"something else"))
+        message = t.signatures(trace).with_signature(signer.kid, *entries(signer, b"something else", "it"))
         return t.join(trace, message)
 
     return make
@@ -98,24 +100,10 @@ def spoiled(signer: FileSigner) -> Callable[[], bytes]:
 def high_s() -> bytes:
     trace = t.small()
     message = t.signatures(trace)
-    kid, signature = next(iter(message.by_kid.items()))
-    r, low = curves.scalars(signature)
+    kid, (entry,) = next(iter(message.by_kid.items()))
+    r, low = curves.scalars(entry.signature)
     high = r.to_bytes(32, "big") + (curves.P256_ORDER - low).to_bytes(32, "big")
-    return t.join(trace, message.with_signature(kid, high))
-
-
-def envelope(change: Callable[[bytes], bytes]) -> Callable[[], bytes]:
-    """The envelope's bytes changed, with the sizes that follow."""
-
-    def make() -> bytes:
-        data = t.signed()
-        size = struct.unpack_from("<I", data, 12)[0]
-        start = -(-(HEADER + size) // 8) * 8
-        new = change(data[HEADER : HEADER + size])
-        header = data[:12] + struct.pack("<I", len(new)) + data[16:HEADER]
-        return header + new + bytes(-(HEADER + len(new)) % 8) + data[start:]
-
-    return make
+    return t.join(trace, message.with_signature(kid, replace(entry, signature=high)))
 
 
 def u32(value: int) -> bytes:
@@ -155,7 +143,8 @@ MALFORMED: dict[str, Callable[[], bytes]] = {
     "a name that is not ASCII": edited(48, "flößet".encode()),
     "a name with something behind its end": edited(60, b"x"),
     "reserved bytes": edited(95, b"\1"),
-    "kind of a key": edited(KEY_AT + 16, u32(2)),
+    "kind of a key": edited(KEY_AT + 16, u32(3)),
+    "kind of a key, 0": edited(KEY_AT + 16, u32(0)),
     "reserved bytes of a key": edited(KEY_AT + 20, u32(1)),
     "a compressed point": edited(KEY_AT + 24, b"\2"),
     "bytes behind a key": edited(KEY_AT + 127, b"\1"),
@@ -189,7 +178,7 @@ ENVELOPES: dict[str, Callable[[], bytes]] = {
     "a payload in the first message": envelope(lambda data: data[:5] + b"\x58\x18" + bytes(24) + data[6:]),
     "one signature more than there are": envelope(lambda data: data[:6] + b"\x83" + data[7:]),
     "one signature less than there are": envelope(lambda data: data[:6] + b"\x81" + data[7:]),
-    "nine signatures": envelope(lambda data: data[:6] + b"\x89" + data[7:] + data[7:97] * 7),
+    "17 signatures": envelope(lambda data: data[:6] + b"\x91" + data[7:] + data[7:97] * 15),
     "signatures in another order": envelope(lambda data: data[:7] + data[97:187] + data[7:97]),
     "a signature twice": envelope(lambda data: data[:7] + data[7:97] * 2),
     "another algorithm": envelope(lambda data: data[:11] + b"\x27" + data[12:]),
@@ -293,7 +282,7 @@ CASES: dict[str, Case] = {
     "new roots alone": Case(under(t.signed_policy(second(root=NEW_ROOTS), TRACERS)), S.TRUST_CHAIN),
     "old roots alone": Case(under(t.signed_policy(second(root=NEW_ROOTS), ROOTS)), S.TRUST_CHAIN),
     "a root's signature of something else": Case(
-        under(t.signed_policy(second()).sign(ROOTS[2].kid, ROOTS[2].sign(b"another"))), S.TRUST_CHAIN
+        under(t.signed_policy(second()).sign(ROOTS[2].kid, entries(ROOTS[2], b"another", "it"))), S.TRUST_CHAIN
     ),
     "a version left out": Case(under(TWO_POLICIES[1]), S.TRUST_CHAIN),
     "the next of another fleet": Case(under(t.signed_policy(second(name="other"))), S.TRUST_CHAIN),
@@ -337,17 +326,42 @@ CASES: dict[str, Case] = {
     "more time": Case(lambda: t.signed(time_budget_us=1001), S.TRUST_LIMITS, policy(rule(time_budget_us=1000))),
     "weights that callers give": Case(t.with_parameter, S.TRUST_WEIGHTS, policy(rule(signed_weights=True))),
     "weights that callers give, where they may": Case(t.with_parameter, S.OK),
+    # hybrid keys
+    **{
+        f"hybrid: {name}": Case(make, status, t.hybrid_policy())
+        for found, status in (
+            (hybrid.TAKEN, S.OK),
+            (hybrid.THRESHOLD, S.THRESHOLD),
+            (hybrid.HALF, S.TRUST_HALF),
+            (hybrid.KEY, S.TRUST_KEY),
+            (hybrid.SIGNATURE, S.SIGNATURE),
+            (hybrid.BROKEN, S.ENVELOPE),
+        )
+        for name, make in found.items()
+    },
+    "hybrid roots: two of three": Case(hybrid.newer([hybrid.A, hybrid.B]), S.OK),
+    **{name: Case(make, S.TRUST_CHAIN) for name, make in hybrid.CHAIN.items()},
+    "a newer policy with keys that the device cannot verify": Case(
+        hybrid.newer([hybrid.A, hybrid.B]), S.TRUST_ALGORITHM, where=replace(HERE, algorithms=ONLY_ES256)
+    ),
+    "an older policy with keys that the device cannot verify": Case(
+        hybrid.newer([hybrid.A, hybrid.B]), S.OK, second(), where=replace(HERE, algorithms=ONLY_ES256)
+    ),
     # forms
     **{f"policy: {name}": Case(make, S.TRUST) for name, make in MALFORMED.items()},
     **{f"envelope: {name}": Case(make, S.ENVELOPE) for name, make in ENVELOPES.items()},
     "envelope: none": Case(envelope(lambda data: b""), S.FORMAT),
-    "envelope: 32 KiB and one byte": Case(envelope(lambda data: data + bytes(32769 - len(data))), S.FORMAT),
-    "envelope: longer than the file": Case(patched(12, u32(32768)), S.READ),
+    "envelope: 128 KiB and one byte": Case(envelope(lambda data: data + bytes(131073 - len(data))), S.FORMAT),
+    "envelope: longer than the file": Case(patched(12, u32(131072)), S.READ),
     "reserved bytes of the header": Case(patched(31, b"\1"), S.ENVELOPE),
     "the size of the trace": Case(patched(16, b"\1"), S.SIZE),
     "magic of the file": Case(patched(0, b"\x88"), S.FORMAT),
     "the file ends in its header": Case(lambda: t.signed()[:31], S.READ),
     "the file ends in its envelope": Case(lambda: t.signed()[:100], S.READ),
 }
-# What firmware can be asked: it has no clock, and nothing that outlives a reboot.
-ON_DEVICES = {name: case for name, case in CASES.items() if not case.where.now and not case.where.least_version}
+# What firmware can be asked that is made for the trace: it has no clock, and nothing that outlives a reboot.
+ON_DEVICES = {
+    name: case
+    for name, case in CASES.items()
+    if not case.where.now and not case.where.least_version and case.where.algorithms is None
+}

@@ -30,6 +30,7 @@ from trace_format.operators import OPERATORS, Operator
 from trace_format.schema import Action as ActionStruct
 from trace_format.schema import Codec, DType, Section, SectionType, SlotKind
 from trace_format.schema import Header as HeaderStruct
+from trace_format.schema.trust import KeyKind
 from trace_format.slots import Slot
 from trace_format.trace import Trace
 
@@ -234,6 +235,7 @@ def library(
     codecs: Collection[Codec] = LINKED,
     *,
     trust: bool = False,
+    algorithms: Collection[KeyKind] = tuple(KeyKind),
 ) -> Path:
     """The replayer for this machine; skips where the crypto libraries' sources cannot be obtained."""
     try:
@@ -241,7 +243,13 @@ def library(
     except OSError as error:
         pytest.skip(f"the crypto libraries' sources cannot be fetched: {error}")
     return hostlib.build(
-        gpu, crypto, cache_dir("replayer"), linked_operators=operators, linked_codecs=codecs, trust=trust
+        gpu,
+        crypto,
+        cache_dir("replayer"),
+        linked_operators=operators,
+        linked_codecs=codecs,
+        trust=trust,
+        algorithms=algorithms,
     )
 
 

@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, mldsa
 
-from signing.cose_sign import Signatures, to_be_signed
+from signing.cose_sign import Entry, Signatures
 from signing.envelope import before_under_policy
-from signing.sign import FileSigner
+from signing.keys import Algorithm, HybridPrivateKey
+from signing.sign import FileSigner, entries
 from signing.trust import Key, Policy, Role, Rule
 from signing.trust_chain import Chain, Signed
 from tests.support import replayer_samples as s
@@ -25,6 +27,7 @@ SIGNERS = sorted(
 )
 ROOTS, TRACERS, STRANGER = SIGNERS[:3], SIGNERS[3:6], SIGNERS[6]
 PLATFORM = "qemu-virt"
+HEADER = 32  # bytes of the signed header
 DEVICE_ID = bytes(range(16))
 
 
@@ -51,8 +54,13 @@ def signed_policy(found: Policy, signers: Sequence[FileSigner] = ROOTS[:2]) -> S
     """A policy with signatures."""
     signed = Signed.unsigned(found)
     for signer in signers:
-        signed = signed.sign(signer.kid, signer.sign(to_be_signed(signer.kid, signed.payload)))
+        signed = signed.sign(signer.kid, entries(signer, signed.payload, "a policy"))
     return signed
+
+
+def es256(signature: bytes) -> Entry:
+    """A signature of 64 bytes as a message has it; whether it is one is not asked."""
+    return Entry(Algorithm.ES256, signature)
 
 
 def chain(*links: Signed) -> Chain:
@@ -62,7 +70,7 @@ def chain(*links: Signed) -> Chain:
 def signatures(trace: bytes, signers: Sequence[FileSigner] = TRACERS[:2]) -> Signatures:
     """Of a trace's head."""
     head = trace[: layout.read_header(trace)["head_bytes"]]
-    return Signatures({signer.kid: signer.sign(to_be_signed(signer.kid, head)) for signer in signers})
+    return Signatures({signer.kid: entries(signer, head, "a trace") for signer in signers})
 
 
 def join(trace: bytes, message: Signatures, policies: Iterable[Signed] = ()) -> bytes:
@@ -90,3 +98,35 @@ def signed(signers: Sequence[FileSigner] = TRACERS[:2], policies: Iterable[Signe
     """A small trace, signed, with policies."""
     trace = small(**meta)
     return join(trace, signatures(trace, signers), policies)
+
+
+def envelope(change: Callable[[bytes], bytes], base: Callable[[], bytes] = signed) -> Callable[[], bytes]:
+    """The envelope's bytes changed, with the sizes that follow."""
+
+    def make() -> bytes:
+        data = base()
+        size = struct.unpack_from("<I", data, 12)[0]
+        start = -(-(HEADER + size) // 8) * 8
+        new = change(data[HEADER : HEADER + size])
+        header = data[:12] + struct.pack("<I", len(new)) + data[16:HEADER]
+        return header + new + bytes(-(HEADER + len(new)) % 8) + data[start:]
+
+    return make
+
+
+# Hybrid keys, two of them beside one of ES256 in MIXED, and one that no policy names.
+HYBRIDS = [
+    FileSigner(
+        HybridPrivateKey(
+            ec.derive_private_key(0x7654321 * number, ec.SECP256R1()),
+            mldsa.MLDSA44PrivateKey.from_seed_bytes(bytes([number]) * 32),
+        )
+    )
+    for number in range(1, 4)
+]
+MIXED = sorted([*HYBRIDS[:2], TRACERS[0]], key=lambda signer: signer.kid)
+
+
+def hybrid_policy(**changes: Any) -> Policy:
+    """Version 1: two of three keys for all traces, two of which are hybrid."""
+    return policy(rule(signers=MIXED), **{"keys": keys([*ROOTS, *MIXED]), **changes})

@@ -15,18 +15,22 @@ from tests.support import trust_samples as t
 from tests.support.hostile_trust import CASES, HERE, Case
 from tests.support.trust_samples import policy
 from trace_format.schema.report import Status
+from trace_format.schema.trust import KeyKind
 
 # Statuses for which the host says that a file is malformed: it does not come to a verdict on who signed it.
 FORMS = {Status.FORMAT, Status.ENVELOPE, Status.SIZE, Status.READ}
 
 
+def device_with(*algorithms: KeyKind) -> s.Device:
+    found = s.Device()
+    library = s.library(trust=True, algorithms=algorithms)
+    found.replayer = HostReplayer(library, found.gpu.gpu, found.gpu.c_interface, found.memory, s.CARVEOUT_PHYS)
+    return found
+
+
 @pytest.fixture(scope="module")
 def device() -> s.Device:
-    found = s.Device()
-    found.replayer = HostReplayer(
-        s.library(trust=True), found.gpu.gpu, found.gpu.c_interface, found.memory, s.CARVEOUT_PHYS
-    )
-    return found
+    return device_with(*KeyKind)
 
 
 def by_core(device: s.Device, case: Case, data: bytes) -> Status:
@@ -56,6 +60,8 @@ def by_host(case: Case, data: bytes) -> Status | None:
 def test_a_named_case(name: str, device: s.Device) -> None:
     case = CASES[name]
     data = case.make()
+    if case.where.algorithms is not None:
+        device = device_with(*case.where.algorithms)
     assert by_core(device, case, data).name == case.status.name
     assert by_host(case, data) == (None if case.status in FORMS else case.status)
 
@@ -63,8 +69,11 @@ def test_a_named_case(name: str, device: s.Device) -> None:
 def test_memory_is_known_to_the_byte(device: s.Device) -> None:
     """What `secure_bytes` says is enough, and 8 bytes less are not."""
     newer = t.signed_policy(policy(version=2))
-    for policies in ([], [newer]):
-        data = t.signed(policies=policies)
+    for root, data in (
+        (policy(), t.signed()),
+        (policy(), t.signed(policies=[newer])),
+        (t.hybrid_policy(), t.signed(t.HYBRIDS[:2])),
+    ):
         need = secure_bytes(Delivery(data))
         for size, status in ((need, Status.OK), (need - 8, Status.MEMORY)):
             memory = bytearray(size)
@@ -72,7 +81,7 @@ def test_memory_is_known_to_the_byte(device: s.Device) -> None:
                 s.library(trust=True), device.gpu.gpu, device.gpu.c_interface, memory, s.CARVEOUT_PHYS
             )
             try:
-                report = replayer.load_trusted(data, policy().raw, HERE)
+                report = replayer.load_trusted(data, root.raw, HERE)
             except ReplayError as error:
                 report = error.report
             assert report.name == status.name

@@ -21,7 +21,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
     X(READ, 0xd803ffffu, "the signed trace could not be read") \
     X(FORMAT, 0xef8b0000u, "this is not a signed trace of format version 1.0") \
     X(SIZE, 0xffff07d0u, "the sizes of the signed trace contradict each other") \
-    X(ENVELOPE, 0x0565ffffu, "the envelope is not the one encoding of an ES256 COSE_Sign1 message") \
+    X(ENVELOPE, 0x0565ffffu, "the envelope is not in its one encoding: COSE_Sign1 of ES256, or COSE_Sign") \
     X(KEY, 0x00009db9u, "the trace is signed with another key than this device's") \
     X(SIGNATURE, 0x3bfc0000u, "the signature does not belong to this trace") \
     X(HEADER, 0x000077cau, "the trace's header is malformed, or of another version than 1.0") \
@@ -63,6 +63,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
     X(TRUST_WEIGHTS, 0x6b0d549bu, "the trust policy allows no trace whose weights callers give") \
     X(ENCRYPTED, 0x8c773fe6u, "the trace is encrypted, and none of this device's keys opens it") \
     X(STORE, 0xf9121eb0u, "what this device keeps of versions is damaged or worn, or has no room for another name") \
+    X(TRUST_ALGORITHM, 0xf7467ac9u, "the trust policy names a key of an algorithm that this replayer has no code for") \
+    X(TRUST_HALF, 0xd92b0703u, "a hybrid key's signature of the trace lacks its ES256 or its ML-DSA half") \
+    X(TRUST_KEY, 0x8f4c29e7u, "a hybrid signature brings another ML-DSA key than the trust policy names") \
     X(LOG, 0xff03ff03u, "the replay log cannot be kept: no room for its entries, no key, or no place for its tail")
 
 enum gr_status {

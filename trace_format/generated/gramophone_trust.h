@@ -16,9 +16,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
 #define GR_MAX_TRUST_DEVICES 32u
 #define GR_MAX_TRUST_REVOKED 32u
 #define GR_MAX_TRUST_BYTES 5216u
-#define GR_MAX_TRUST_SIGNATURES 8u
+#define GR_MAX_TRUST_SIGNATURES 16u
 #define GR_MAX_TRUST_POLICIES 32u
-#define GR_MAX_TRUST_ENVELOPE_BYTES 32768u
+#define GR_MAX_TRUST_ENVELOPE_BYTES 0x20000u
 #define GR_TRUST_PREFIX 1u
 #define GR_TRUST_SIGNED_WEIGHTS 2u
 #define GR_TRUST_POLICY_MAGIC UINT64_C(0x0a1a0a0d50544789) /* \x89GTP\x0d\x0a\x1a\x0a */
@@ -26,6 +26,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
 /* What a key signs with. */
 enum gr_key_kind {
     GR_KEY_KIND_ES256 = 1,
+    GR_KEY_KIND_ES256_ML_DSA_44 = 2,
 };
 
 /* Whose signatures count for what; `trust_key`, `trust_rule`, `trust_device`, `trust_revoked` follow. */
@@ -69,7 +70,7 @@ struct gr_trust_key {
     uint8_t kid[16]; /* key id, as in an envelope; keys are in ascending order of it */
     enum gr_key_kind kind; /* KeyKind */
     uint32_t reserved; /* must be zero */
-    uint8_t key[104]; /* ES256: 65 bytes, 04 || x || y; then zeros */
+    uint8_t key[104]; /* ES256: 65 bytes, 04 || x || y; hybrid: that of ES256, then the SHA-256 of the ML-DSA-44 key; then zeros */
 };
 
 _Static_assert(sizeof(struct gr_trust_key) == 128, "size of trust_key");

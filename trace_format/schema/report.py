@@ -22,7 +22,10 @@ class Status(Described):
     READ = 0xD803FFFF, "the signed trace could not be read"
     FORMAT = 0xEF8B0000, "this is not a signed trace of format version 1.0"
     SIZE = 0xFFFF07D0, "the sizes of the signed trace contradict each other"
-    ENVELOPE = 0x0565FFFF, "the envelope is not the one encoding of an ES256 COSE_Sign1 message"
+    ENVELOPE = (
+        0x0565FFFF,
+        "the envelope is not in its one encoding: COSE_Sign1 of ES256, or COSE_Sign",
+    )
     KEY = 0x00009DB9, "the trace is signed with another key than this device's"
     SIGNATURE = 0x3BFC0000, "the signature does not belong to this trace"
     HEADER = 0x000077CA, "the trace's header is malformed, or of another version than 1.0"
@@ -64,6 +67,9 @@ class Status(Described):
     TRUST_WEIGHTS = 0x6B0D549B, "the trust policy allows no trace whose weights callers give"
     ENCRYPTED = 0x8C773FE6, "the trace is encrypted, and none of this device's keys opens it"
     STORE = 0xF9121EB0, "what this device keeps of versions is damaged or worn, or has no room for another name"
+    TRUST_ALGORITHM = 0xF7467AC9, "the trust policy names a key of an algorithm that this replayer has no code for"
+    TRUST_HALF = 0xD92B0703, "a hybrid key's signature of the trace lacks its ES256 or its ML-DSA half"
+    TRUST_KEY = 0x8F4C29E7, "a hybrid signature brings another ML-DSA key than the trust policy names"
     LOG = 0xFF03FF03, "the replay log cannot be kept: no room for its entries, no key, or no place for its tail"
 
 

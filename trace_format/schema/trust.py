@@ -21,9 +21,9 @@ MAX_TRUST_RULES = 16
 MAX_TRUST_DEVICES = 32
 MAX_TRUST_REVOKED = 32
 MAX_TRUST_BYTES = 5216  # with as many as there can be of all
-MAX_TRUST_SIGNATURES = 8  # of a trace, and of a policy
+MAX_TRUST_SIGNATURES = 16  # of a trace, and of a policy; a hybrid key has two
 MAX_TRUST_POLICIES = 32  # that a signed trace brings
-MAX_TRUST_ENVELOPE_BYTES = 32768  # signatures of a trace, and the policies
+MAX_TRUST_ENVELOPE_BYTES = 131072  # signatures of a trace, and the policies
 TRUST_PREFIX = 1  # flag: the rule's name is what names begin with
 TRUST_SIGNED_WEIGHTS = 2  # flag: traces must have no parameters, whose values callers give
 
@@ -32,6 +32,7 @@ class KeyKind(enum.IntEnum):
     """What a key signs with."""
 
     ES256 = 1
+    ES256_ML_DSA_44 = 2  # hybrid: both must sign
 
 
 TrustPolicy = Struct(
@@ -56,7 +57,8 @@ TrustKey = Struct(
     "kid" / Blob(16) * "key id, as in an envelope; keys are in ascending order of it",
     "kind" / u32 * "KeyKind",
     "reserved" / Reserved(4) * "must be zero",
-    "key" / Blob(104) * "ES256: 65 bytes, 04 || x || y; then zeros",
+    "key" / Blob(104) * "ES256: 65 bytes, 04 || x || y; hybrid: that of ES256, then the SHA-256 of "
+    "the ML-DSA-44 key; then zeros",
 )
 
 TrustRule = Struct(

@@ -39,6 +39,7 @@ from trace_format.emit import GENERATED
 from trace_format.files import read_file_text
 from trace_format.operators import Operator
 from trace_format.schema import Codec
+from trace_format.schema.trust import KeyKind
 
 MIB = 1 << 20
 FIP_AT = 256 << 10  # in the flash image: PLAT_QEMU_FIP_BASE of TF-A's platform_def.h
@@ -81,6 +82,7 @@ def image_for_key(
     crypto: Libraries,
     operators: Collection[Operator] = (),
     codecs: Collection[Codec] = (),
+    algorithms: Collection[KeyKind] = (),
     device_id: bytes = NO_ID,
     decryption: Decryption = NO_DECRYPTION,
     secure_bytes: int = 0,
@@ -95,7 +97,7 @@ def image_for_key(
         min_security_version: older traces are refused.
         crypto: the crypto libraries' sources.
         operators: what it computes on the CPU.
-        codecs, device_id, decryption: as `tee_replayer.generator.options.Options`.
+        codecs, algorithms, device_id, decryption: as `tee_replayer.generator.options.Options`.
         secure_bytes: memory that the replayer must have at least.
         staged_bytes: of the signed trace, or of all its slots; what is larger.
         normal_world: as `image_of`.
@@ -114,6 +116,7 @@ def image_for_key(
                 crypto,
                 operators=operators,
                 codecs=codecs,
+                algorithms=algorithms,
                 device_id=device_id,
                 decryption=decryption,
                 min_security_version=min_security_version,

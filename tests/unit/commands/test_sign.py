@@ -197,7 +197,7 @@ BAD_USE = {
         "--ask-passphrase excludes",
     ),
     "asked and nobody there": (["keygen", "-o", "out", "--ask-passphrase"], "error: interrupted"),
-    "unknown algorithm": (["keygen", "-o", "out", "--algorithm", "rsa"], "'rsa' is not one of 'es256', 'eddsa'"),
+    "unknown algorithm": (["keygen", "-o", "out", "--algorithm", "rsa"], "'rsa' is not one of 'es256', 'hybrid'"),
     "no output": (["keygen"], "Missing option '-o'"),
 }
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from host_tools.cli import main
@@ -70,6 +71,7 @@ def test_keyinfo() -> None:
 
 def test_keys_of_other_programs() -> None:
     """SEC 1 and OpenSSH: the same key, whoever wrote the file."""
+    assert isinstance(ES256.key, ec.EllipticCurvePrivateKey)
     for form, name in ((PrivateFormat.TraditionalOpenSSL, "sec1"), (PrivateFormat.OpenSSH, "openssh")):
         write(name, ES256.key.private_bytes(Encoding.PEM, form, NoEncryption()))
         found = run_json("keyinfo", name)

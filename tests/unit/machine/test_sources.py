@@ -20,6 +20,7 @@ from tee_replayer.crypto import hashes
 from tee_replayer.generator.evidence import Evidence
 from tests.support import crypto_trees
 from trace_format.errors import GramophoneError
+from trace_format.schema.trust import KeyKind
 
 PACKAGE = "bearssl"
 WANTED = TESTED[PACKAGE]
@@ -263,9 +264,12 @@ def test_a_newer_version_with_other_files(
 def test_the_hashes_are_of_all_that_is_used() -> None:
     """Each file that a device or this machine links or includes has one."""
     machines = ("arm", "x86_att")
-    s2n = [name for each in machines for name in (*crypto.s2n_sources(each), *crypto.s2n_headers(each))]
+    every = tuple(KeyKind)
+    s2n = [name for each in machines for name in (*crypto.s2n_sources(each, every), *crypto.s2n_headers(each))]
     s2n += [name for each in machines for name in crypto.aes_sources(each)]
-    assert {*s2n, crypto.AWS_LC_HASH, *crypto.AWS_LC_ASSEMBLY_HEADERS} <= {*hashes.known("aws-lc")}
+    assert {*s2n, *crypto.ML_DSA_INCLUDED, crypto.AWS_LC_HASH, *crypto.AWS_LC_ASSEMBLY_HEADERS} <= {
+        *hashes.known("aws-lc")
+    }
     own = {
         *crypto.HASH,
         *crypto.VERIFICATION,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signing.envelope import Envelope, join, split, to_be_signed
+from signing.envelope import ALGORITHMS, Envelope, join, split, to_be_signed
 from signing.errors import EnvelopeError
 from signing.keys import Algorithm
 from signing.sign import sign_trace
@@ -76,7 +76,7 @@ def test_signed_bytes_are_those_of_rfc_9052() -> None:
 
 envelopes = st.builds(
     Envelope,
-    algorithm=st.sampled_from(Algorithm),
+    algorithm=st.sampled_from(ALGORITHMS),
     kid=st.binary(min_size=16, max_size=16),
     signature=st.binary(min_size=64, max_size=64),
 )

@@ -82,8 +82,25 @@ def test_private_key_file_round_trip(algorithm: keys.Algorithm, passphrase: byte
     assert keys.load_public_key(FileSigner(key).public.pem()).kid == FileSigner(again).kid
 
 
+def test_a_hybrid_key_is_two_files_one_after_the_other() -> None:
+    halves = [keys.private_pem(half) for half in HYBRID.halves]
+    public = keys.public_of(HYBRID)
+    for pem in (b"".join(halves), b"".join(reversed(halves))):
+        assert keys.public_of(keys.load_private_key(pem)).kid == public.kid
+    parts = [half.pem() for half in public.halves]
+    for pem in (b"".join(parts), b"\n".join(reversed(parts))):
+        assert keys.load_public_key(pem) == public
+    assert public.raw[:65] == public.halves[0].raw
+    assert public.raw[65:] == hashlib.sha256(public.halves[1].raw).digest()
+    assert len({public.kid, *(half.kid for half in public.halves)}) == 3
+    with pytest.raises(ValueError, match="its halves have"):
+        public.verify(bytes(64), b"")
+
+
 def test_generated_keys_differ() -> None:
-    assert len({FileSigner(keys.generate(a)).kid for a in keys.Algorithm for _ in range(4)}) == 8
+    assert len({FileSigner(keys.generate(a)).kid for a in keys.Algorithm for _ in range(4)}) == 4 * len(
+        keys.Algorithm
+    )
 
 
 @pytest.mark.parametrize("name", SIGNERS)
@@ -142,7 +159,8 @@ def _public(key: Any) -> bytes:
 GOOD = keys.private_pem(ES256.key)
 ENCRYPTED = keys.private_pem(ES256.key, b"right")
 CUT = b"\n".join([*GOOD.splitlines()[:2], GOOD.splitlines()[-1]]) + b"\n"
-P384 = ec.generate_private_key(ec.SECP384R1())
+P521 = ec.generate_private_key(ec.SECP521R1())
+HYBRID = keys.generate(keys.Algorithm.HYBRID)
 RSA = rsa.generate_private_key(65537, 2048)
 
 BAD_PRIVATE = {
@@ -150,7 +168,10 @@ BAD_PRIVATE = {
     "text": (b"hello\n", "not a PEM key file"),
     "random": (hashlib.sha512(b"x").digest() * 4, "not a PEM key file"),
     "der": (b"\x30\x81\x87" + bytes(135), "(openssl pkey -inform DER -in k.pem -out KEY.pem converts DER)"),
-    "two keys": (GOOD + GOOD, "expected one PEM object, found 2"),
+    "two keys": (GOOD + GOOD, "expected one of ES256 and one of ML-DSA-44, found ES256 and ES256"),
+    "three keys": (GOOD * 3, "expected one PEM object, found 3"),
+    "eddsa and ml-dsa": (keys.private_pem(EDDSA.key) + keys.private_pem(HYBRID.ml_dsa), "EdDSA and ML-DSA-44"),
+    "two kinds of files": (GOOD + ES256.public.pem(), "expected one PEM object, found 2"),
     "no end": (b"\n".join(GOOD.splitlines()[:-1]), "damaged private key"),
     "cut": (CUT, "damaged private key"),
     "not base64": (b"-----BEGIN PRIVATE KEY-----\n!!!!\n-----END PRIVATE KEY-----\n", "damaged private key"),
@@ -159,7 +180,7 @@ BAD_PRIVATE = {
         _private(RSA, PrivateFormat.TraditionalOpenSSL),
         "'EC PRIVATE KEY' or 'OPENSSH PRIVATE KEY'",
     ),
-    "sec1 on p-384": (_private(P384, PrivateFormat.TraditionalOpenSSL), "an elliptic curve key on secp384r1"),
+    "sec1 on p-521": (_private(P521, PrivateFormat.TraditionalOpenSSL), "an elliptic curve key on secp521r1"),
     "cut sec1": (
         _private(ES256.key, PrivateFormat.TraditionalOpenSSL)[:80] + b"\n-----END EC PRIVATE KEY-----",
         "damaged",
@@ -174,9 +195,10 @@ BAD_PRIVATE = {
         "damaged private key",
     ),
     "certificate": (GOOD.replace(b"PRIVATE KEY", b"CERTIFICATE"), "found 'CERTIFICATE'"),
-    "p-384": (_private(P384), "an elliptic curve key on secp384r1"),
+    "p-384": (_private(ec.generate_private_key(ec.SECP384R1())), "secp384r1"),
+    "p-521": (_private(P521), "an elliptic curve key on secp521r1"),
     "secp256k1": (_private(ec.generate_private_key(ec.SECP256K1())), "secp256k1"),
-    "rsa": (_private(RSA), "expected an ECDSA key on P-256 or an Ed25519 key, found an RSA"),
+    "rsa": (_private(RSA), "an Ed25519 key, or one of ML-DSA-44, found an RSA"),
     "dsa": (_private(dsa.generate_private_key(1024)), "found an DSA"),
     "ed448": (_private(ed448.Ed448PrivateKey.generate()), "found an Ed448"),
     "x25519": (_private(x25519.X25519PrivateKey.generate()), "found an X25519"),
@@ -193,7 +215,8 @@ BAD_PUBLIC = {
         re.sub(rb"[A-Za-z0-9+/]{12}==", b"AAAAAAAAAAAA==", ES256.public.pem()),
         "damaged public key",
     ),
-    "p-384": (_public(P384), "secp384r1"),
+    "p-521": (_public(P521), "secp521r1"),
+    "two keys": (ES256.public.pem() * 2, "expected one of ES256 and one of ML-DSA-44"),
     "rsa": (_public(RSA), "an RSA"),
     "x25519": (_public(x25519.X25519PrivateKey.generate()), "an X25519"),
     "openssh, cut": (b"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDE2\n", "damaged public key"),
@@ -281,8 +304,8 @@ def test_keys_of_ssh_keygen(kind: str, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_encrypted_key_of_another_kind() -> None:
-    pem = P384.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"right"))
-    with pytest.raises(KeyFileError, match="secp384r1"):
+    pem = P521.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"right"))
+    with pytest.raises(KeyFileError, match="secp521r1"):
         keys.load_private_key(pem, b"right")
 
 

@@ -13,18 +13,26 @@ from hypothesis import strategies as st
 from pycose.keys import EC2Key
 from pycose.messages import CoseMessage, SignMessage
 
-from signing.cose_sign import Signatures, read_sequence, to_be_signed
+from signing.cose_sign import Entries, Signatures, read_sequence, to_be_signed
 from signing.errors import EnvelopeError, TrustError
-from signing.sign import FileSigner
+from signing.sign import FileSigner, entries
 from signing.trust import Key, Policy, Role, Rule
 from signing.trust_chain import Chain, load_anchor
 from tests.support import trust_samples as t
 from tests.support.signing_samples import ES256
-from tests.support.trust_samples import ROOTS, SIGNERS, kids, policy, rule
+from tests.support.trust_samples import HYBRIDS, ROOTS, SIGNERS, kids, policy, rule
 from trace_format.errors import TraceError
+from trace_format.schema.report import Status
 
 NAMES = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1, max_size=16)
 U32, U64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
+
+
+# One of each kind; an entry of ML-DSA may be alone.
+SIGNED: list[Entries] = [
+    *(entries(one, b"x", "it") for one in (ES256, HYBRIDS[0])),
+    entries(HYBRIDS[0], b"x", "it")[1:],
+]
 
 
 @st.composite
@@ -56,7 +64,9 @@ def policies(draw: st.DrawFn) -> Policy:
     revoked = draw(st.frozensets(st.binary(min_size=16, max_size=16), max_size=3))
     given_rules = tuple(draw(st.lists(rules(), max_size=4)))
     version = draw(st.integers(1, 2**32 - 1))
-    return Policy(draw(NAMES), version, t.keys(SIGNERS), draw(roles()), given_rules, revoked, start, end)
+    return Policy(
+        draw(NAMES), version, t.keys([*SIGNERS, *HYBRIDS]), draw(roles()), given_rules, revoked, start, end
+    )
 
 
 @given(policies())
@@ -69,10 +79,11 @@ def test_what_is_written_is_read(found: Policy) -> None:
 
 
 @given(
-    st.dictionaries(st.sampled_from([one.kid for one in SIGNERS]), st.just(ES256.sign(b"x"))),
+    st.dictionaries(st.sampled_from([one.kid for one in SIGNERS]), st.sampled_from(SIGNED)),
     st.binary(min_size=24),
 )
-def test_a_message_is_read_as_it_is_written(by_kid: dict[bytes, bytes], payload: bytes) -> None:
+@settings(deadline=None)
+def test_a_message_is_read_as_it_is_written(by_kid: dict[bytes, Entries], payload: bytes) -> None:
     for message in (Signatures(by_kid), Signatures(by_kid, payload)):
         data = message.encode()
         assert Signatures.decode(data) == (message, len(data))
@@ -124,9 +135,14 @@ def test_cwt_verifies_a_policy() -> None:
 
 def test_keys_that_are_none() -> None:
     good = Key.of(ROOTS[0].public)
-    assert good.public == ROOTS[0].public
-    assert replace(good, raw=b"\4" + bytes(64)).public is None
-    assert replace(good, kid=bytes(16)).public is None
+    assert good.first == ROOTS[0].public
+    assert replace(good, raw=b"\4" + bytes(64)).first is None
+    assert replace(good, kid=bytes(16)).first is None
+    hybrid = Key.of(HYBRIDS[0].public)
+    assert hybrid.first == HYBRIDS[0].public.halves[0]
+    assert replace(hybrid, raw=hybrid.raw[:-1] + bytes([hybrid.raw[-1] ^ 1])).first is None
+    with pytest.raises(TrustError, match=r"expected ES256 or ES256.ML-DSA-44, found ML-DSA-44"):
+        Key.of(HYBRIDS[0].public.halves[1])
 
 
 @pytest.mark.parametrize(
@@ -182,8 +198,8 @@ def test_links_say_who_is_missing() -> None:
     before, link = policy(), t.signed_policy(policy(version=2), ROOTS[:1])
     for found in link.quorums(before):
         assert (found.signed, found.missing, bool(found)) == (kids(ROOTS[:1]), 1, False)
-    spoiled = link.sign(ROOTS[1].kid, ROOTS[1].sign(b"another"))
-    assert spoiled.quorums(None)[0].bad == kids(ROOTS[1:2])
+    spoiled = link.sign(ROOTS[1].kid, entries(ROOTS[1], b"another", "it"))
+    assert spoiled.quorums(None)[0].bad == {ROOTS[1].kid: Status.SIGNATURE}
     assert [link.policy.version for link in Chain((t.signed_policy(before), link)).unfinished()] == [2]
 
 
