@@ -22,6 +22,7 @@ from signing.keys import PublicKey
 from signing.trust import Anchor, Policy
 from trace_format import layout, limits
 from trace_format.errors import GramophoneError, printable
+from trace_format.schema.trust import KeyKind
 
 SOURCE = click.option(
     "--source",
