@@ -212,6 +212,7 @@ class GramophoneCommand(WithExample):
         from signing.encryption import reading_with
 
         try:
+            self._keep_inputs({**ctx.params, "decrypt_with": tuple(paths)})
             return reading_with([read_decryption_key(path) for path in paths])
         except (GramophoneError, OSError) as error:
             _fail(ctx, _sentence(error), as_json)

@@ -365,7 +365,8 @@ def replay_command(
         shown = Shown(top, read_labels(labels, prepared.trace) if labels else None, boxes)
     count = _replays(repeat, prepared.request.series)
     prepared.request = replace(prepared.request, repeat=count, each=frozenset(every), nonce=nonce)
-    prepared.request = replace(prepared.request, store=store, has_log=entries is not None, flash=flash, clock=now)
+    has_log = store is None or entries is not None
+    prepared.request = replace(prepared.request, store=store, has_log=has_log, flash=flash, clock=now)
     with phase(f"replaying on {runner}"):
         result = prepared.replay()
     if entries is not None:

@@ -123,7 +123,7 @@ DEFECTS = (
         "load",
         "v3d42",
         "check_sections",
-        "at > (i < HEAD_SECTIONS ? l->head_bytes : l->trace_bytes)",
+        "at > (i < SECTIONS_IN_HEAD(l) ? l->head_bytes : l->trace_bytes)",
         "at > l->trace_bytes",
     ),
     Defect("load", "v3d42", "check_sections", "raw > (uint64_t)1 << 32 ||", ""),

@@ -60,6 +60,8 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
     "keyinfo key.pem": {"key.pem": {**KEY, "locked": PRIVATE_KEY["locked"]}},
     "sign net.gtr --signing-key key.pem -o out": {"net.gtr": UNSIGNED, "key.pem": PRIVATE_KEY},
     "strip net.sgtr -o out": {"net.sgtr": SIGNED_TRACE},
+    "encrypt net.gtr --for pub.pem -o out": {"net.gtr": TRACE, "pub.pem": PUBLIC_KEY},
+    "decrypt net.gtr --decrypt-with key.pem -o out": {"net.gtr": TRACE, "key.pem": KEY},
     "sign net.gtr --signing-key locked.pem -o out --passphrase-file horse.txt": {"horse.txt": SECRET},
     "verify net.sgtr --key pub.pem": {"net.sgtr": SIGNED_TRACE, "pub.pem": PUBLIC_KEY},
     "verify net.sgtr --key fleet.gtp": {"fleet.gtp": TRUSTED},

@@ -175,7 +175,7 @@ def test_boards_that_have_no_mmu(tmp_path: Path) -> None:
     text = 'like = "rpi4"\n[memory]\nram = { base = 0x20000, bytes = 0x5fff0 }\n'
     odd.write_text(text)
     with pytest.raises(
-        BoardError, match=r"odd\.toml: memory\.ram \(0x11000 to 0x7ffef\): with an MMU, expected whole"
+        BoardError, match=r"odd\.toml: memory\.ram \(0x21000 to 0x7ffef\): with an MMU, expected whole"
     ):
         boards.read(odd)
     text = text.replace('"rpi4"', '"rpi4"\nmmu = false')

@@ -45,6 +45,7 @@ VALUES: dict[str, Any] = {
         "hang_job": 1,
         "fault_job": 1,
         "store": Path("store"),
+        "has_log": False,
         "flash": Path("flash"),
         "clock": 1,
         "nonce": bytes(8),
