@@ -8,14 +8,18 @@ without (`aes` of the board's constants). The key of the body is unwrapped once;
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from host_tools import runners
+from host_tools.accesses.observe import random_inputs
 from host_tools.passes.pipeline import build
 from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import ReplayRequest
 from signing import encryption
 from signing.delivery import Delivery
+from signing.trust import Anchor, Policy
 from tee_replayer.generator.decryption import Decryption
 from tee_replayer.generator.generate import generate
 from tee_replayer.generator.options import Options
@@ -23,65 +27,93 @@ from tee_replayer.generator.platforms import platform_of
 from tests.bench import networks
 from tests.support import encryption_samples as e
 from tests.support import replayer_samples as s
+from tests.support import trust_samples as t
+from tests.support.trust_samples import HYBRIDS
 from trace_format.trace import Trace
 
 CARVEOUT_BYTES = 256 << 20
+FLEET = Decryption(True, e.FLEET_BYTES)
+HYBRID = t.hybrid_policy()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A firmware and how a trace is made for it.
+
+    Attributes:
+        key: whose traces it takes.
+        decryption: what it reads.
+        aes: whether its core has the instructions.
+    """
+
+    key: Anchor = s.KEY
+    decryption: Decryption = FLEET
+    aes: int = 1
+
+    @cached_property
+    def firmware(self) -> firmware.Firmware:
+        """For the emulated board."""
+
+        def write(folder: Path) -> None:
+            options = Options(
+                "v3d42",
+                platform_of("qemu-virt"),
+                self.key,
+                libraries.source(),
+                carveout_bytes=CARVEOUT_BYTES,
+                decryption=self.decryption,
+            )
+            header = generate(options, folder) / "board.h"
+            header.write_text(header.read_text().replace("#define GR_AES 1", f"#define GR_AES {self.aes}"))
+
+        return firmware.load(firmware.compiled_once(write))
+
+    def signed(self, plain: bytes) -> bytes:
+        """A trace for it."""
+        trace = encryption.encrypt(plain, [e.public(e.FLEET)]) if self.decryption.wanted else plain
+        if isinstance(self.key, Policy):
+            return t.join(trace, t.signatures(trace, HYBRIDS[:2]))
+        return s.signed(trace)
+
+
 KINDS = {
-    "plain": (Decryption(), 1),
-    "encrypted, AES instructions": (Decryption(True, e.FLEET_BYTES), 1),
-    "encrypted, none": (Decryption(True, e.FLEET_BYTES), 0),
+    "plain": Kind(decryption=Decryption()),
+    "encrypted, AES instructions": Kind(),
+    "encrypted, none": Kind(aes=0),
+    "hybrid 2 of 3": Kind(HYBRID, Decryption()),
+    "hybrid 2 of 3, encrypted": Kind(HYBRID),
 }
-
-
-def made(decryption: Decryption, aes: int) -> firmware.Firmware:
-    """The firmware of the emulated board, with AES instructions or without."""
-
-    def write(folder: Path) -> None:
-        options = Options(
-            "v3d42",
-            platform_of("qemu-virt"),
-            s.KEY,
-            libraries.source(),
-            carveout_bytes=CARVEOUT_BYTES,
-            decryption=decryption,
-        )
-        header = generate(options, folder) / "board.h"
-        header.write_text(header.read_text().replace("#define GR_AES 1", f"#define GR_AES {aes}"))
-
-    return firmware.load(firmware.compiled_once(write))
-
-
-def loaded(trace: bytes, built: firmware.Firmware) -> int:
-    """Instructions of loading."""
-    request = ReplayRequest(Delivery(s.signed(trace)), s.KEY, gpu="v3d42", firmware=built.folder)
-    found = runners.run("qemu", request)
-    if found.instructions is None:
-        raise SystemExit(found.error)
-    return found.instructions.load
 
 
 def main() -> None:
     """Print the table."""
     names = sys.argv[1:] or ["lenet"]
-    traces = {"the smallest": e.plain()}
-    traces |= {name: build(Trace.parse(networks.raw_trace(name))).build() for name in names}
-    print(f"{'':14}{'':30}{'firmware':>10}{'file':>12}{'load':>14}{'more a byte':>13}")
+    traces = {"the smallest": s.trace(meta={"name": "net"}).build()}
+    for name in names:
+        trace = build(Trace.parse(networks.raw_trace(name)))
+        traces[name] = trace.with_(meta=trace.meta | {"name": "net"}).build()
+    print(f"{'':14}{'':29}{'firmware':>9}{'file':>12}{'verify':>12}{'load':>13}{'more a byte':>13}")
     first: dict[str, tuple[int, int]] = {}
     for name, plain in traces.items():
-        closed = encryption.encrypt(plain, [e.public(e.FLEET)])
         before = 0
         for words, kind in KINDS.items():
-            built, data = made(*kind), closed if kind[0].wanted else plain
+            data = kind.signed(plain)
             with encryption.reading_with([e.FLEET]):
-                load = loaded(data, built)
-            before = before or load
-            size = firmware.sizes(built.folder)["in all, code and constants"]
-            rate = ""
+                delivery = Delivery(data)
+                inputs = random_inputs(delivery.parse(), networks.SEED)
+                request = ReplayRequest(delivery, kind.key, inputs, gpu="v3d42", firmware=kind.firmware.folder)
+                found = runners.run("qemu", request)
+            if found.instructions is None or not found.ok:
+                raise SystemExit(f"{name}, {words}: {found.error}")
+            counted = found.instructions
+            before = before or counted.load
+            size = firmware.sizes(kind.firmware.folder)["in all, code and constants"]
             if words not in first:
-                first[words] = load - before, len(plain)
-            elif kind[0].wanted:
-                rate = f"{(load - before - first[words][0]) / (len(plain) - first[words][1]):.2f}"
-            print(f"{name:14}{words:30}{size:10,}{len(data):12,}{load:14,}{rate:>13}")
+                first[words] = counted.load - before, len(plain)
+            rate = ""
+            if kind.decryption.wanted and first[words][1] != len(plain):
+                rate = f"{(counted.load - before - first[words][0]) / (len(plain) - first[words][1]):.2f}"
+            print(f"{name:14}{words:29}{size:9,}{len(data):12,}{counted.verify:12,}{counted.load:13,}{rate:>13}")
 
 
 if __name__ == "__main__":
