@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.optee.compiled_ta import (
+    BAD_FORMAT,
     BUSY,
     COUNTER,
     LOAD,
@@ -21,6 +22,7 @@ from tests.optee.compiled_ta import (
     TRUST_VERSION,
     Ta,
     compiled,
+    manifest,
 )
 
 
@@ -63,6 +65,15 @@ def test_versions_of_the_policy_only_grow(device: Ta) -> None:
     assert load(device, 3) == OLD_POLICY
     assert replayed(device, 4) == SUCCESS
     assert device.lib.fake_objects() == 1
+
+
+@pytest.mark.parametrize("name", [b"\0trust policy", b"net\0x"])
+def test_a_name_that_is_the_policys_is_none(device: Ta, name: bytes) -> None:
+    """A signer whom the policy names must not raise the policy's own counter."""
+    device.lib.fake_trust(1)
+    device.lib.fake_manifest(name.ljust(64, b"\0") + manifest("", 7)[64:])
+    assert device.invoke(LOAD) == BAD_FORMAT
+    assert replayed(device, 1) == SUCCESS
 
 
 def test_both_counters_are_kept(device: Ta) -> None:

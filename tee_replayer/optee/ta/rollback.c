@@ -78,9 +78,24 @@ static TEE_Result raise(struct checked *checked)
     return TEE_SUCCESS;
 }
 
+/* Whether nothing follows a name's first zero: what does could be the policy's identifier. */
+static bool is_name(const char name[NAME_BYTES])
+{
+    char behind = 0;
+    bool has_ended = false;
+    for (uint32_t i = 0; i < NAME_BYTES; i++) {
+        has_ended |= !name[i];
+        behind |= has_ended ? name[i] : 0;
+    }
+    return !behind;
+}
+
 TEE_Result rollback_check(const struct gr_manifest *manifest)
 {
     policy.is_higher = false; /* of the trace before */
+    trace.is_higher = false;
+    if (!is_name(manifest->name))
+        return TEE_ERROR_BAD_FORMAT;
     return check(&trace, manifest->name, manifest->security_version, GRAMOPHONE_TA_ERROR_OLDER);
 }
 
