@@ -27,6 +27,7 @@ from typing import Any
 
 import cbor2
 
+from signing.cose import check_encoding
 from signing.errors import EncryptionError
 from signing.keys import KID_BYTES
 from trace_format.schema import MAX_RECIPIENTS
@@ -120,15 +121,7 @@ class Encryption:
                 expected=f"{COUNTER_BYTES} bytes, the last {COUNTER_ZEROS} zero",
                 found=counter.hex(),
             )
-        canonical = found.encode()
-        if data != canonical:
-            at = next((i for i, (a, b) in enumerate(zip(data, canonical, strict=False)) if a != b), len(canonical))
-            raise EncryptionError(
-                "not the one encoding of a COSE_Encrypt message",
-                offset=at,
-                expected=canonical[at : at + 1].hex() or "the end",
-                found=data[at : at + 1].hex() or "the end",
-            )
+        check_encoding(data, found.encode(), EncryptionError, "not the one encoding of a COSE_Encrypt message")
         return found
 
 

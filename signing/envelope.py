@@ -23,7 +23,7 @@ from typing import Any
 import cbor2
 
 from signing import cose_sign
-from signing.cose import HEADER_ALGORITHM, HEADER_KID, protected_header
+from signing.cose import HEADER_ALGORITHM, HEADER_KID, check_encoding, protected_header
 from signing.cose_sign import Signatures
 from signing.errors import EnvelopeError
 from signing.keys import KID_BYTES, SIGNATURE_BYTES, Algorithm
@@ -96,15 +96,7 @@ class Envelope:
             )
         algorithm, kid = _read_protected(protected)
         envelope = cls(algorithm, kid, signature)
-        canonical = envelope.encode()
-        if data != canonical:
-            at = next((i for i, (a, b) in enumerate(zip(data, canonical, strict=False)) if a != b), len(canonical))
-            raise EnvelopeError(
-                "not the canonical encoding",
-                offset=at,
-                expected=canonical[at : at + 1].hex() or "the end",
-                found=data[at : at + 1].hex() or "the end",
-            )
+        check_encoding(data, envelope.encode(), EnvelopeError, "not the canonical encoding")
         return envelope
 
 

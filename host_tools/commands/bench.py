@@ -15,7 +15,8 @@ import click
 from host_tools.accesses.job_costs import JobCost, job_costs
 from host_tools.accesses.job_times import estimated
 from host_tools.commands.framework import GramophoneCommand, Outcome, UsageError, warn
-from host_tools.commands.replay import Prepared, outcome, prepare, run_options
+from host_tools.commands.replay import outcome
+from host_tools.commands.replay_request import Prepared, prepare, run_options
 from host_tools.families.page_tables import DivergenceError
 from host_tools.model.job_names import job_names
 from host_tools.runners.replay import NONE, ReplayResult

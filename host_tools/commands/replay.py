@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone replay`, and what it shares with `bench`: a signed trace, its tensors, what it runs on."""
+"""`gramophone replay`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,203 +13,29 @@ import click
 
 from host_tools.audit.verdicts import rules_of_report
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
-from host_tools.commands.generate import AWS_LC, BEARSSL, DEVICE_ID, KEY, MIN_VERSION, device_key
 from host_tools.commands.outputs import Expected, Shown, compare, read_expected, read_labels, show
 from host_tools.commands.replay_jobs import Asked, look
-from host_tools.commands.streams import read
+from host_tools.commands.replay_request import Files, prepare, run_options
 from host_tools.commands.verify_report import Nonce
 from host_tools.record.differences import TOLERANCE
-from host_tools.runners import LINUX, NORMAL_WORLDS, OPTEE, WITHOUT_OPTEE, run, runner_of
-from host_tools.runners.needs import what_helps
-from host_tools.runners.replay import NONE, ReplayRequest, ReplayResult, Tensor
+from host_tools.runners import OPTEE, runner_of
+from host_tools.runners.replay import NONE, ReplayResult, Tensor
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase
 from host_tools.support.tensors import (
     Assignment,
     assigned,
-    boxes_found,
-    load_all,
-    load_series,
     npy,
     slot_of,
-    without_value,
 )
-from signing.delivery import Delivery
 from signing.replay_log import ENTRY_BYTES
-from signing.trust_verdict import Judge
-from signing.verify import Verdict, verify_by
-from trace_format import layout, limits
-from trace_format.errors import EncryptedError, GramophoneError, SlotError, TraceError, listed, printable
+from trace_format import limits
+from trace_format.errors import listed, printable
 from trace_format.files import read_file
 from trace_format.operators import counted
 from trace_format.schema import SlotKind
-from trace_format.trace import Trace
 
-Files = tuple[tuple[str | None, Path], ...]
 NO_SHADERS = "this virtual GPU runs no shaders; outputs hold what was in memory, not results"
-
-
-def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What `replay` and `bench` take: the trace, whose it is, its tensors, and what it runs on."""
-    for option in reversed(
-        (
-            click.argument("signed", type=FILE),
-            KEY,
-            click.option(
-                "--input",
-                "inputs",
-                type=Assignment(folders=True),
-                multiple=True,
-                help="Value of an input slot, or a folder with SLOT.npy files; repeatable.",
-            ),
-            click.option(
-                "--param",
-                "parameters",
-                type=Assignment(folders=True),
-                multiple=True,
-                help="Value of a parameter slot (weights), or a folder with SLOT.npy files; repeatable.",
-            ),
-            click.option(
-                "--on",
-                "runner",
-                type=click.Choice((*WITHOUT_OPTEE, OPTEE, LINUX)),
-                default="vgpu",
-                show_default=True,
-                help="What to run on.",
-            ),
-            click.option(
-                "--normal-world",
-                type=click.Choice(tuple(NORMAL_WORLDS)),
-                help="Client of OP-TEE: a small program (the default), or Debian's Linux with gramophone-tee.",
-            ),
-            click.option("--gpu", help="Virtual GPU, with its variant; default: the one that the trace is for."),
-            click.option(
-                "--firmware",
-                type=FILE,
-                help="Folder of `generate`, after make where it has one; default: for this key.",
-            ),
-            click.option(
-                "--timeout",
-                type=click.FloatRange(1),
-                metavar="SECONDS",
-                help="Time limit of a boot; default: the runner's own.",
-            ),
-            MIN_VERSION,
-            DEVICE_ID,
-            BEARSSL,
-            AWS_LC,
-        )
-    ):
-        function = option(function)
-    return function
-
-
-@dataclass
-class Prepared:
-    """A trace with all that a replay of it takes."""
-
-    runner: str
-    request: ReplayRequest
-
-    @property
-    def trace(self) -> Trace | None:
-        """What is replayed; None where it is damaged."""
-        return self.request.delivery.trace
-
-    @property
-    def options(self) -> frozenset[str]:
-        """What the runner takes besides what every runner takes."""
-        return runner_of(self.runner).OPTIONS
-
-    def replay(self) -> ReplayResult:
-        """Replay, with as many rows of boxes as were found.
-
-        Where the device has too little memory, or an operator that it may not have, the error says what helps.
-        """
-        result = run(self.runner, self.request)
-        if self.trace is None:
-            return result
-        if result.ok:
-            return replace(result, outputs=boxes_found(self.trace, result.outputs))
-        hint = what_helps(self.request.delivery, result.report)
-        return replace(result, error=f"{result.error}; {hint}") if hint else result
-
-
-def prepare(
-    signed: Path,
-    key: Path,
-    inputs: Files,
-    parameters: Files,
-    runner: str,
-    normal_world: str | None,
-    gpu: str | None,
-    firmware: Path | None,
-    timeout: float | None,
-    min_security_version: int,
-    device_id: bytes,
-    bearssl: Path | None,
-    aws_lc: Path | None,
-    series: Files = (),
-) -> Prepared:
-    """Read what `run_options` name, and what --series names, and check that it fits together."""
-    files = assigned("input", inputs), assigned("parameter", parameters)
-    if normal_world and runner != OPTEE:
-        raise UsageError(f"--normal-world cannot be used with --on {runner}: only optee has one")
-    options = runner_of(runner).OPTIONS
-    if firmware is not None and "firmware" not in options:
-        raise UsageError(f"--firmware cannot be used with --on {runner}: no firmware runs there")
-    if timeout is not None and "timeout_s" not in options:
-        raise UsageError(f"--timeout cannot be used with --on {runner}: no machine boots there")
-    delivery = Delivery(read(signed))
-    trusted = device_key(key)
-    found = verify_by(delivery, trusted, Judge(), file=str(signed))
-    if found.verdict == Verdict.MALFORMED:  # not a signed trace at all; refusing one is the device's part
-        raise GramophoneError(found.reason)
-    try:
-        with layout.naming(str(signed)):
-            delivery.parse()
-    except EncryptedError:
-        raise  # nobody knows what its slots take
-    except TraceError:
-        pass  # refusing it is the device's part
-    trace = delivery.trace
-    tensors, all_replays = {}, {}
-    if trace is not None:
-        names = assigned("input", series).items()
-        all_replays = {name: load_series(path, slot_of(trace, name, SlotKind.INPUT)) for name, path in names}
-        tensors = load_all(trace, files[0], SlotKind.INPUT) | load_all(trace, files[1], SlotKind.PARAMETER)
-        if found.ok:  # what is not verified, the device refuses
-            _check_complete(signed, trace, {*tensors, *all_replays})
-    world = NORMAL_WORLDS[normal_world or "bare-metal"] if runner == OPTEE else runner
-    request = ReplayRequest(
-        delivery,
-        trusted,
-        tensors,
-        gpu,
-        1,
-        min_security_version,
-        bearssl,
-        aws_lc,
-        device_id=device_id,
-        firmware=firmware,
-        timeout_s=timeout,
-        series=all_replays,
-    )
-    return Prepared(world, request)
-
-
-def _check_complete(signed: Path, trace: Trace, given: set[str]) -> None:
-    """SlotError naming the slots without a value, and the option of each kind."""
-    missing = {
-        option: [name for name in without_value(trace, kind) if name not in given]
-        for option, kind in (("--input", SlotKind.INPUT), ("--param", SlotKind.PARAMETER))
-    }
-    wanting = [f"{listed(names)} ({option})" for option, names in missing.items() if names]
-    if wanting:
-        raise SlotError(
-            f"{signed}: no value for {' and '.join(wanting)}: give SLOT=FILE.npy for each, or a folder with "
-            "SLOT.npy files; 'gramophone build --param' makes parameters a part of the trace"
-        )
 
 
 def _replays(repeat: int | None, series: Mapping[str, Tensor]) -> int:

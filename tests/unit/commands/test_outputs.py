@@ -49,7 +49,7 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         report = Report(value_of("OK"), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
         return replay.result(report, "a device", dict(OUTPUTS), None, request.delivery, "v3d42")
 
-    monkeypatch.setattr("host_tools.commands.replay.run", device)
+    monkeypatch.setattr("host_tools.commands.replay_request.run", device)
 
 
 def run(options: str, status: int = 0) -> Result:

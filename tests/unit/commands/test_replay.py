@@ -31,7 +31,7 @@ def test_a_carveout_that_is_too_small(
     def device(_: str, request: replay.ReplayRequest) -> replay.ReplayResult:
         return replay.result(report(status), "a device", {}, None, request.delivery, "v3d42")
 
-    monkeypatch.setattr("host_tools.commands.replay.run", device)
+    monkeypatch.setattr("host_tools.commands.replay_request.run", device)
     monkeypatch.chdir(tmp_path)
     trace = small_trace()
     Path("net.sgtr").write_bytes(sign_trace(trace, ES256))
