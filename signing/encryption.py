@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap
 from signing.cose_encrypt import COUNTER_BYTES, COUNTER_ZEROS, Encryption, Recipient, key_context, size_of
 from signing.curves import SCALAR_BYTES
 from signing.errors import EncryptionError, KeyFileError
-from signing.keys import PublicKey
+from signing.keys import Algorithm, PublicKey
 from trace_format import layout
 from trace_format.codec import Buffer
 from trace_format.errors import ChunkHashError, EncryptedError, listed
@@ -138,7 +138,7 @@ def parse(trace: Buffer, file: str = "") -> Trace:
 
 
 def _point_of(key: PublicKey) -> ec.EllipticCurvePublicKey:
-    if not isinstance(key.key, ec.EllipticCurvePublicKey):
+    if not isinstance(key.key, ec.EllipticCurvePublicKey) or key.algorithm is not Algorithm.ES256:
         raise KeyFileError(
             "key of a recipient", expected="one on P-256", found=f"an {key.algorithm.title} key {key.kid.hex()}"
         )

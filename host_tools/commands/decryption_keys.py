@@ -12,7 +12,8 @@ from host_tools.commands.keys import read_private_key
 from host_tools.commands.streams import read
 from signing import device_keys
 from signing.errors import KeyFileError
-from signing.keys import PublicKey, load_public_key
+from signing.keys import Algorithm, PublicKey, load_public_key
+from signing.sign import FileSigner
 from trace_format import limits
 
 
@@ -24,7 +25,10 @@ def read_decryption_key(path: Path) -> ec.EllipticCurvePrivateKey:
     key = read_private_key(path, None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise KeyFileError(
-            "a key that traces are read with", expected="one on P-256", found="Ed25519", file=str(path)
+            "a key that traces are read with",
+            expected="one on P-256",
+            found=FileSigner(key).public.algorithm.title,
+            file=str(path),
         )
     return key
 
@@ -35,7 +39,7 @@ def read_recipients(paths: Sequence[Path]) -> list[PublicKey]:
     keys = []
     for path in paths:
         key = load_public_key(read(path, limits.SMALL_BYTES), file=str(path))
-        if not isinstance(key.key, ec.EllipticCurvePublicKey):
+        if key.algorithm is not Algorithm.ES256:
             raise KeyFileError(
                 "key of a recipient", expected="one on P-256", found=key.algorithm.title, file=str(path)
             )

@@ -111,6 +111,14 @@ def test_what_cannot_be_seen_without_a_key_is_said(line: str) -> None:
             "encrypt net.gtr --for ed.pub.pem -o x",
             "ed.pub.pem: key of a recipient: expected one on P-256, found EdDSA",
         ),
+        (
+            "encrypt net.gtr --for h.pub.pem -o x",
+            "h.pub.pem: key of a recipient: expected one on P-256, found ES256+ML",
+        ),
+        (
+            "decrypt closed.gtr --decrypt-with h.pem -o x",
+            "h.pem: a key that traces are read with: expected one on P-",
+        ),
         ("encrypt closed.gtr --for me.pub.pem -o x", "closed.gtr at offset"),
         (
             "decrypt closed.gtr --decrypt-with ed.pem -o x",
@@ -127,6 +135,8 @@ def test_wrong_input(line: str, what: str) -> None:
     run("encrypt", "net.gtr", *FOR_ME, "-o", "closed.gtr")
     run("keygen", "--algorithm", "eddsa", "-o", "ed.pem")
     run("getpub", "ed.pem", "-o", "ed.pub.pem")
+    run("keygen", "--algorithm", "hybrid", "-o", "h.pem")
+    run("getpub", "h.pem", "-o", "h.pub.pem")
     Path("zeros").write_bytes(bytes(32))
     done = answer(*line.split())
     assert done.exit_code == 2
