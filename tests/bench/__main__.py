@@ -6,13 +6,14 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import bifrost, history, host, mali, networks, optee, shaders, startup
+from tests.bench import bifrost, encryption, history, host, mali, networks, optee, shaders, startup, trust
 from tests.bench import format as format_bench
 from tests.bench.time import __main__ as time_bench
 from trace_format.errors import GramophoneError
@@ -21,8 +22,25 @@ NETWORKS = ("lenet", *networks.LARGE)
 HOST = {f"host-{name}": name for name in (*NETWORKS, *host.BROAD)}
 STARTUP = {f"startup-{name}": name for name in ("lenet", "mobilenet")}
 SHADERS = {f"shaders-{name}": name for name in NETWORKS}
+# Tables of their own, which have no history.
+TABLES: dict[str, Callable[[], None]] = {
+    "trust": trust.main,
+    "encryption": lambda: encryption.main(("lenet", "mobilenet")),
+}
 TIME = {"time": ("g71", "pi4")}  # without boots
-SUBJECTS = ("format", "mali", "bifrost", "optee", *NETWORKS, *HOST, "host-large", *TIME, *STARTUP, *SHADERS)
+SUBJECTS = (
+    "format",
+    "mali",
+    "bifrost",
+    "optee",
+    *NETWORKS,
+    *HOST,
+    "host-large",
+    *TIME,
+    *STARTUP,
+    *SHADERS,
+    *TABLES,
+)
 
 
 def main() -> None:
@@ -91,6 +109,10 @@ def main() -> None:
         console.print(
             _columns("\nfrom start to first output", [row.name for row in starts], _startup(starts, rows))
         )
+    for name in subjects:
+        if name in TABLES:
+            console.print(f"\n{name}")
+            TABLES[name]()
     if parsing:
         console.print(_plain("parsing actions (MB/s)", parsing, "{:,.1f}"))
     if earlier:

@@ -8,6 +8,7 @@ without (`aes` of the board's constants). The key of the body is unwrapped once;
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -85,9 +86,8 @@ KINDS = {
 }
 
 
-def main() -> None:
-    """Print the table."""
-    names = sys.argv[1:] or ["lenet"]
+def main(names: Sequence[str] = ("lenet",)) -> None:
+    """Print the table: of a trace that hardly has a body, and of these networks."""
     traces = {"the smallest": s.trace(meta={"name": "net"}).build()}
     for name in names:
         trace = build(Trace.parse(networks.raw_trace(name)))
@@ -117,4 +117,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:] or ("lenet",))
