@@ -23,6 +23,7 @@ from trace_format.actions import ACTIONS, Op
 from trace_format.emit import c_header
 from trace_format.schema import (
     DTYPE_BYTES,
+    HEADER_FLAG_ENCRYPTED,
     HEADER_FLAG_RAW,
     SECTION_FLAG_OPTIONAL,
     SIGNED_MAGIC,
@@ -32,7 +33,7 @@ from trace_format.schema import (
 )
 
 NAMES = list(STRUCTURES)
-FLAGS = {"header": HEADER_FLAG_RAW, "section": SECTION_FLAG_OPTIONAL, "slot": SLOT_FLAG_BOUND}
+FLAGS = {"header": HEADER_FLAG_RAW | HEADER_FLAG_ENCRYPTED, "section": SECTION_FLAG_OPTIONAL, "slot": SLOT_FLAG_BOUND}
 MAGICS = {"header": TRACE_MAGIC, "signed_header": SIGNED_MAGIC}
 WARNINGS = [
     "-std=c11",
