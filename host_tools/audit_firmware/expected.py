@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from host_tools.support.sources import BARE_METAL
+from tee_replayer.crypto import SEAMS
 from tee_replayer.generator import amalgamate, conditionals
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.decryption import HAS_ENCRYPTION
@@ -53,6 +54,7 @@ _STEPS = (
     *("check_signature", "gr_signature_verify", "differences", "gr_stack_excess", "gr_driver_check_write"),
     *("gr_mmu_on", "gr_mmu_off"),
 )
+_SEAMS = tuple(macro for _, macro in SEAMS.values())  # macros of algorithms besides ES256
 _LOG_STEPS = ("gr_hmac",)  # of firmware with a replay log
 _LEFT_OUT = re.compile(r"/\*.*?\*/|^#ifdef GRAMOPHONE_OPERATORS\n.*?^#endif", re.DOTALL | re.MULTILINE)
 _WRITES = re.compile(r"\b(gr_port_write32|write64)\(\s*(GR_\w+)")
@@ -93,7 +95,9 @@ def driver_registers(profile: Profile) -> frozenset[int]:
     return frozenset(found)
 
 
-def steps(profile: Profile, board: Board | None, *, trust: bool = False, decrypts: bool = False) -> dict[str, int]:
+def steps(
+    profile: Profile, board: Board | None, *, trust: bool = False, decrypts: bool = False, ml_dsa: bool = False
+) -> dict[str, int]:
     """How often each of some functions is called, by the sources; a firmware need not have those of the log.
 
     Args:
@@ -101,6 +105,7 @@ def steps(profile: Profile, board: Board | None, *, trust: bool = False, decrypt
         board: where it runs; None: it is not known.
         trust: with a trust policy, instead of one key.
         decrypts: it reads encrypted traces.
+        ml_dsa: it verifies signatures of hybrid keys.
     """
     left_out = {*(() if trust else amalgamate.TRUST_SOURCES), *(() if decrypts else (amalgamate.DECRYPTS,))}
     core = [path for path in sorted(CORE.glob("*.c")) if path.name not in left_out]
@@ -110,14 +115,15 @@ def steps(profile: Profile, board: Board | None, *, trust: bool = False, decrypt
     else:
         files.append(CORE.parent / "optee" / "gramophone_pta.c")
     of_log = [CORE.parent / "log" / "log.c", BARE_METAL / "evidence.c"]
-    on = {name for name, is_on in ((amalgamate.HAS_TRUST, trust), (HAS_ENCRYPTION, decrypts)) if is_on}
+    options = ((amalgamate.HAS_TRUST, trust), (HAS_ENCRYPTION, decrypts), *((name, ml_dsa) for name in _SEAMS))
+    on = {name for name, is_on in options if is_on}
     return {**_calls(files, _STEPS, on), **_calls(of_log, _LOG_STEPS, on)}
 
 
 def _calls(files: Iterable[Path], names: Iterable[str], on: set[str]) -> dict[str, int]:
     # Without comments, and what only some firmware has: calls are expected that all have.
     resolved = [
-        conditionals.resolve(path.read_text(encoding="utf-8"), {amalgamate.HAS_TRUST, HAS_ENCRYPTION}, on)
+        conditionals.resolve(path.read_text(encoding="utf-8"), {amalgamate.HAS_TRUST, HAS_ENCRYPTION, *_SEAMS}, on)
         for path in files
     ]
     texts = [re.sub(_LEFT_OUT, "", text) for text in resolved]

@@ -291,8 +291,10 @@ def _steps(analysis: Analysis) -> Iterator[FirmwareFinding]:
     present = set(names.values())
     device = analysis.target.device
     trust = device is not None and isinstance(device.key, Policy)
-    decrypts = "gr_agree" in present
-    steps = expected.steps(analysis.target.profile, analysis.target.board, trust=trust, decrypts=decrypts)
+    decrypts, ml_dsa = "gr_agree" in present, "gr_ml_dsa_verify" in present
+    steps = expected.steps(
+        analysis.target.profile, analysis.target.board, trust=trust, decrypts=decrypts, ml_dsa=ml_dsa
+    )
     for name, count in steps.items():
         if name in present and called[name] < count:  # one that is nowhere is a part of its callers
             text = f"the source calls it in {count} places, the code in {called[name]}"
