@@ -17,7 +17,7 @@ from tee_replayer.generator.decryption import Decryption
 from tee_replayer.generator.options import NO_DECRYPTION
 from tee_replayer.generator.status import Report
 from tee_replayer.generator.target import drivers
-from trace_format import packing
+from trace_format import layout, packing
 from trace_format import profile as profiles
 from trace_format.actions import Op
 from trace_format.errors import ProfileError, TraceError
@@ -59,7 +59,7 @@ def operators_in(delivery: Delivery) -> list[Operator]:
 def decryption_for(delivery: Delivery) -> Decryption:
     """What a device made for it needs to read it: the first key at hand that it is for."""
     try:
-        kids = encryption.recipients(delivery.signed.trace)
+        kids = encryption.recipients(delivery.signed.trace) if layout.is_encrypted(delivery.header) else ()
     except TraceError:
         return NO_DECRYPTION
     if not kids:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 from tee_replayer.generator import rollback_store
@@ -34,14 +33,11 @@ def fitted_board(board: Board, options: Options) -> Board:
         raise BoardError(
             f"memory.carveout ({carveout}): {profile.title} reaches only {reach:#x} bytes", file=board.file
         )
-    for name, wanted, hook, why in (
-        (rollback_store.DEVICE, options.rollback_store, rollback_store.HOOK, "a rollback store needs flash"),
-        (CLOCK, options.clock, CLOCK_HOOK, "a clock that the normal world cannot set"),
+    for wanted, hook, why in (
+        (options.rollback_store, rollback_store.HOOK, "a rollback store needs flash"),
+        (options.clock, CLOCK_HOOK, "a clock that the normal world cannot set"),
     ):
-        if not wanted:  # what is not used is not mapped
-            devices = {key: found for key, found in board.devices.items() if key != name}
-            board = replace(board, devices=devices)
-        elif not any(hook in text for text in board.sources.values()):
+        if wanted and not any(hook in text for text in board.sources.values()):
             missing = hook.decode().rstrip("(")
             raise GenerateError(
                 f"{board.file}: {why}: expected {missing} in the board's sources (docs/PORTING.md), found none"

@@ -33,7 +33,11 @@ from trace_format.schema import (
 )
 
 NAMES = list(STRUCTURES)
-FLAGS = {"header": HEADER_FLAG_RAW | HEADER_FLAG_ENCRYPTED, "section": SECTION_FLAG_OPTIONAL, "slot": SLOT_FLAG_BOUND}
+FLAGS = {
+    "header": HEADER_FLAG_RAW | HEADER_FLAG_ENCRYPTED,
+    "section": SECTION_FLAG_OPTIONAL,
+    "slot": SLOT_FLAG_BOUND,
+}
 MAGICS = {"header": TRACE_MAGIC, "signed_header": SIGNED_MAGIC}
 WARNINGS = [
     "-std=c11",

@@ -18,7 +18,7 @@ from trace_format.schema import SectionType
 
 SECRET = hashlib.sha256(b"a device's secret").digest()
 DEVICE = device_keys.derive(SECRET).decryption
-FLEET = ec.derive_private_key(0x1234567890ABCDEF, ec.SECP256R1())
+FLEET = ec.derive_private_key(int.from_bytes(hashlib.sha256(b"a fleet").digest()) >> 1, ec.SECP256R1())
 OWNER = ec.derive_private_key(35, ec.SECP256R1())
 STRANGER = ec.derive_private_key(36, ec.SECP256R1())
 FLEET_BYTES = FLEET.private_numbers().private_value.to_bytes(32, "big")
