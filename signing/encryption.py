@@ -27,7 +27,7 @@ from signing.errors import EncryptionError, KeyFileError
 from signing.keys import Algorithm, PublicKey
 from trace_format import layout
 from trace_format.codec import Buffer
-from trace_format.errors import ChunkHashError, EncryptedError, listed
+from trace_format.errors import EncryptedError, listed
 from trace_format.schema import HEAD_SECTIONS, HEADER_FLAG_ENCRYPTED, MAX_RECIPIENTS, SectionType
 from trace_format.trace import Trace
 
@@ -50,6 +50,12 @@ def reading_with(keys: Sequence[PrivateKey]) -> Iterator[None]:
 def keys_at_hand() -> tuple[PrivateKey, ...]:
     """Keys of `reading_with`."""
     return _KEYS.get()
+
+
+def key_for(kids: Sequence[bytes], keys: Sequence[PrivateKey]) -> tuple[bytes, PrivateKey] | None:
+    """The first of these ids that one of the keys has, and that key."""
+    by_kid = {PublicKey(key.public_key()).kid: key for key in keys}
+    return next(((kid, by_kid[kid]) for kid in kids if kid in by_kid), None)
 
 
 def key_bytes(key: PrivateKey) -> bytes:
@@ -106,12 +112,7 @@ def decrypt(trace: Buffer, keys: Sequence[PrivateKey]) -> bytes:
     header, parts = layout.disassemble(trace)
     if not layout.is_encrypted(header):
         return bytes(trace)
-    for index, (wanted, found) in enumerate(parts.chunk_hashes(trace, header)):
-        if wanted != found:
-            start = header["head_bytes"] + index * header["chunk_bytes"]
-            raise ChunkHashError(
-                f"chunk {index} is damaged", offset=start, expected=wanted.hex(), found=found.hex()
-            )
+    parts.check_chunks(trace, header)
     message = _message(parts)
     key = _unwrapped(message, _binding(trace, parts), keys, parts.one(SectionType.ENCRYPTION).offset)
     body = _in_counter_mode(key, message.counter, trace[header["head_bytes"] :])
@@ -171,22 +172,24 @@ def _wrapped(key: bytes, kid: bytes, point: ec.EllipticCurvePublicKey, binding: 
 
 
 def _unwrapped(message: Encryption, binding: bytes, keys: Sequence[PrivateKey], offset: int) -> bytes:
-    by_kid = {PublicKey(key.public_key()).kid: key for key in keys}
-    for row in message.recipients:
-        if row.kid in by_kid:
-            try:
-                ephemeral = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), row.ephemeral)
-                return aes_key_unwrap(_wrapping_key(by_kid[row.kid], ephemeral, binding), row.wrapped)
-            except (InvalidUnwrap, ValueError):
-                raise EncryptedError(
-                    f"the key of the body, wrapped for {row.kid.hex()}, is not one for this head", offset=offset
-                ) from None
-    raise EncryptedError(
-        "the body is encrypted (--decrypt-with takes a key)",
-        offset=offset,
-        expected=f"the private key of {listed(row.kid.hex() for row in message.recipients)}",
-        found=listed(kid.hex() for kid in by_kid) if by_kid else "none",
-    )
+    rows = {row.kid: row for row in message.recipients}
+    chosen = key_for(list(rows), keys)
+    if chosen is None:
+        ours = [PublicKey(key.public_key()).kid.hex() for key in keys]
+        raise EncryptedError(
+            "the body is encrypted (--decrypt-with takes a key)",
+            offset=offset,
+            expected=f"the private key of {listed(kid.hex() for kid in rows)}",
+            found=listed(dict.fromkeys(ours)) if ours else "none",
+        )
+    kid, key = chosen
+    try:
+        ephemeral = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), rows[kid].ephemeral)
+        return aes_key_unwrap(_wrapping_key(key, ephemeral, binding), rows[kid].wrapped)
+    except (InvalidUnwrap, ValueError):
+        raise EncryptedError(
+            f"the key of the body, wrapped for {kid.hex()}, is not one for this head", offset=offset
+        ) from None
 
 
 def _in_counter_mode(key: bytes, counter: bytes, data: Buffer) -> bytes:

@@ -16,6 +16,7 @@ from typing import Any
 from trace_format import codec, limits
 from trace_format.codec import Buffer
 from trace_format.errors import (
+    ChunkHashError,
     MagicError,
     ReservedError,
     SectionError,
@@ -126,6 +127,15 @@ class Parts(list[Part]):
             start = header["head_bytes"] + index * header["chunk_bytes"]
             chunk = body[start : min(start + header["chunk_bytes"], header["trace_bytes"])]
             yield hashes[index * HASH_BYTES : (index + 1) * HASH_BYTES], hashlib.sha256(chunk).digest()
+
+    def check_chunks(self, data: Buffer, header: Mapping[str, Any]) -> None:
+        """ChunkHashError: a chunk of the body is not what the head says."""
+        for index, (wanted, found) in enumerate(self.chunk_hashes(data, header)):
+            if wanted != found:
+                start = header["head_bytes"] + index * header["chunk_bytes"]
+                raise ChunkHashError(
+                    f"chunk {index} is damaged", offset=start, expected=wanted.hex(), found=found.hex()
+                )
 
 
 @contextlib.contextmanager

@@ -19,7 +19,6 @@ import numpy as np
 from trace_format import codec, cuts, layout, limits, operators, packing, profile, slots
 from trace_format.actions import ACTION_DTYPE, Actions, Columns, Op, Type
 from trace_format.errors import (
-    ChunkHashError,
     EncryptedError,
     ManifestError,
     OtherPolicyError,
@@ -217,12 +216,7 @@ class Trace:
         """As `parse`, for a file that `layout.disassemble` has taken apart."""
         manifest_part = sections.one(SectionType.MANIFEST)
         manifest = packing.unpack("manifest", bytes(manifest_part.stored), manifest_part.offset)
-        for index, (wanted, found) in enumerate(sections.chunk_hashes(data, header)):
-            if wanted != found:
-                start = header["head_bytes"] + index * header["chunk_bytes"]
-                raise ChunkHashError(
-                    f"chunk {index} is damaged", offset=start, expected=wanted.hex(), found=found.hex()
-                )
+        sections.check_chunks(data, header)
         slots_part = sections.one(SectionType.SLOTS)
         size = packing.size_of("slot")
         if slots_part.raw_bytes != manifest["slot_count"] * size:

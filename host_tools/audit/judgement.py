@@ -80,9 +80,7 @@ def judge(data: bytes, trusted: Iterable[Anchor], file: str, where: Judge = ANYW
             with layout.naming(file):
                 content = delivery.parse()
             policy.check(content, f"{file}: ")
-        except OtherPolicyError as error:
-            not_judged = f"what it does was not judged: {error}"
-        except EncryptedError as error:
+        except (OtherPolicyError, EncryptedError) as error:
             not_judged = f"what it does was not judged: {error}"
         except TraceError as error:
             refusal = f"{error} ({result.reason.removeprefix(f'{file}: ')})"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from host_tools.support.sources import BARE_METAL
@@ -15,6 +15,7 @@ from tee_replayer.generator.decryption import HAS_ENCRYPTION
 from tee_replayer.generator.status import CORE
 from tee_replayer.generator.target import driver_source, register_name
 from trace_format.profile import Profile
+from trace_format.schema.trust import KeyKind
 
 # baremetal/startup.S, port.c and port.h, tee_replayer/crypto/aws_lc_hash.c. Registers are named with the
 # instruction that reads or writes them.
@@ -54,7 +55,8 @@ _STEPS = (
     *("check_signature", "gr_signature_verify", "differences", "gr_stack_excess", "gr_driver_check_write"),
     *("gr_mmu_on", "gr_mmu_off"),
 )
-_SEAMS = tuple(macro for _, macro in SEAMS.values())  # macros of algorithms besides ES256
+# Macros of options, each with a function that only firmware with it has.
+OF_FUNCTIONS = {HAS_ENCRYPTION: "gr_agree", SEAMS[KeyKind.ES256_ML_DSA_44][1]: "gr_ml_dsa_verify"}
 _LOG_STEPS = ("gr_hmac",)  # of firmware with a replay log
 _LEFT_OUT = re.compile(r"/\*.*?\*/|^#ifdef GRAMOPHONE_OPERATORS\n.*?^#endif", re.DOTALL | re.MULTILINE)
 _WRITES = re.compile(r"\b(gr_port_write32|write64)\(\s*(GR_\w+)")
@@ -95,19 +97,18 @@ def driver_registers(profile: Profile) -> frozenset[int]:
     return frozenset(found)
 
 
-def steps(
-    profile: Profile, board: Board | None, *, trust: bool = False, decrypts: bool = False, ml_dsa: bool = False
-) -> dict[str, int]:
+def steps(profile: Profile, board: Board | None, on: Collection[str] = ()) -> dict[str, int]:
     """How often each of some functions is called, by the sources; a firmware need not have those of the log.
 
     Args:
         profile: the GPU.
         board: where it runs; None: it is not known.
-        trust: with a trust policy, instead of one key.
-        decrypts: it reads encrypted traces.
-        ml_dsa: it verifies signatures of hybrid keys.
+        on: macros of options that it has, of HAS_TRUST and those of OF_FUNCTIONS.
     """
-    left_out = {*(() if trust else amalgamate.TRUST_SOURCES), *(() if decrypts else (amalgamate.DECRYPTS,))}
+    left_out = {
+        *(() if amalgamate.HAS_TRUST in on else amalgamate.TRUST_SOURCES),
+        *(() if HAS_ENCRYPTION in on else (amalgamate.DECRYPTS,)),
+    }
     core = [path for path in sorted(CORE.glob("*.c")) if path.name not in left_out]
     files = [*core, driver_source(profile)]
     if board is None or not board.runs_optee:
@@ -115,15 +116,13 @@ def steps(
     else:
         files.append(CORE.parent / "optee" / "gramophone_pta.c")
     of_log = [CORE.parent / "log" / "log.c", BARE_METAL / "evidence.c"]
-    options = ((amalgamate.HAS_TRUST, trust), (HAS_ENCRYPTION, decrypts), *((name, ml_dsa) for name in _SEAMS))
-    on = {name for name, is_on in options if is_on}
     return {**_calls(files, _STEPS, on), **_calls(of_log, _LOG_STEPS, on)}
 
 
-def _calls(files: Iterable[Path], names: Iterable[str], on: set[str]) -> dict[str, int]:
+def _calls(files: Iterable[Path], names: Iterable[str], on: Collection[str]) -> dict[str, int]:
     # Without comments, and what only some firmware has: calls are expected that all have.
     resolved = [
-        conditionals.resolve(path.read_text(encoding="utf-8"), {amalgamate.HAS_TRUST, HAS_ENCRYPTION, *_SEAMS}, on)
+        conditionals.resolve(path.read_text(encoding="utf-8"), {amalgamate.HAS_TRUST, *OF_FUNCTIONS}, on)
         for path in files
     ]
     texts = [re.sub(_LEFT_OUT, "", text) for text in resolved]

@@ -16,6 +16,7 @@ from host_tools.audit_firmware.stack import recursions
 from host_tools.audit_firmware.unknown import unknown
 from host_tools.audit_firmware.values import Frame
 from signing.trust import ES256_BYTES, Anchor, Policy
+from tee_replayer.generator.amalgamate import HAS_TRUST
 from trace_format.schema.log import LogKind
 
 # The replay log's function, and the register with the kind of its entry (its second parameter; AAPCS64, 6.8.2).
@@ -290,11 +291,10 @@ def _steps(analysis: Analysis) -> Iterator[FirmwareFinding]:
     )
     present = set(names.values())
     device = analysis.target.device
-    trust = device is not None and isinstance(device.key, Policy)
-    decrypts, ml_dsa = "gr_agree" in present, "gr_ml_dsa_verify" in present
-    steps = expected.steps(
-        analysis.target.profile, analysis.target.board, trust=trust, decrypts=decrypts, ml_dsa=ml_dsa
-    )
+    on = {macro for macro, function in expected.OF_FUNCTIONS.items() if function in present}
+    if device is not None and isinstance(device.key, Policy):
+        on.add(HAS_TRUST)
+    steps = expected.steps(analysis.target.profile, analysis.target.board, on)
     for name, count in steps.items():
         if name in present and called[name] < count:  # one that is nowhere is a part of its callers
             text = f"the source calls it in {count} places, the code in {called[name]}"

@@ -10,11 +10,11 @@ import click
 from host_tools.commands.decryption_keys import read_recipients
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, warn
 from host_tools.commands.streams import OUTPUT, check_output, read, write
+from host_tools.commands.traces import inside
 from host_tools.support.progress import phase
 from signing import encryption
-from signing.envelope import shifted, split
+from signing.envelope import shifted
 from trace_format import layout
-from trace_format.schema import SIGNED_MAGIC
 
 FOR = click.option(
     "--for",
@@ -44,14 +44,11 @@ def encrypt(trace: Path, recipients: tuple[Path, ...], output: Path) -> Outcome:
     want to. Name, slots and sizes stay readable, since a caller must know them. The signature of a signed trace
     is of the plain body, so it is left out: sign what comes out of this.
     """
-    data, offset = read(trace), 0
+    data = read(trace)
     check_output(output)
     keys = read_recipients(recipients)
-    content = memoryview(data)
-    if data.startswith(SIGNED_MAGIC):
-        with layout.naming(str(trace)):
-            found = split(data)
-        content, offset = found.trace, found.offset
+    content, offset = inside(data, str(trace))
+    if offset:
         warn(f"{trace}: its signature is of the body as it was, so {output} has none: sign it")
     with phase(f"encrypting {trace}"), layout.naming(str(trace)), shifted(offset):
         made = encryption.encrypt(bytes(encryption.opened(content)), keys)
@@ -75,13 +72,9 @@ def decrypt(trace: Path, output: Path) -> Outcome:
 
     A signature is left out: it is of the encrypted body. Nothing is verified; `verify` does that.
     """
-    data, offset = read(trace), 0
+    data = read(trace)
     check_output(output)
-    content = memoryview(data)
-    if data.startswith(SIGNED_MAGIC):
-        with layout.naming(str(trace)):
-            found = split(data)
-        content, offset = found.trace, found.offset
+    content, offset = inside(data, str(trace))
     with layout.naming(str(trace)), shifted(offset):
         is_encrypted = layout.is_encrypted(layout.read_header(content))
         made = bytes(encryption.opened(content))

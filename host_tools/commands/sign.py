@@ -27,6 +27,7 @@ from host_tools.model.summary import lines as summary_lines
 from host_tools.model.summary import summary, unsigned
 from host_tools.support.progress import phase
 from signing import encryption
+from signing.cose_sign import Signatures
 from signing.delivery import Delivery
 from signing.envelope import shifted
 from signing.keys import Algorithm
@@ -90,25 +91,9 @@ def sign(
     With --trust-policy the file gets one signature of those that the policy asks for, beside those that it has,
     and the policy's newer versions, for devices that have an older one.
     """
-    file, offset = read(trace), 0
+    file = read(trace)
     check_output(output)
-    data = memoryview(file)
-    shares = None
-    if file.startswith(SIGNED_MAGIC):
-        if policy_file and not replace:
-            with layout.naming(str(trace)):
-                shares = Delivery(file).signed.signatures[0]
-        elif not replace:
-            raise MagicError(
-                "signed already (--replace gives it another signature, 'gramophone strip' takes it away)",
-                offset=0,
-                expected=TRACE_MAGIC.hex(),
-                found=SIGNED_MAGIC.hex(),
-                file=str(trace),
-            )
-        with layout.naming(str(trace)):
-            found = Delivery(file).signed
-        data, offset = found.trace, found.offset
+    data, offset, shares = _given(file, trace, adds=policy_file is not None, replace=replace)
     by = chosen(**who)
     if encrypt_for and (by.signer is None or by.file):
         raise UsageError(
@@ -189,6 +174,33 @@ def strip(signed: Path, output: Path) -> Outcome:
         {"file": str(output), "bytes": len(content), "removed_bytes": found.offset},
         f"{output}: {len(content)} bytes, without a signature",
     )
+
+
+def _given(file: bytes, path: Path, *, adds: bool, replace: bool) -> tuple[memoryview, int, Signatures | None]:
+    """The trace in a file, where it starts, and signatures that it has and keeps.
+
+    Args:
+        file: its content.
+        path: its name.
+        adds: a signature is added to those that it has.
+        replace: they are left out.
+
+    Raises:
+        TraceError: it is signed, and neither is wanted; or it is malformed.
+    """
+    if not file.startswith(SIGNED_MAGIC):
+        return memoryview(file), 0, None
+    if not adds and not replace:
+        raise MagicError(
+            "signed already (--replace gives it another signature, 'gramophone strip' takes it away)",
+            offset=0,
+            expected=TRACE_MAGIC.hex(),
+            found=SIGNED_MAGIC.hex(),
+            file=str(path),
+        )
+    with layout.naming(str(path)):
+        found = Delivery(file).signed
+        return found.trace, found.offset, None if replace else found.signatures[0]
 
 
 def _check_replayable(content: Trace, file: Path) -> None:

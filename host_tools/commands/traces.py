@@ -9,7 +9,7 @@ from pathlib import Path
 from host_tools.commands.streams import read
 from signing import encryption
 from signing.delivery import Delivery
-from signing.envelope import SignedTrace
+from signing.envelope import SignedTrace, split
 from trace_format import layout
 from trace_format.errors import EncryptedError
 from trace_format.schema import SIGNED_MAGIC
@@ -46,9 +46,24 @@ def trace_bytes(path: Path) -> bytes:
     One that is encrypted stays so; its content is looked at only if there is a key.
     """
     data = read(path)
-    with layout.naming(str(path)), contextlib.suppress(EncryptedError):
-        if not data.startswith(SIGNED_MAGIC):
-            encryption.parse(data)
-        else:
-            Delivery(data).parse()
-    return bytes(Delivery(data).signed.trace) if data.startswith(SIGNED_MAGIC) else data
+    delivery = Delivery(data) if data.startswith(SIGNED_MAGIC) else None
+    with layout.naming(str(path)):
+        with contextlib.suppress(EncryptedError):
+            if delivery:
+                delivery.parse()
+            else:
+                encryption.parse(data)
+        return bytes(delivery.signed.trace) if delivery else data
+
+
+def inside(data: bytes, file: str) -> tuple[memoryview, int]:
+    """The trace in a file's content, signed or not, and where it starts; nothing of it is looked at.
+
+    Raises:
+        TraceError: what is around a signed one is malformed.
+    """
+    if not data.startswith(SIGNED_MAGIC):
+        return memoryview(data), 0
+    with layout.naming(file):
+        found = split(data)
+    return found.trace, found.offset

@@ -11,7 +11,7 @@ from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing import encryption
 from signing.delivery import Delivery
 from signing.envelope import Envelope
-from signing.keys import Algorithm, PublicKey
+from signing.keys import Algorithm
 from signing.trust import Policy
 from tee_replayer.generator.decryption import Decryption
 from tee_replayer.generator.options import NO_DECRYPTION
@@ -64,9 +64,8 @@ def decryption_for(delivery: Delivery) -> Decryption:
         return NO_DECRYPTION
     if not kids:
         return NO_DECRYPTION
-    by_kid = {PublicKey(key.public_key()).kid: key for key in encryption.keys_at_hand()}
-    found = next((by_kid[kid] for kid in kids if kid in by_kid), None)
-    return Decryption(True, encryption.key_bytes(found) if found else STRANGER)
+    found = encryption.key_for(kids, encryption.keys_at_hand())
+    return Decryption(True, encryption.key_bytes(found[1]) if found else STRANGER)
 
 
 def algorithms_in(delivery: Delivery) -> frozenset[KeyKind]:

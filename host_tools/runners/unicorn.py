@@ -48,8 +48,11 @@ HLT_SEMIHOSTING = 0xD45E0000  # hlt #0xf000
 SEMIHOSTING_EXIT = 0x18
 DEVICE = "Unicorn, EL3"
 OPTIONS = frozenset(
-    ("firmware", "latency_ns", "hang_job", "fault_job", "store", "has_log", "flash", "clock", "nonce", "series")
-) | {"each"}
+    (
+        *("firmware", "latency_ns", "hang_job", "fault_job"),
+        *("store", "has_log", "flash", "clock", "nonce", "series", "each"),
+    )
+)
 
 
 def replay(request: ReplayRequest) -> ReplayResult:

@@ -16,7 +16,7 @@ CLOCK, CLOCK_HOOK = "rtc", b"gr_port_utc_s("  # range of a board that has nothin
 
 
 def fitted_board(board: Board, options: Options) -> Board:
-    """The board with the carve-out, the devices and the MMU that the options ask for.
+    """The board with the carve-out and the MMU that the options ask for.
 
     Raises:
         GenerateError: it has another GPU, or its port does not provide for a log, a rollback store or a clock.

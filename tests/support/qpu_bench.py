@@ -203,3 +203,31 @@ END = "nop; nop; thrsw\nnop; nop\nnop; nop\n"
 
 def float_bits(values: npt.ArrayLike) -> U32:
     return np.asarray(values, np.float32).view(np.uint32)
+
+
+def counted_items(per_z: int) -> str:
+    """A shader's start: rf30 becomes 1 + what was there before, rf10 the place, of a word for each item.
+
+    Its number is (x + 3 y + per_z z) * size + local index. Uniforms: 0xffff, 16, 32 - bits of that index, size,
+    DATA.
+    """
+    return f"""
+        nop; nop; ldunifrf.rf5                 # 0xffff
+        nop; nop; ldunifrf.rf6                 # 16
+        nop; nop; ldunifrf.rf7                 # 32 - bits
+        and rf11, rf0, rf5
+        shr rf12, rf0, rf6
+        and rf13, rf2, rf5
+        shr rf14, rf2, rf7
+        nop; umul24 r0, rf12, 3
+        add r0, r0, rf11
+        nop; umul24 r1, rf13, {per_z}
+        add r0, r0, r1; nop; ldunif            # size
+        nop; umul24 r0, r0, r5
+        add r0, r0, rf14; nop; ldunif          # DATA
+        shl r0, r0, 2
+        add rf10, r0, r5
+        nop; mov tmua, rf10
+        nop; nop; ldtmu.r0
+        add rf30, r0, 1
+    """

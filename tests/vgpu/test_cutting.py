@@ -37,7 +37,7 @@ from signing.sign import sign_trace
 from tests.support.left_behind import unread_difference
 from tests.support.places import CHECKOUT
 from tests.support.qpu_asm import assemble
-from tests.support.qpu_bench import DATA, END, ONE_SECTION, STORE_RF30, dispatch
+from tests.support.qpu_bench import DATA, END, ONE_SECTION, STORE_RF30, counted_items, dispatch
 from tests.support.replayer_samples import ES256
 from trace_format import profile
 from trace_format.actions import ALL_BITS, Action, Op, actions_of, array_of
@@ -132,26 +132,7 @@ def test_every_item_of_every_workgroup_runs_once(size: int, together: int, wante
     """Each adds one to a word of its own, which it finds by the payload that it starts with."""
     groups = (3, 4, 8)
     bits = max(6, (size - 1).bit_length())
-    code = """
-        nop; nop; ldunifrf.rf5                 # 0xffff
-        nop; nop; ldunifrf.rf6                 # 16
-        nop; nop; ldunifrf.rf7                 # 32 - bits
-        and rf11, rf0, rf5
-        shr rf12, rf0, rf6
-        and rf13, rf2, rf5
-        shr rf14, rf2, rf7
-        nop; umul24 r0, rf12, 3
-        add r0, r0, rf11
-        nop; umul24 r1, rf13, 12
-        add r0, r0, r1; nop; ldunif            # size
-        nop; umul24 r0, r0, r5
-        add r0, r0, rf14; nop; ldunif          # DATA
-        shl r0, r0, 2
-        add rf10, r0, r5
-        nop; mov tmua, rf10
-        nop; nop; ldtmu.r0
-        add rf30, r0, 1
-    """
+    code = counted_items(per_z=12)
     total = size * math.prod(groups)
     found = np.zeros(total, np.uint32)
     parts = pieces("v3d42", described("v3d42", groups, size, together), wanted)

@@ -17,6 +17,7 @@ from tests.support.qpu_bench import (
     ONE_SECTION,
     STORE_RF30,
     UNIFORMS,
+    counted_items,
     dispatch,
 )
 
@@ -30,27 +31,8 @@ def test_payload_and_workgroups(size: int, per_supergroup: int, threads: int) ->
     """Every item of every workgroup runs once and knows who it is."""
     groups = (3, 2, 2)
     bits = max(6, (size - 1).bit_length())
-    # item = (x + 3 y + 6 z) * size + local index; stores 1 + its previous value, so that a second run would show.
-    code = """
-        nop; nop; ldunifrf.rf5                 # 0xffff
-        nop; nop; ldunifrf.rf6                 # 16
-        nop; nop; ldunifrf.rf7                 # 32 - bits
-        and rf11, rf0, rf5
-        shr rf12, rf0, rf6
-        and rf13, rf2, rf5
-        shr rf14, rf2, rf7
-        nop; umul24 r0, rf12, 3
-        add r0, r0, rf11
-        nop; umul24 r1, rf13, 6
-        add r0, r0, r1; nop; ldunif            # size
-        nop; umul24 r0, r0, r5
-        add r0, r0, rf14; nop; ldunif          # DATA
-        shl r0, r0, 2
-        add rf10, r0, r5
-        nop; mov tmua, rf10
-        nop; nop; ldtmu.r0
-        add rf30, r0, 1
-    """
+    # So a second run would show.
+    code = counted_items(per_z=6)
     uniforms = [0xFFFF, 16, 32 - bits, size, DATA]
     outcome = dispatch(
         code + STORE_RF30 + END,
