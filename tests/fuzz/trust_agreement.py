@@ -33,13 +33,17 @@ from tests.support import replayer_samples as s
 from tests.support import trust_samples as t
 from tests.support.hostile_trust import CASES
 from tests.support.places import CHECKOUT
-from tests.support.trust_samples import DEVICE_ID, PLATFORM, ROOTS, SIGNERS, TRACERS, kids, policy, rule
+from tests.support.trust_samples import DEVICE_ID, HYBRIDS, PLATFORM, ROOTS, SIGNERS, TRACERS, kids, policy, rule
 from trace_format.schema.report import Status
+from trace_format.schema.trust import KeyKind
 
 TASK = 5_000  # files of one seed
 KEPT = CHECKOUT / "build" / "fuzz" / "trust-agreement"
 # Statuses for which the host says that a file is malformed.
 FORMS = {Status.FORMAT, Status.ENVELOPE, Status.SIZE, Status.READ, Status.HEADER, Status.SECTIONS}
+# Kinds of keys that devices have code for, of the named cases; None: all.
+ALGORITHMS = {case.where.algorithms for case in CASES.values()} | {None}
+ALL = [*SIGNERS, *HYBRIDS]
 # What only the device looks at, or the host after the verdict: cases whose trace is bad are not made here.
 NAMES = ("net", "ne", "n", "", "network", "other")
 TRACES = {
@@ -51,8 +55,8 @@ def some(random_: random.Random, of: list[FileSigner]) -> list[FileSigner]:
     return random_.sample(of, random_.randint(0, min(4, len(of))))
 
 
-def made_rule(r: random.Random) -> Rule:
-    signers = some(r, SIGNERS) or TRACERS
+def made_rule(r: random.Random, of: list[FileSigner]) -> Rule:
+    signers = some(r, of) or TRACERS
     return rule(
         r.choice(NAMES) or "x",
         r.randint(1, len(signers)),
@@ -67,19 +71,21 @@ def made_rule(r: random.Random) -> Rule:
     )
 
 
-def made_policy(r: random.Random, version: int, before: Policy | None) -> Policy:
+def made_policy(r: random.Random, version: int, before: Policy | None, of: list[FileSigner]) -> Policy:
     """The one before with changes, or another one."""
     found = before or policy()
     if r.random() < 0.5:
-        found = replace(found, rules=tuple(made_rule(r) for _ in range(r.randint(0, 3))))
+        found = replace(found, rules=tuple(made_rule(r, of) for _ in range(r.randint(0, 3))))
     if r.random() < 0.2:
-        roots = some(r, SIGNERS) or ROOTS
+        roots = some(r, of) or ROOTS
         found = replace(found, root=Role(kids(roots), r.randint(1, len(roots))))
     if r.random() < 0.2:
         found = replace(found, not_before=r.choice((0, 5, 9)), not_after=r.choice((0, 9, 12)))
     named = {kid for role in (found.root, *(one.role for one in found.rules)) for kid in role.kids}
-    keys = tuple(key for key in t.keys(SIGNERS) if key.kid in named or r.random() < 0.5)
-    revoked = frozenset(kid for kid in kids(SIGNERS) if kid not in {key.kid for key in keys} and r.random() < 0.5)
+    keys = tuple(key for key in t.keys(of) if key.kid in named or r.random() < 0.5)
+    revoked = frozenset(
+        kid for kid in sorted(kids(of)) if kid not in {key.kid for key in keys} and r.random() < 0.5
+    )
     return replace(found, version=version, keys=keys, revoked=revoked)
 
 
@@ -100,15 +106,16 @@ def spoiled(r: random.Random, data: bytes, most: int = 3) -> bytes:
 
 def made(r: random.Random) -> tuple[bytes, Policy, Judge]:
     """A file, a device's policy, and what the device knows."""
+    of = ALL if r.random() < 0.15 else SIGNERS
     try:
-        root = made_policy(r, r.choice((1, 1, 2)), None) if r.random() < 0.6 else policy()
+        root = made_policy(r, r.choice((1, 1, 2)), None, of) if r.random() < 0.6 else policy()
         root.encode()
     except Exception:
         root = policy()
     links: list[Signatures] = []
     before = root
     for _ in range(r.choice((0, 0, 0, 1, 1, 2, 3))):
-        newer = made_policy(r, before.version + r.choice((1, 1, 1, 1, 0, 2)), before)
+        newer = made_policy(r, before.version + r.choice((1, 1, 1, 1, 0, 2)), before, of)
         try:
             payload = newer.encode()
         except Exception:
@@ -118,12 +125,12 @@ def made(r: random.Random) -> tuple[bytes, Policy, Judge]:
         if len(payload) < 24:
             continue
         wanted = before.root.kids | newer.root.kids
-        signers = [one for one in SIGNERS if (one.kid in wanted) == (r.random() < 0.9)]
+        signers = [one for one in of if (one.kid in wanted) == (r.random() < 0.9)]
         by_kid = {one.kid: entries(one, payload, "a policy") for one in signers}
         links.append(Signatures(by_kid, payload))
         before = newer
     trace = TRACES[r.choice(NAMES[:3]), r.choice((0, 3))]
-    signers = some(r, SIGNERS) if r.random() < 0.5 else TRACERS[: r.randint(1, 3)]
+    signers = some(r, of) if r.random() < 0.5 else TRACERS[: r.randint(1, 3)]
     message = t.signatures(trace, signers)
     for kid in list(message.by_kid):
         if r.random() < 0.05:
@@ -152,15 +159,22 @@ def _file(name: str) -> bytes:
     return CASES[name].make()
 
 
+def _device(algorithms: frozenset[KeyKind] | None) -> HostReplayer:
+    """A replayer that has code for these kinds of keys; None: for all."""
+    library = s.library(trust=True, algorithms=tuple(KeyKind if algorithms is None else algorithms))
+    gpu = s.Registers()
+    return HostReplayer(library, gpu.gpu, gpu.c_interface, bytearray(s.CARVEOUT_BYTES), s.CARVEOUT_PHYS)
+
+
 def compare(seed: int, count: int) -> tuple[Counter[str], list[str]]:
     """Make and judge files; how often which status came out, and the names of those that are kept."""
     r = random.Random(seed)
-    gpu, memory = s.Registers(), bytearray(s.CARVEOUT_BYTES)
-    replayer = HostReplayer(s.library(trust=True), gpu.gpu, gpu.c_interface, memory, s.CARVEOUT_PHYS)
+    devices = {algorithms: _device(algorithms) for algorithms in ALGORITHMS}
     seen: Counter[str] = Counter()
     kept = []
     for number in range(count):
         data, root, where = case_of(r) if r.random() < 0.2 else made(r)
+        replayer = devices[where.algorithms]
         try:
             replayer.load_trusted(data, root.raw, where)
             core = Status.OK
@@ -190,7 +204,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--count", type=int, default=20_000, help="files (default: 20,000)")
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args(arguments)
-    s.library(trust=True)
+    for algorithms in ALGORITHMS:
+        _device(algorithms)
     seen: Counter[str] = Counter()
     kept: list[str] = []
     tasks = [(chosen.seed + at // TASK, min(TASK, chosen.count - at)) for at in range(0, chosen.count, TASK)]
