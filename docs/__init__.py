@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The documents, and `examples`, which tests and `make` run in a checkout. Nothing of it is in the wheel."""
+"""The documents, and what `make` makes for them; `examples`, which tests and `make` run. None of it is in the wheel."""
