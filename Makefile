@@ -149,6 +149,13 @@ lint: setup-test ## ruff, mypy, clang-format, cppcheck, generated files up to da
 api: setup ## pages on the Python API, from its docstrings, in build/api
 	$(BIN)/python -m pdoc -d google -o build/api signing trace_format host_tools.runners host_tools.passes host_tools.record tee_replayer
 
+.PHONY: site
+site: api ## the documents as a site, in build/site: links checked, searched without a server, the API included
+	rm -rf build/site
+	$(BIN)/python -m sphinx -q -W --keep-going -b html -c docs/site -d build/site-doctrees . build/site
+	cp build/site/README.html build/site/index.html
+	cp -r build/api build/site/api
+
 ##@ Measure
 
 bench: setup system-test ## measure; prints tables, and what has changed since the last time (build/bench.jsonl)
