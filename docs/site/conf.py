@@ -2,8 +2,8 @@
 """Sphinx makes a site of the pages as they are: `make site`, into build/site.
 
 The checkout is the folder of the sources, so that links between pages, and to sources and tests, are those that a
-forge follows, too. Links to files that are no pages become downloads. A link that leads nowhere is an error. Nothing
-of the site comes from elsewhere, and its search works without a server.
+forge follows, too. Links to files that are no pages become downloads. A link that leads nowhere is an error. The
+site loads nothing from elsewhere, and its search works without a server.
 """
 
 from __future__ import annotations
