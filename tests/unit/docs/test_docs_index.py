@@ -65,3 +65,10 @@ def test_commands_are_found() -> None:
     assert unknown(["flash", "out", "--to", "card.img"]) == ["--to"]
     assert unknown(["flush", "out"]) == ["flush", "out"]
     assert unknown(["record", "film", "out"]) == ["record", "film"]
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
+def test_a_page_says_first_who_it_is_for(page: str) -> None:
+    text = re.sub(r"<!--.*?-->\s*", "", (DOCS / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    first = text.partition("\n")[2].strip().partition("\n\n")[0]
+    assert first.startswith("For "), first
