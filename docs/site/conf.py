@@ -30,7 +30,7 @@ version = release = VERSION
 extensions = ["myst_parser"]
 root_doc = "README"
 include_patterns = ["*.md", "docs/**.md", "host_tools/**.md", "tee_replayer/**.md"]
-exclude_patterns = [".*", "build", "**/__pycache__", "docs/changes"]
+exclude_patterns = [".*", "build", "**/__pycache__", "docs/changes/[+0-9]*"]
 
 # As on forges: headings of all levels are targets, by the same rule. A picture as HTML is a picture here, too.
 myst_heading_anchors = 6
