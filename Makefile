@@ -91,7 +91,7 @@ demo-text: setup-test record-root ## record a language model, write text in the 
 	@$(BIN)/python -m docs.examples.text.demo $(ARGS)
 
 RECORDINGS ?= $(or $(GRAMOPHONE_RECORDINGS),../shared/recordings)
-demo-mali: setup ## the same with GPUReplay's recording of a Mali, and trained weights: README (RECORDINGS=FOLDER)
+demo-mali: setup ## the same with GPUReplay's recording of a Mali, and trained weights: docs/INSTALL.md (RECORDINGS=FOLDER)
 	@$(BIN)/python -m docs.examples.mali $(RECORDINGS)/gpureplay $(ARGS)
 
 optee: setup ## build TF-A and OP-TEE with the replayer as a pseudo-TA, boot them in QEMU, replay
@@ -149,6 +149,13 @@ lint: setup-test ## ruff, mypy, clang-format, cppcheck, generated files up to da
 api: setup ## pages on the Python API, from its docstrings, in build/api
 	$(BIN)/python -m pdoc -d google -o build/api signing trace_format host_tools.runners host_tools.passes host_tools.record tee_replayer
 
+.PHONY: site
+site: api ## the documents as a site, in build/site: links checked, searched without a server, the API included
+	rm -rf build/site
+	$(BIN)/python -m sphinx -q -W --keep-going -b html -c docs/site -d build/site-doctrees . build/site
+	cp build/site/README.html build/site/index.html
+	cp -r build/api build/site/api
+
 ##@ Measure
 
 bench: setup system-test ## measure; prints tables, and what has changed since the last time (build/bench.jsonl)
@@ -168,6 +175,11 @@ generated: setup ## descriptions of the format from the schema, of registers and
 
 record-demo: setup record-root ## record the demo network and compare with the committed recording
 	$(BIN)/python -m host_tools.demo.record
+
+.PHONY: screenshot
+screenshot: setup ## docs/report.png, the picture of a report in the README
+	$(call need,chromium:chromium)
+	@$(BIN)/python -m docs.screenshot
 
 demo-train: setup ## train the demo network
 	$(BIN)/python -m docs.examples.train

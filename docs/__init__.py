@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The documents, and `examples`, which tests and `make` run in a checkout. Nothing of it is in the wheel."""
+"""The documents, how their site and pictures are made, and `examples`, which tests and `make` run.
+
+Nothing of it is in the wheel.
+"""

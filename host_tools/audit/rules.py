@@ -402,7 +402,8 @@ def document() -> str:
 
 _HEAD = """# Rules of `gramophone lint`
 
-Made by `python -m host_tools.audit.document` from `host_tools/audit/rules.py`.
+For everybody who has a finding in front of them. Made by
+`python -m host_tools.audit.document` from `host_tools/audit/rules.py`.
 
 `gramophone lint FILE` judges a trace, without a GPU: it follows the actions, keeps account of registers, mappings
 and of which memory has been filled, and looks at every address that a job names. Exit status 1 says that there is

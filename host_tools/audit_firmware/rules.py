@@ -219,8 +219,9 @@ def document() -> str:
 
 _HEAD = """# Rules of `gramophone audit-firmware`
 
-Made by `python -m host_tools.audit_firmware.document` from `host_tools/audit_firmware/rules.py`. What the
-analyses can show and what they cannot: [AUDIT-FIRMWARE.md](AUDIT-FIRMWARE.md).
+For everybody who has a finding in front of them. [AUDIT-FIRMWARE.md](AUDIT-FIRMWARE.md) explains what the
+analyses can show, and what not. Made by `python -m host_tools.audit_firmware.document` from
+`host_tools/audit_firmware/rules.py`.
 
 Exit status 1 says that there is an error, with `--strict` also a warning. `--allow FILE` names findings that are
 accepted, each with a reason. "Needs" is what a rule cannot be judged without; the report says which were not

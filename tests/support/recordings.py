@@ -28,6 +28,6 @@ def folder(kind: str) -> Path:
     """
     found = Path(os.environ.get("GRAMOPHONE_RECORDINGS") or BESIDE).resolve() / kind
     if not found.is_dir():
-        how = "the README says where they are public" if kind == GPUREPLAY else "they are not public"
+        how = "docs/INSTALL.md says where they are public" if kind == GPUREPLAY else "they are not public"
         raise FileNotFoundError(f"no recordings at {found}: {how}; GRAMOPHONE_RECORDINGS names their folder")
     return found

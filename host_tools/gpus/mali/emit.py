@@ -52,6 +52,8 @@ _PAGE = f"""\
 <!-- {GENERATED} from host_tools/gpus/mali/descriptors.toml; do not edit. -->
 # Descriptors of a Mali's jobs
 
+For people who work on Malis here.
+
 What the project knows of the structures in GPU memory that describe a Mali's jobs, from the one description of
 them, `host_tools/gpus/mali/descriptors.toml`. What job chains reach, how they are listed, what rules between GPUs
 change and what the virtual GPU reads is made of the same file ([ADR 0041](adr/0041-one-descriptor-table.md)).

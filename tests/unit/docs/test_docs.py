@@ -31,8 +31,9 @@ def anchors(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_links_lead_somewhere(name: str) -> None:
-    document = CHECKOUT / name
-    for target, anchor in LINK.findall(text_of(document)):
+    # A fragment of the changelog is written as a part of that, in the top folder.
+    document = CHECKOUT / re.sub(r"^docs/changes/(?=[+0-9])", "", name)
+    for target, anchor in LINK.findall(text_of(CHECKOUT / name)):
         path = (document.parent / target).resolve() if target else document
         assert path.exists(), target
         assert not anchor or anchor in anchors(path), f"{target}#{anchor}"

@@ -23,6 +23,7 @@ def test_every_document_is_in_the_index_once() -> None:
     listed = [target for _, target, _ in ENTRY.findall(text)]
     there = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")} - {"README.md"}
     there -= {path.relative_to(DOCS).as_posix() for path in (DOCS / "adr").glob("[0-9]*.md")}  # adr/README.md
+    there -= {path.relative_to(DOCS).as_posix() for path in (DOCS / "changes").glob("[+0-9]*.md")}
     assert set(listed) == there
     assert len(listed) == len(there)
     assert text.count("\n- ") == len(listed), "each entry is one line: a link, a colon, and what it is"
@@ -65,3 +66,10 @@ def test_commands_are_found() -> None:
     assert unknown(["flash", "out", "--to", "card.img"]) == ["--to"]
     assert unknown(["flush", "out"]) == ["flush", "out"]
     assert unknown(["record", "film", "out"]) == ["record", "film"]
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
+def test_a_page_says_first_who_it_is_for(page: str) -> None:
+    text = re.sub(r"<!--.*?-->\s*", "", (DOCS / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    first = text.partition("\n")[2].strip().partition("\n\n")[0]
+    assert first.startswith("For "), first

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 from importlib import metadata
 
@@ -32,6 +33,13 @@ def test_the_version_is_in_the_changelog() -> None:
         r"^## \[?([\w.]+)", (CHECKOUT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
     )
     assert VERSION in headings
+
+
+def test_a_tag_is_the_version() -> None:
+    """Of a release only: other commits have no tag."""
+    command = ["git", "-C", str(CHECKOUT), "tag", "--points-at", "HEAD", "v*"]
+    tags = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
+    assert set(tags) <= {f"v{VERSION}"}
 
 
 def test_packages_have_types() -> None:
