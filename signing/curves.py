@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Facts about the curves: which of two signatures is the one that is read, which public keys are none.
 
-Facts: SEC 2 version 2.0, 2.4.2 and 2.5.1 (orders of P-256 and P-384). RFC 8032, 5.1 (Ed25519: p, encoding of points). Points of small
-order: Chalkias, Garillot and Nikolaenko, "Taming the many EdDSAs" (SSR 2020), table 1; the same are refused by
-libsodium. tests/unit/signing/test_curves.py computes them from the curve's equation.
+Facts: SEC 2 version 2.0, 2.4.2 and 2.5.1 (orders of P-256 and P-384). RFC 8032, 5.1 (Ed25519: p, encoding of
+points). Points of small order: Chalkias, Garillot and Nikolaenko, "Taming the many EdDSAs" (SSR 2020), table 1; the
+same are refused by libsodium. tests/unit/signing/test_curves.py computes them from the curve's equation.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from __future__ import annotations
 SCALAR_BYTES = 32  # of P-256
 P256_ORDER = 0xFFFFFFFF_00000000_FFFFFFFF_FFFFFFFF_BCE6FAAD_A7179E84_F3B9CAC2_FC632551
 P384_SCALAR_BYTES = 48
-P384_ORDER = int(
-    "FFFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFF_C7634D81_F4372DDF_581A0DB2_48B0A77A_ECEC196A_CCC52973", 16
-)
+P384_ORDER = 2**384 - 0x389CB27E_0BC8D220_A7E5F24D_B74F5885_1313E695_333AD68D
 ED25519_PRIME = 2**255 - 19
 # y of the points whose order divides 8: orders 4, 1, 2, and twice 8. Each x has two signs, but for 1 and 2.
 SMALL_ORDER_Y = frozenset(

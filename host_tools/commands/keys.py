@@ -125,7 +125,10 @@ def keygen(
     if algorithm == "ml-dsa-44":
         warn("it is half of a hybrid key: cat ES256.pem ML-DSA.pem > HYBRID.pem makes the whole")
     elif ALGORITHMS[algorithm] not in DEVICE_ALGORITHMS:
-        warn(f"no device takes traces of this key yet: devices verify ES256, ES384 and hybrid keys, and not {algorithm}")
+        warn(
+            "no device takes traces of this key yet: devices verify ES256, ES384 and hybrid keys, and not "
+            f"{algorithm}"
+        )
     elif algorithm != "es256":
         warn("it counts under a trust policy only (docs/KEYS.md): a device with one key verifies ES256")
     if passphrase is None:

@@ -16,8 +16,7 @@ static bool hash(uint32_t algorithm, const void *data, size_t bytes, uint8_t *di
     uint8_t piece[PIECE_BYTES];
     const uint8_t *at = data;
     void *ctx = NULL;
-    bool good =
-        crypto_hash_alloc_ctx(&ctx, algorithm) == TEE_SUCCESS && crypto_hash_init(ctx) == TEE_SUCCESS;
+    bool good = crypto_hash_alloc_ctx(&ctx, algorithm) == TEE_SUCCESS && crypto_hash_init(ctx) == TEE_SUCCESS;
     while (good && bytes) {
         const size_t n = bytes < sizeof piece ? bytes : sizeof piece;
         memcpy(piece, at, n);

@@ -30,7 +30,13 @@ def empty(folder: Path, text: str = "") -> crypto.Libraries:
         *crypto.INCLUDED,
         *Evidence(True, True, True).crypto,
     )
-    proved += [*crypto.ML_DSA_INCLUDED, crypto.AWS_LC_HASH, crypto.AWS_LC_SHA384, *crypto.AWS_LC_ASSEMBLY_HEADERS, crypto.AWS_LC_LICENCE]
+    proved += [
+        *crypto.ML_DSA_INCLUDED,
+        crypto.AWS_LC_HASH,
+        crypto.AWS_LC_SHA384,
+        *crypto.AWS_LC_ASSEMBLY_HEADERS,
+        crypto.AWS_LC_LICENCE,
+    ]
     trees = {"bearssl": [*taken, *crypto.HEADERS, crypto.LICENCE], "aws-lc": proved}
     for tree, names in trees.items():
         for name in names:
