@@ -2,8 +2,8 @@
 """Facts about the curves: which of two signatures is the one that is read, which public keys are none.
 
 Facts: SEC 2 version 2.0, 2.4.2 and 2.5.1 (orders of P-256 and P-384). RFC 8032, 5.1 (Ed25519: p, encoding of
-points). Points of small order: Chalkias, Garillot and Nikolaenko, "Taming the many EdDSAs" (SSR 2020), table 1; the
-same are refused by libsodium. tests/unit/signing/test_curves.py computes them from the curve's equation.
+points). Points of small order: Chalkias, Garillot and Nikolaenko, "Taming the many EdDSAs" (SSR 2020), table 1;
+the same are refused by libsodium. tests/unit/signing/test_curves.py computes them from the curve's equation.
 """
 
 from __future__ import annotations
