@@ -33,9 +33,10 @@ from tests.support import replayer_samples as s
 from tests.support import trust_samples as t
 from tests.support.hostile_trust import CASES
 from tests.support.places import CHECKOUT
-from tests.support.trust_samples import DEVICE_ID, PLATFORM, ROOTS, SIGNERS, TRACERS, kids, policy, rule
+from tests.support.trust_samples import DEVICE_ID, PLATFORM, ROOTS, TRACERS, kids, policy, rule
 from trace_format.schema.report import Status
 
+SIGNERS = sorted([*t.SIGNERS, *t.WIDE], key=lambda signer: signer.kid)
 TASK = 5_000  # files of one seed
 KEPT = CHECKOUT / "build" / "fuzz" / "trust-agreement"
 # Statuses for which the host says that a file is malformed.
