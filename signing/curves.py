@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Facts about the two curves: which of two signatures is the one that is read, which public keys are none.
+"""Facts about the curves: which of two signatures is the one that is read, which public keys are none.
 
-Facts: SEC 2 version 2.0, 2.4.2 (order of P-256). RFC 8032, 5.1 (Ed25519: p, encoding of points). Points of small
-order: Chalkias, Garillot and Nikolaenko, "Taming the many EdDSAs" (SSR 2020), table 1; the same are refused by
-libsodium. tests/unit/signing/test_curves.py computes them from the curve's equation.
+Facts: SEC 2 version 2.0, 2.4.2 and 2.5.1 (orders of P-256 and P-384). RFC 8032, 5.1 (Ed25519: p, encoding of
+points). Points of small order: Chalkias, Garillot and Nikolaenko, "Taming the many EdDSAs" (SSR 2020), table 1;
+the same are refused by libsodium. tests/unit/signing/test_curves.py computes them from the curve's equation.
 """
 
 from __future__ import annotations
 
-SCALAR_BYTES = 32
+SCALAR_BYTES = 32  # of P-256
 P256_ORDER = 0xFFFFFFFF_00000000_FFFFFFFF_FFFFFFFF_BCE6FAAD_A7179E84_F3B9CAC2_FC632551
+P384_SCALAR_BYTES = 48
+P384_ORDER = 2**384 - 0x389CB27E_0BC8D220_A7E5F24D_B74F5885_1313E695_333AD68D
 ED25519_PRIME = 2**255 - 19
 # y of the points whose order divides 8: orders 4, 1, 2, and twice 8. Each x has two signs, but for 1 and 2.
 SMALL_ORDER_Y = frozenset(
@@ -24,25 +26,26 @@ SMALL_ORDER_Y = frozenset(
 
 
 def scalars(signature: bytes) -> tuple[int, int]:
-    """r and s of an ES256 signature of 64 bytes."""
-    return int.from_bytes(signature[:SCALAR_BYTES], "big"), int.from_bytes(signature[SCALAR_BYTES:], "big")
+    """r and s of an ECDSA signature, r || s of the same size: of ES256 64 bytes, of ES384 96."""
+    half = len(signature) // 2
+    return int.from_bytes(signature[:half], "big"), int.from_bytes(signature[half:], "big")
 
 
-def is_low(s: int) -> bool:
+def is_low(s: int, order: int = P256_ORDER) -> bool:
     """Whether s is the smaller of s and n - s: with r, both are signatures of the same bytes by the same key."""
-    return s <= P256_ORDER // 2
+    return s <= order // 2
 
 
-def lowered(signature: bytes) -> bytes:
-    """The one of the two ES256 signatures that is read: (r, s) or (r, n - s), 64 bytes.
+def lowered(signature: bytes, order: int = P256_ORDER) -> bytes:
+    """The one of the two ECDSA signatures that is read: (r, s) or (r, n - s), of the same size.
 
     Raises:
         ValueError: r or s is not in 1 to n - 1, so that it is no signature.
     """
     r, s = scalars(signature)
-    if not (0 < r < P256_ORDER and 0 < s < P256_ORDER):
+    if not (0 < r < order and 0 < s < order):
         raise ValueError("r or s is not in 1 to n - 1")
-    return b"".join(part.to_bytes(SCALAR_BYTES, "big") for part in (r, min(s, P256_ORDER - s)))
+    return b"".join(part.to_bytes(len(signature) // 2, "big") for part in (r, min(s, order - s)))
 
 
 def refusal(ed25519: bytes) -> str:

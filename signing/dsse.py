@@ -3,7 +3,7 @@
 
 Facts: https://github.com/secure-systems-lab/dsse (protocol.md and envelope.md, version 1.0.2). A signature's key
 id is a hint that nothing is decided by, fields that are not known are passed over, and base64 is of either
-alphabet. ES256 signatures are in DER, as cosign and the other implementations write them.
+alphabet. ES256 and ES384 signatures are in DER, as cosign and the other implementations write them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Envelope:
         """
         public = signer.public
         raw = checked(signer.sign(self.tbs), public, self.tbs, "the statement")
-        if public.algorithm == Algorithm.ES256:
+        if public.algorithm in (Algorithm.ES256, Algorithm.ES384):
             raw = utils.encode_dss_signature(*curves.scalars(raw))
         kid = public.kid.hex()
         kept = tuple(one for one in self.signatures if one[0] != kid)

@@ -19,7 +19,7 @@ from typing import Literal, overload
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, mldsa, utils
-from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.hashes import SHA256, SHA384
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -38,7 +38,7 @@ from signing.errors import KeyFileError, PassphraseError
 
 KID_BYTES = 16
 SIGNATURE_BYTES = 64  # of ES256 and EdDSA: r || s (RFC 9053, 2.1), R || S (RFC 8032, 5.1.6)
-_KINDS = "an ECDSA key on P-256, an Ed25519 key, or one of ML-DSA-44"
+_KINDS = "an ECDSA key on P-256 or P-384, an Ed25519 key, or one of ML-DSA-44"
 # PEM labels of private keys that are read, and openssl's of a file's first part, which repeats the curve.
 PKCS8, PKCS8_ENCRYPTED, SEC1, OPENSSH = (
     "PRIVATE KEY",
@@ -48,7 +48,7 @@ PKCS8, PKCS8_ENCRYPTED, SEC1, OPENSSH = (
 )
 _PARAMETERS = "EC PARAMETERS"
 _OPENSSH_MAGIC = b"openssh-key-v1\0"  # OpenSSH PROTOCOL.key: then the cipher's name, after its length of 4 bytes
-_OPENSSH_PUBLIC = (b"ssh-ed25519 ", b"ecdsa-sha2-nistp256 ")  # a line of a .pub file
+_OPENSSH_PUBLIC = (b"ssh-ed25519 ", b"ecdsa-sha2-nistp256 ", b"ecdsa-sha2-nistp384 ")  # a line of a .pub file
 
 
 class Algorithm(enum.IntEnum):
@@ -56,6 +56,7 @@ class Algorithm(enum.IntEnum):
 
     ES256 = -7
     EDDSA = -8  # with Ed25519 only
+    ES384 = -35  # under a trust policy
     ML_DSA_44 = -48  # of a half of a hybrid key
     HYBRID = -65537  # ES256 and ML-DSA-44, both of which must sign; in no message, which has an entry of each
 
@@ -68,9 +69,37 @@ class Algorithm(enum.IntEnum):
 _TITLES = {
     Algorithm.ES256: "ES256",
     Algorithm.EDDSA: "EdDSA",
+    Algorithm.ES384: "ES384",
     Algorithm.ML_DSA_44: "ML-DSA-44",
     Algorithm.HYBRID: "ES256+ML-DSA-44",
 }
+
+
+@dataclass(frozen=True)
+class Ecdsa:
+    """What an algorithm of ECDSA is made of.
+
+    Attributes:
+        hash: of the message.
+        scalar_bytes: of r, and of s.
+        order: of the curve's points; r and s are below it.
+    """
+
+    hash: type[SHA256 | SHA384]
+    scalar_bytes: int
+    order: int
+
+
+_ECDSA = {
+    Algorithm.ES256: Ecdsa(SHA256, curves.SCALAR_BYTES, curves.P256_ORDER),
+    Algorithm.ES384: Ecdsa(SHA384, curves.P384_SCALAR_BYTES, curves.P384_ORDER),
+}
+
+
+def ecdsa(algorithm: Algorithm) -> Ecdsa:
+    """What ES256 or ES384 is made of; KeyError of others."""
+    return _ECDSA[algorithm]
+
 
 # Private keys with one algorithm.
 Single = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | mldsa.MLDSA44PrivateKey
@@ -111,7 +140,7 @@ class PublicKey:
         if self.ml_dsa is not None:
             return Algorithm.HYBRID
         if isinstance(self.key, ec.EllipticCurvePublicKey):
-            return Algorithm.ES256
+            return Algorithm.ES384 if isinstance(self.key.curve, ec.SECP384R1) else Algorithm.ES256
         return Algorithm.EDDSA if isinstance(self.key, ed25519.Ed25519PublicKey) else Algorithm.ML_DSA_44
 
     @property
@@ -140,7 +169,7 @@ class PublicKey:
     def raw(self) -> bytes:
         """What a device needs.
 
-        ES256: 65 bytes, 04 || x || y (SEC 1, 2.3.3); EdDSA: 32 bytes (RFC 8032); ML-DSA-44: 1312
+        ES256: 65 bytes, ES384: 97, 04 || x || y (SEC 1, 2.3.3); EdDSA: 32 bytes (RFC 8032); ML-DSA-44: 1312
         bytes (FIPS 204); a hybrid key: 97 bytes, the ES256 half's and the SHA-256 of the other.
         """
         if isinstance(self.key, ec.EllipticCurvePublicKey):
@@ -178,10 +207,11 @@ class PublicKey:
             raise ValueError("a hybrid key has no signature of its own: its halves have")
         try:
             if isinstance(self.key, ec.EllipticCurvePublicKey):
+                curve = ecdsa(self.algorithm)
                 r, s = curves.scalars(signature)
-                if len(signature) != SIGNATURE_BYTES or not curves.is_low(s):
+                if len(signature) != 2 * curve.scalar_bytes or not curves.is_low(s, curve.order):
                     return False
-                self.key.verify(utils.encode_dss_signature(r, s), tbs, ec.ECDSA(SHA256()))
+                self.key.verify(utils.encode_dss_signature(r, s), tbs, ec.ECDSA(curve.hash()))
             else:
                 self.key.verify(signature, tbs)
         except (InvalidSignature, ValueError):
@@ -208,13 +238,14 @@ def sign(key: PrivateKey, tbs: bytes) -> bytes:
         raise ValueError("a hybrid key has no signature of its own: its halves have")
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         return key.sign(tbs)
-    r, s = utils.decode_dss_signature(key.sign(tbs, ec.ECDSA(SHA256(), deterministic_signing=True)))
-    return curves.lowered(b"".join(part.to_bytes(curves.SCALAR_BYTES, "big") for part in (r, s)))
+    curve = ecdsa(public_of(key).algorithm)
+    r, s = utils.decode_dss_signature(key.sign(tbs, ec.ECDSA(curve.hash(), deterministic_signing=True)))
+    return curves.lowered(b"".join(part.to_bytes(curve.scalar_bytes, "big") for part in (r, s)), curve.order)
 
 
 @overload
 def generate(
-    algorithm: Literal[Algorithm.ES256, Algorithm.EDDSA, Algorithm.ML_DSA_44],
+    algorithm: Literal[Algorithm.ES256, Algorithm.EDDSA, Algorithm.ES384, Algorithm.ML_DSA_44],
 ) -> Single: ...
 @overload
 def generate(algorithm: Literal[Algorithm.HYBRID]) -> HybridPrivateKey: ...
@@ -228,6 +259,8 @@ def generate(algorithm: Algorithm) -> PrivateKey:
     """
     if algorithm is Algorithm.EDDSA:
         return ed25519.Ed25519PrivateKey.generate()
+    if algorithm is Algorithm.ES384:
+        return ec.generate_private_key(ec.SECP384R1())
     if algorithm in (Algorithm.ML_DSA_44, Algorithm.HYBRID):
         try:
             half = mldsa.MLDSA44PrivateKey.generate()
@@ -343,7 +376,7 @@ def load_private_key(pem: bytes, passphrase: bytes | None = None, *, file: str =
             raise PassphraseError("wrong passphrase, or a damaged key", file=file) from None
         raise KeyFileError("a damaged private key", file=file) from None
     if isinstance(key, ed25519.Ed25519PrivateKey | mldsa.MLDSA44PrivateKey) or (
-        isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1)
+        isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1 | ec.SECP384R1)
     ):
         return key
     raise KeyFileError("not a key that traces are signed with", expected=_KINDS, found=_kind(key), file=file)
@@ -370,7 +403,7 @@ def load_public_key(pem: bytes, *, file: str = "") -> PublicKey:
     if isinstance(key, ed25519.Ed25519PublicKey) and (reason := curves.refusal(key.public_bytes_raw())):
         raise KeyFileError(f"not a public key of Ed25519: {reason}", file=file)
     if isinstance(key, ed25519.Ed25519PublicKey | mldsa.MLDSA44PublicKey) or (
-        isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1)
+        isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1 | ec.SECP384R1)
     ):
         return PublicKey(key)
     raise KeyFileError("not a key that traces are signed with", expected=_KINDS, found=_kind(key), file=file)

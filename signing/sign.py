@@ -7,7 +7,7 @@ import itertools
 from dataclasses import dataclass
 from typing import Protocol
 
-from cryptography.hazmat.primitives.asymmetric import utils
+from cryptography.hazmat.primitives.asymmetric import ec, utils
 
 from signing import cose_sign, curves, encryption, envelope, keys
 from signing.cose_sign import Entries, Entry, Signatures
@@ -200,13 +200,13 @@ def checked(signature: bytes, public: keys.PublicKey, tbs: bytes, what: str) -> 
         SignerError: it is no signature, or of something else, or of another key.
     """
     size = cose_sign.BYTES.get(public.algorithm, keys.SIGNATURE_BYTES)
-    if public.algorithm is keys.Algorithm.ES256:  # tokens and other programs may give the one that is not read
+    if isinstance(public.key, ec.EllipticCurvePublicKey):  # tokens and others may give the s that is not read
         if len(signature) != size:
-            signature = _from_der(signature)
+            signature = _from_der(signature, size)
         try:
-            signature = curves.lowered(signature)
+            signature = curves.lowered(signature, keys.ecdsa(public.algorithm).order)
         except ValueError as error:
-            raise SignerError(f"the signer gave no signature of ES256: {error}") from None
+            raise SignerError(f"the signer gave no signature of {public.algorithm.title}: {error}") from None
     if len(signature) != size:
         raise SignerError(_wrong_size(signature, size))
     if not public.verify(signature, tbs):
@@ -221,10 +221,10 @@ def _wrong_size(signature: bytes, size: int) -> str:
     return f"the signer gave {len(signature)} bytes instead of a signature of {size}"
 
 
-def _from_der(signature: bytes) -> bytes:
+def _from_der(signature: bytes, size: int) -> bytes:
     """r || s of an ECDSA signature as OpenSSL, cloud services and TLS write it."""
     try:
         numbers = utils.decode_dss_signature(signature)
-        return b"".join(number.to_bytes(curves.SCALAR_BYTES, "big") for number in numbers)
+        return b"".join(number.to_bytes(size // 2, "big") for number in numbers)
     except (ValueError, OverflowError):
-        raise SignerError(_wrong_size(signature, keys.SIGNATURE_BYTES)) from None
+        raise SignerError(_wrong_size(signature, size)) from None

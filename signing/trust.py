@@ -35,7 +35,7 @@ from trace_format.schema.trust import (
 
 assert TRUST.name == "trust"
 DEVICE_ID_BYTES = 16
-ES256_BYTES = 65
+ES256_BYTES, ES384_BYTES = 65, 97
 _FLAGS = TRUST_PREFIX | TRUST_SIGNED_WEIGHTS
 _POLICY, _KEY, _RULE, _ID = (packing.size_of(f"trust_{name}") for name in ("policy", "key", "rule", "device"))
 
@@ -46,7 +46,7 @@ class Key:
 
     Attributes:
         kid: its id, 16 bytes.
-        raw: what `PublicKey.raw` is: 65 bytes of ES256, 97 of a hybrid key.
+        raw: what `PublicKey.raw` is: 65 bytes of ES256, 97 of ES384 and of a hybrid key.
         kind: what it signs with.
     """
 
@@ -71,8 +71,9 @@ class Key:
     def first(self) -> PublicKey | None:
         """The key, or of a hybrid one its ES256 half; None: it is none, or the id is not the key's."""
         try:
-            point = self.raw[:ES256_BYTES]
-            found = PublicKey(ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point))
+            is_wide = self.kind is KeyKind.ES384
+            curve, size = (ec.SECP384R1(), ES384_BYTES) if is_wide else (ec.SECP256R1(), ES256_BYTES)
+            found = PublicKey(ec.EllipticCurvePublicKey.from_encoded_point(curve, self.raw[:size]))
         except ValueError:
             return None
         return found if found.kid_with(self.ml_dsa_hash) == self.kid else None
@@ -87,10 +88,12 @@ class Key:
 KINDS = {
     Algorithm.ES256: KeyKind.ES256,
     Algorithm.HYBRID: KeyKind.ES256_ML_DSA_44,
+    Algorithm.ES384: KeyKind.ES384,
 }
 _KEY_BYTES = {
     KeyKind.ES256: ES256_BYTES,
     KeyKind.ES256_ML_DSA_44: ES256_BYTES + 32,
+    KeyKind.ES384: ES384_BYTES,
 }
 
 

@@ -56,7 +56,11 @@ _STEPS = (
     *("gr_mmu_on", "gr_mmu_off"),
 )
 # Macros of options, each with a function that only firmware with it has.
-OF_FUNCTIONS = {HAS_ENCRYPTION: "gr_agree", SEAMS[KeyKind.ES256_ML_DSA_44][1]: "gr_ml_dsa_verify"}
+OF_FUNCTIONS = {
+    HAS_ENCRYPTION: "gr_agree",
+    SEAMS[KeyKind.ES256_ML_DSA_44][1]: "gr_ml_dsa_verify",
+    SEAMS[KeyKind.ES384][1]: "gr_es384_verify",
+}
 _LOG_STEPS = ("gr_hmac",)  # of firmware with a replay log
 _LEFT_OUT = re.compile(r"/\*.*?\*/|^#ifdef GRAMOPHONE_OPERATORS\n.*?^#endif", re.DOTALL | re.MULTILINE)
 _WRITES = re.compile(r"\b(gr_port_write32|write64)\(\s*(GR_\w+)")

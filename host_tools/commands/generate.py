@@ -79,7 +79,7 @@ FLEET_KEY = click.option(
     type=FILE,
     help="Private key (PEM, P-256) of a fleet, compiled in: traces that are encrypted for it are read, too.",
 )
-ALGORITHMS = {"hybrid": KeyKind.ES256_ML_DSA_44}
+ALGORITHMS = {"hybrid": KeyKind.ES256_ML_DSA_44, "es384": KeyKind.ES384}
 ALGORITHM = click.option(
     "--algorithm",
     "algorithms",

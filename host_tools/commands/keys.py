@@ -25,6 +25,7 @@ from trace_format.schema.trust import KeyKind
 ALGORITHMS = {
     "es256": keys.Algorithm.ES256,
     "hybrid": keys.Algorithm.HYBRID,
+    "es384": keys.Algorithm.ES384,
     "eddsa": keys.Algorithm.EDDSA,
     "ml-dsa-44": keys.Algorithm.ML_DSA_44,
 }
@@ -96,8 +97,8 @@ def key_data(key: keys.PublicKey) -> dict[str, Any]:
     type=click.Choice(list(ALGORITHMS)),
     default="es256",
     show_default=True,
-    help="Kind of key; a device with one key verifies es256, one with a trust policy also hybrid: es256 and "
-    "ml-dsa-44, both of which must sign.",
+    help="Kind of key; a device with one key verifies es256, one with a trust policy also es384, and "
+    "hybrid: es256 and ml-dsa-44, both of which must sign.",
 )
 @passphrase_options
 @click.option("--ask-passphrase", is_flag=True, help="Type the passphrase.")
@@ -124,7 +125,10 @@ def keygen(
     if algorithm == "ml-dsa-44":
         warn("it is half of a hybrid key: cat ES256.pem ML-DSA.pem > HYBRID.pem makes the whole")
     elif ALGORITHMS[algorithm] not in DEVICE_ALGORITHMS:
-        warn(f"no device takes traces of this key yet: devices verify ES256 and hybrid keys, and not {algorithm}")
+        warn(
+            "no device takes traces of this key yet: devices verify ES256, ES384 and hybrid keys, and not "
+            f"{algorithm}"
+        )
     elif algorithm != "es256":
         warn("it counts under a trust policy only (docs/KEYS.md): a device with one key verifies ES256")
     if passphrase is None:

@@ -40,9 +40,9 @@ class AnySigner(SecureSystemsSigner):
         return key_of(self.signer.public)
 
     def sign(self, payload: bytes) -> Signature:
-        """A signature, of ES256 in DER; SignerError where the signer gives none that fits."""
+        """A signature, of ECDSA in DER; SignerError where the signer gives none that fits."""
         public = self.signer.public
         raw = checked(self.signer.sign(payload), public, payload, "the metadata")
-        if public.algorithm == Algorithm.ES256:
+        if public.algorithm in (Algorithm.ES256, Algorithm.ES384):
             raw = utils.encode_dss_signature(*curves.scalars(raw))
         return Signature(self.public_key.keyid, raw.hex())

@@ -46,6 +46,13 @@ GR_API void gr_cipher_end(struct gr_cipher *cipher);
 GR_API bool gr_agree(const uint8_t secret[32], const uint8_t point[65], uint8_t shared[32]);
 #endif
 
+#ifdef GRAMOPHONE_ES384
+/* SHA-384 and ES384, likewise: key 04 || x || y, signature r || s, with any s. */
+GR_API bool gr_sha384(const void *data, size_t bytes, uint8_t digest[48]);
+GR_API uint32_t gr_es384_verify(const uint8_t digest[48], const uint8_t key[97], const uint8_t signature[96],
+                                uint32_t good);
+#endif
+
 #ifdef GRAMOPHONE_ML_DSA
 /* ML-DSA-44 (FIPS 204, the context is empty), likewise, of a message. The workspace, at a multiple of 8, is
  * what it needs besides 2 KiB of stack. */

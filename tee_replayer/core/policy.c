@@ -113,10 +113,10 @@ static bool is_role(const struct gr_trust_policy *p, uint32_t mask, uint32_t thr
 
 static bool is_key(const struct gr_trust_key *key)
 {
-    static const uint8_t bytes[] = {0, TRUST_KEY_BYTES, TRUST_KEY_BYTES + 32}; /* by GR_KEY_KIND_* */
-    if (key->kind - 1 >= GR_KEY_KIND_ES256_ML_DSA_44 || key->reserved)
+    if (key->kind - 1 >= GR_KEY_KIND_ES384 || key->reserved)
         return false;
-    const uint32_t used = bytes[key->kind];
+    /* A point of P-384 takes as much as one of P-256 and a hash. */
+    const uint32_t used = TRUST_KEY_BYTES + (key->kind != GR_KEY_KIND_ES256) * 32u;
     return key->key[0] == 4 && gr_is_zero(key->key + used, sizeof key->key - used);
 }
 
@@ -127,6 +127,9 @@ bool gr_trust_has_algorithms(const struct gr_trust_policy *p)
         if (kind != GR_KEY_KIND_ES256
 #ifdef GRAMOPHONE_ML_DSA
             && kind != GR_KEY_KIND_ES256_ML_DSA_44
+#endif
+#ifdef GRAMOPHONE_ES384
+            && kind != GR_KEY_KIND_ES384
 #endif
         )
             return false;

@@ -78,6 +78,22 @@ enum gr_status gr_copy_envelope(struct loader *l)
     return GR_STATUS_OK;
 }
 
+#ifdef GRAMOPHONE_ES384
+/* Whether an ES384 signature's s is the one of two that is taken: n / 2 at most, as gr_is_low. */
+static bool is_low_384(const uint8_t s[48])
+{
+    static const uint8_t half[48] = {
+        0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xe3, 0xb1, 0xa6, 0xc0, 0xfa, 0x1b, 0x96, 0xef,
+        0xac, 0x0d, 0x06, 0xd9, 0x24, 0x58, 0x53, 0xbd, 0x76, 0x76, 0x0c, 0xb5, 0x66, 0x62, 0x94, 0xb9,
+    };
+    uint32_t i = 0;
+    while (i < sizeof half - 1 && s[i] == half[i])
+        i++;
+    return s[i] <= half[i];
+}
+#endif
+
 /* What the verification by an entry's algorithm answers. */
 static uint32_t verify(const struct loader *l, const struct gr_trust_key *key, const struct gr_entry *entry,
                        uint8_t *payload, uint32_t bytes, uint32_t good)
@@ -89,6 +105,14 @@ static uint32_t verify(const struct loader *l, const struct gr_trust_key *key, c
 #ifdef GRAMOPHONE_ML_DSA
     if (entry->kind == GR_ENTRY_ML_DSA_44)
         return gr_ml_dsa_verify(start, size, entry->key, entry->signature, l->workspace, good);
+#endif
+#ifdef GRAMOPHONE_ES384
+    if (entry->kind == GR_KEY_KIND_ES384) {
+        uint8_t longer[48] = {0};
+        return gr_sha384(start, size, longer) && is_low_384(entry->signature + sizeof longer)
+                   ? gr_es384_verify(longer, key->key, entry->signature, good)
+                   : ~good;
+    }
 #endif
     return gr_sha256(start, size, digest) ? gr_signature_verify(digest, key->key, entry->signature, good)
                                           : ~good;
@@ -133,7 +157,7 @@ GR_NOINLINE static uint32_t lacking(const struct loader *l, const struct gr_trus
         *why = GR_STATUS_SIGNATURE;
 #ifdef GRAMOPHONE_ML_DSA
         /* Of a hybrid key, ES256 is asked for less than a good verdict: the ML-DSA half answers the rest. */
-        const uint32_t halves = kind / GR_KEY_KIND_ES256_ML_DSA_44;
+        const uint32_t halves = kind >> 1 & ~kind & 1; /* GR_KEY_KIND_ES256_ML_DSA_44: 2 of 1 to 3 */
         rest = halves * HALF_VERDICT;
         if (halves) {
             kind = GR_KEY_KIND_ES256;

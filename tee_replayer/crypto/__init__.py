@@ -24,6 +24,8 @@ from trace_format.schema.trust import KeyKind
 
 # Files of BearSSL. SHA-256, of host builds and of the replay log:
 HASH = ("src/codec/dec32be.c", "src/codec/enc32be.c", "src/hash/sha2small.c")
+# SHA-384, of host builds:
+SHA384 = ("src/codec/dec64be.c", "src/codec/enc64be.c", "src/hash/sha2big.c")
 # P-256, and what ECDSA does with numbers; the tables of the other two curves are named by the ECDSA code and
 # dropped by the linker. Firmware takes it to sign; host builds where s2n-bignum has nothing for the machine.
 CURVE = (
@@ -66,6 +68,14 @@ _S2N_FUNCTIONS = (
 )
 _S2N_REDUCTION = {"arm": "p256/bignum_mod_n256.S", "x86_att": "p256/bignum_mod_n256_alt.S"}
 _S2N_HEADERS = {"arm": "_internal_s2n_bignum_arm.h", "x86_att": "_internal_s2n_bignum_x86_att.h"}
+# P-384, and the order's numbers.
+_S2N_P384 = (
+    "fastmul/bignum_mul_6_12_alt.S",
+    "p384/bignum_add_p384.S",
+    "p384/bignum_montmul_p384_alt.S",
+    "p384/bignum_sub_p384.S",
+)
+_S2N_REDUCTION_384 = {"arm": "p384/bignum_mod_n384.S", "x86_att": "p384/bignum_mod_n384_alt.S"}
 # SHAKE's permutation, of ML-DSA.
 _S2N_KECCAK = "sha3/sha3_keccak_f1600.S"
 # ML-DSA: mldsa-native, whose files include one another; ml_dsa.c includes the first of them.
@@ -81,6 +91,7 @@ ML_DSA_INCLUDED = tuple(
 )
 # SHA-256 for AArch64, by the Armv8 instructions and without them.
 AWS_LC_HASH = "aws-lc/generated-src/linux-aarch64/crypto/fipsmodule/sha256-armv8.S"
+AWS_LC_SHA384 = "aws-lc/generated-src/linux-aarch64/crypto/fipsmodule/sha512-armv8.S"  # and of ES384
 # AES, likewise; and for other machines, without instructions of their own.
 _AES = {
     "arm": tuple(
@@ -109,6 +120,7 @@ def s2n_sources(machine: str, algorithms: Collection[KeyKind] = ()) -> tuple[str
     """The assembler files for a machine, in AWS-LC's tree: those for ES256, and for other algorithms."""
     names = [*_S2N_FUNCTIONS, _S2N_REDUCTION[machine]]
     names += [_S2N_KECCAK] if KeyKind.ES256_ML_DSA_44 in algorithms else []
+    names += [*_S2N_P384, _S2N_REDUCTION_384[machine]] if KeyKind.ES384 in algorithms else []
     return tuple(sorted(f"{_S2N}/{machine}/{name}" for name in names))
 
 
@@ -145,7 +157,7 @@ class Libraries:
         _check(
             self.bearssl,
             "a BearSSL source tree",
-            [*HASH, *CURVE, *VERIFICATION, *INCLUDED, LICENCE, *HEADERS],
+            [*HASH, *SHA384, *CURVE, *VERIFICATION, *INCLUDED, LICENCE, *HEADERS],
         )
         if self.aws_lc:
             needed = [
@@ -154,7 +166,7 @@ class Libraries:
                 for name in (*s2n_sources(each, tuple(KeyKind)), *s2n_headers(each))
             ]
             needed += [name for each in _AES.values() for name in each]
-            needed += [*ML_DSA_INCLUDED, AWS_LC_HASH, *AWS_LC_ASSEMBLY_HEADERS, AWS_LC_LICENCE]
+            needed += [*ML_DSA_INCLUDED, AWS_LC_HASH, AWS_LC_SHA384, *AWS_LC_ASSEMBLY_HEADERS, AWS_LC_LICENCE]
             _check(self.aws_lc, "a source tree of aws-lc-sys", needed)
         for library, (tree, rows) in self._files.items():
             wrong, digest = hashes.differences(library, rows), hashes.digest(rows)
@@ -210,7 +222,10 @@ class Linked:
 
 
 # By algorithm: the seam's file, and the macro that says that it is there.
-SEAMS = {KeyKind.ES256_ML_DSA_44: ("ml_dsa.c", "GRAMOPHONE_ML_DSA")}
+SEAMS = {
+    KeyKind.ES256_ML_DSA_44: ("ml_dsa.c", "GRAMOPHONE_ML_DSA"),
+    KeyKind.ES384: ("s2n_p384.c", "GRAMOPHONE_ES384"),
+}
 
 
 def linked(libraries: Libraries | None, algorithms: Collection[KeyKind] = ()) -> Linked:
@@ -218,10 +233,11 @@ def linked(libraries: Libraries | None, algorithms: Collection[KeyKind] = ()) ->
 
     Args:
         libraries: source trees.
-        algorithms: that are wanted, besides ES256: only s2n-bignum and what is built on it has them.
+        algorithms: that are wanted, besides ES256: s2n-bignum and what is built on it has them, OpenSSL has ES384.
     """
     if libraries is None:
-        return Linked(("openssl.c",), flags=("-lcrypto",))
+        known = (KeyKind.ES384,) if KeyKind.ES384 in algorithms else ()
+        return Linked(("openssl.c",), flags=("-lcrypto",), algorithms=known)
     bearssl, aws_lc, machine = libraries.bearssl, libraries.aws_lc, s2n_machine()
     hashing = tuple(bearssl / name for name in HASH)
     include: tuple[Path, ...] = bearssl / "inc", bearssl / "src"
@@ -237,6 +253,9 @@ def linked(libraries: Libraries | None, algorithms: Collection[KeyKind] = ()) ->
         headers += tuple(aws_lc / name for name in ML_DSA_INCLUDED)
         include += (aws_lc / ML_DSA,)
     seam = ("bearssl_hash.c", "s2n_p256.c", "aws_lc_aes.c", *(SEAMS[kind][0] for kind in wanted))
+    if KeyKind.ES384 in wanted:
+        seam += ("bearssl_sha384.c",)
+        hashing += tuple(bearssl / name for name in SHA384)
     return Linked(seam, (*hashing, *assembly), headers, include, algorithms=wanted)
 
 

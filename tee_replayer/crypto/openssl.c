@@ -22,25 +22,46 @@ bool gr_sha256(const void *data, size_t bytes, uint8_t digest[32])
            SHA256_Final(digest, &context) == 1;
 }
 
-uint32_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65], const uint8_t signature[64],
-                             uint32_t good)
+/* Whether an ECDSA signature is good, of whose numbers each has `bytes` bytes, as the digest does. */
+static bool is_good(int curve, int bytes, const uint8_t *digest, const uint8_t *key, const uint8_t *signature)
 {
     OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL); /* no configuration file may change it */
-    EC_KEY *public = EC_KEY_new_by_curve_name(NID_X9_62_prime256v1);
+    EC_KEY *public = EC_KEY_new_by_curve_name(curve);
     ECDSA_SIG *pair = ECDSA_SIG_new();
-    BIGNUM *r = BN_bin2bn(signature, 32, NULL), *s = BN_bin2bn(signature + 32, 32, NULL);
-    int verdict = 0;
+    BIGNUM *r = BN_bin2bn(signature, bytes, NULL), *s = BN_bin2bn(signature + bytes, bytes, NULL);
+    bool verdict = false;
     if (public && pair && r && s && ECDSA_SIG_set0(pair, r, s)) {
         r = s = NULL; /* the pair owns them now */
-        verdict =
-            EC_KEY_oct2key(public, key, 65, NULL) == 1 && ECDSA_do_verify(digest, 32, pair, public) == 1;
+        verdict = EC_KEY_oct2key(public, key, 2 * (size_t)bytes + 1, NULL) == 1 &&
+                  ECDSA_do_verify(digest, bytes, pair, public) == 1;
     }
     BN_free(r);
     BN_free(s);
     ECDSA_SIG_free(pair);
     EC_KEY_free(public);
-    return verdict ? good : ~good;
+    return verdict;
 }
+
+uint32_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65], const uint8_t signature[64],
+                             uint32_t good)
+{
+    return is_good(NID_X9_62_prime256v1, 32, digest, key, signature) ? good : ~good;
+}
+
+#ifdef GRAMOPHONE_ES384
+bool gr_sha384(const void *data, size_t bytes, uint8_t digest[48])
+{
+    SHA512_CTX context;
+    return SHA384_Init(&context) == 1 && SHA384_Update(&context, data, bytes) == 1 &&
+           SHA384_Final(digest, &context) == 1;
+}
+
+uint32_t gr_es384_verify(const uint8_t digest[48], const uint8_t key[97], const uint8_t signature[96],
+                         uint32_t good)
+{
+    return is_good(NID_secp384r1, 48, digest, key, signature) ? good : ~good;
+}
+#endif
 
 #ifdef GRAMOPHONE_ENCRYPTION
 enum { BLOCK_BYTES = 16 };

@@ -50,9 +50,14 @@ class DeviceCrypto:
 
     @property
     def _aws_lc(self) -> tuple[str, ...]:
-        hashing = (crypto.AWS_LC_HASH,) if self.has_hash else ()
+        hashing: tuple[str, ...] = (crypto.AWS_LC_HASH,) if self.has_hash else ()
+        hashing += (crypto.AWS_LC_SHA384,) if self._has_sha384 else ()
         aes = crypto.aes_sources(MACHINE) if self._has_aes else ()
         return (*crypto.s2n_sources(MACHINE, self.algorithms), *hashing, *aes)
+
+    @property
+    def _has_sha384(self) -> bool:
+        return self.has_hash and KeyKind.ES384 in self.algorithms
 
     @property
     def _has_aes(self) -> bool:
@@ -62,6 +67,7 @@ class DeviceCrypto:
         """Write crypto.c, and what it needs of the libraries."""
         parts = ["s2n_p256.c", *(crypto.SEAMS[kind][0] for kind in self.algorithms)]
         parts += ["aws_lc_hash.c"] if self.has_hash else []
+        parts += ["aws_lc_sha384.c"] if self._has_sha384 else []
         parts += ["aws_lc_aes.c"] if self._has_aes else []
         parts += ["bearssl_log.c"] if self.evidence.log else []
         seam = [f'/* {SPDX} */\n#include "replayer.h"\n', *(amalgamate.part(HERE / name) for name in parts)]

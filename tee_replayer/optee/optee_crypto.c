@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The crypto seam's SHA-256 and AES over OP-TEE's core crypto. */
+/* The crypto seam's hashes and AES over OP-TEE's core crypto. */
 #include <crypto/crypto.h>
 #include <string.h>
 #include <tee_api_defines.h>
 
 #include "replayer.h"
 
-enum { PIECE_BYTES = 512, DIGEST_BYTES = 32 };
+enum { PIECE_BYTES = 512 };
 
 /* Core crypto allocates, so it may fail. It hashes copies: the carve-out is Device memory, where wide loads
  * of odd addresses are alignment faults, which are the core's end; and what is at an odd address, a trace
  * says. */
-bool gr_sha256(const void *data, size_t bytes, uint8_t digest[32])
+static bool hash(uint32_t algorithm, const void *data, size_t bytes, uint8_t *digest, size_t digest_bytes)
 {
     uint8_t piece[PIECE_BYTES];
     const uint8_t *at = data;
     void *ctx = NULL;
-    bool good =
-        crypto_hash_alloc_ctx(&ctx, TEE_ALG_SHA256) == TEE_SUCCESS && crypto_hash_init(ctx) == TEE_SUCCESS;
+    bool good = crypto_hash_alloc_ctx(&ctx, algorithm) == TEE_SUCCESS && crypto_hash_init(ctx) == TEE_SUCCESS;
     while (good && bytes) {
         const size_t n = bytes < sizeof piece ? bytes : sizeof piece;
         memcpy(piece, at, n);
@@ -25,10 +24,22 @@ bool gr_sha256(const void *data, size_t bytes, uint8_t digest[32])
         at += n;
         bytes -= n;
     }
-    good = good && crypto_hash_final(ctx, digest, DIGEST_BYTES) == TEE_SUCCESS;
+    good = good && crypto_hash_final(ctx, digest, digest_bytes) == TEE_SUCCESS;
     crypto_hash_free_ctx(ctx);
     return good;
 }
+
+bool gr_sha256(const void *data, size_t bytes, uint8_t digest[32])
+{
+    return hash(TEE_ALG_SHA256, data, bytes, digest, 32);
+}
+
+#ifdef GRAMOPHONE_ES384
+bool gr_sha384(const void *data, size_t bytes, uint8_t digest[48])
+{
+    return hash(TEE_ALG_SHA384, data, bytes, digest, 48);
+}
+#endif
 
 #ifdef GRAMOPHONE_ENCRYPTION
 enum { AES_BLOCK_BYTES = 16, AES_KEY_BYTES = 16 };

@@ -25,7 +25,7 @@ from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from tests.support import replayer_samples as s
 from tests.support import trust_samples as t
-from tests.support.trust_samples import HYBRIDS, MIXED, TRACERS, policy, rule
+from tests.support.trust_samples import HYBRIDS, MIXED, TRACERS, WIDE, WIDER, policy, rule
 from trace_format.errors import listed
 
 TRACE = s.trace(meta={"name": "net"}).build()
@@ -48,6 +48,11 @@ CASES: dict[str, tuple[Anchor, bytes]] = {
         policy(rule(threshold=1, signers=MIXED), keys=t.hybrid_policy().keys),
         under(1, signers=HYBRIDS),
     ),
+    "a key of ES384, 1 of 3": (
+        policy(rule(threshold=1, signers=WIDER), keys=t.wide_policy().keys),
+        under(1, signers=WIDE),
+    ),
+    "ES384 and ES256, 2 of 3": (t.wide_policy(), under(2, signers=WIDER)),
     "hybrid keys, 2 of 3": (t.hybrid_policy(), under(2, signers=HYBRIDS)),
 }
 

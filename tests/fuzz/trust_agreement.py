@@ -33,7 +33,18 @@ from tests.support import replayer_samples as s
 from tests.support import trust_samples as t
 from tests.support.hostile_trust import CASES
 from tests.support.places import CHECKOUT
-from tests.support.trust_samples import DEVICE_ID, HYBRIDS, PLATFORM, ROOTS, SIGNERS, TRACERS, kids, policy, rule
+from tests.support.trust_samples import (
+    DEVICE_ID,
+    HYBRIDS,
+    PLATFORM,
+    ROOTS,
+    SIGNERS,
+    TRACERS,
+    WIDE,
+    kids,
+    policy,
+    rule,
+)
 from trace_format.schema.report import Status
 from trace_format.schema.trust import KeyKind
 
@@ -43,7 +54,7 @@ KEPT = CHECKOUT / "build" / "fuzz" / "trust-agreement"
 FORMS = {Status.FORMAT, Status.ENVELOPE, Status.SIZE, Status.READ, Status.HEADER, Status.SECTIONS}
 # Kinds of keys that devices have code for, of the named cases; None: all.
 ALGORITHMS = {case.where.algorithms for case in CASES.values()} | {None}
-ALL = [*SIGNERS, *HYBRIDS]
+ALL = [*SIGNERS, *HYBRIDS, *WIDE]
 # What only the device looks at, or the host after the verdict: cases whose trace is bad are not made here.
 NAMES = ("net", "ne", "n", "", "network", "other")
 TRACES = {

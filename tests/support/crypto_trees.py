@@ -24,12 +24,19 @@ def empty(folder: Path, text: str = "") -> crypto.Libraries:
     proved += [name for each in machines for name in crypto.aes_sources(each)]
     taken = (
         *crypto.HASH,
+        *crypto.SHA384,
         *crypto.CURVE,
         *crypto.VERIFICATION,
         *crypto.INCLUDED,
         *Evidence(True, True, True).crypto,
     )
-    proved += [*crypto.ML_DSA_INCLUDED, crypto.AWS_LC_HASH, *crypto.AWS_LC_ASSEMBLY_HEADERS, crypto.AWS_LC_LICENCE]
+    proved += [
+        *crypto.ML_DSA_INCLUDED,
+        crypto.AWS_LC_HASH,
+        crypto.AWS_LC_SHA384,
+        *crypto.AWS_LC_ASSEMBLY_HEADERS,
+        crypto.AWS_LC_LICENCE,
+    ]
     trees = {"bearssl": [*taken, *crypto.HEADERS, crypto.LICENCE], "aws-lc": proved}
     for tree, names in trees.items():
         for name in names:

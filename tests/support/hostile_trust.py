@@ -16,9 +16,21 @@ from signing.sign import FileSigner, entries
 from signing.trust import Policy, Role, Rule
 from signing.trust_chain import Signed
 from signing.trust_verdict import NO_TIME, Judge
+from tests.support import hostile_es384 as wide
 from tests.support import hostile_hybrid as hybrid
 from tests.support import trust_samples as t
-from tests.support.trust_samples import DEVICE_ID, PLATFORM, ROOTS, STRANGER, TRACERS, envelope, kids, policy, rule
+from tests.support.trust_samples import (
+    DEVICE_ID,
+    PLATFORM,
+    ROOTS,
+    STRANGER,
+    TRACERS,
+    WIDE,
+    envelope,
+    kids,
+    policy,
+    rule,
+)
 from trace_format.schema import Gpu
 from trace_format.schema.report import Status
 from trace_format.schema.trust import KeyKind
@@ -26,6 +38,7 @@ from trace_format.schema.trust import KeyKind
 HERE = Judge(PLATFORM, DEVICE_ID)
 UNSET = replace(HERE, now=NO_TIME)
 ONLY_ES256 = frozenset([KeyKind.ES256])
+NO_ES384 = frozenset(KeyKind) - {KeyKind.ES384}
 OTHER_ID = bytes(range(100, 116))
 # Offsets in a policy: of its fields, of its first key, and of a key's and a rule's fields.
 KEY_AT, KEY_BYTES, RULE_BYTES = 96, 128, 128
@@ -143,7 +156,7 @@ MALFORMED: dict[str, Callable[[], bytes]] = {
     "a name that is not ASCII": edited(48, "flößet".encode()),
     "a name with something behind its end": edited(60, b"x"),
     "reserved bytes": edited(95, b"\1"),
-    "kind of a key": edited(KEY_AT + 16, u32(3)),
+    "kind of a key": edited(KEY_AT + 16, u32(4)),
     "kind of a key, 0": edited(KEY_AT + 16, u32(0)),
     "reserved bytes of a key": edited(KEY_AT + 20, u32(1)),
     "a compressed point": edited(KEY_AT + 24, b"\2"),
@@ -347,6 +360,27 @@ CASES: dict[str, Case] = {
     "an older policy with keys that the device cannot verify": Case(
         hybrid.newer([hybrid.A, hybrid.B]), S.OK, second(), where=replace(HERE, algorithms=ONLY_ES256)
     ),
+    # keys of ES384
+    **{
+        f"ES384: {name}": Case(make, status, t.wide_policy())
+        for found, status in ((wide.TAKEN, S.OK), (wide.THRESHOLD, S.THRESHOLD), (wide.SIGNATURE, S.SIGNATURE))
+        for name, make in found.items()
+    },
+    **{f"ES384: {name}": Case(make, S.ENVELOPE, t.wide_policy()) for name, make in wide.BROKEN.items()},
+    **{f"ES384: {name}": Case(t.signed, S.SIGNATURE, root) for name, root in wide.KEYS.items()},
+    "ES384 roots: two of three": Case(wide.newer(WIDE[:2]), S.OK),
+    "ES384 roots: one of two": Case(wide.newer(WIDE[:1]), S.TRUST_CHAIN),
+    "ES384 roots: a signature of something else": Case(wide.newer(WIDE[:2], wrong=True), S.TRUST_CHAIN),
+    "ES384: a newer policy, and no code for it": Case(
+        wide.newer(WIDE[:2]), S.TRUST_ALGORITHM, where=replace(HERE, algorithms=ONLY_ES256)
+    ),
+    "ES384: a newer policy, and code for hybrid keys only": Case(
+        wide.newer(WIDE[:2]), S.TRUST_ALGORITHM, where=replace(HERE, algorithms=NO_ES384)
+    ),
+    "ES384: signatures besides, and no code for them": Case(
+        wide.besides, S.OK, where=replace(HERE, algorithms=ONLY_ES256)
+    ),
+    "ES384: a newer policy with a key of which 98 bytes are not 0": Case(wide.long_key, S.TRUST),
     # forms
     **{f"policy: {name}": Case(make, S.TRUST) for name, make in MALFORMED.items()},
     **{f"envelope: {name}": Case(make, S.ENVELOPE) for name, make in ENVELOPES.items()},

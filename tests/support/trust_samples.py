@@ -124,7 +124,15 @@ HYBRIDS = [
     )
     for number in range(1, 4)
 ]
+# Keys of ES384, two of them beside one of ES256 in WIDER, and one that no policy names.
+WIDE = [FileSigner(ec.derive_private_key(0x3847654321 * number, ec.SECP384R1())) for number in range(1, 4)]
+WIDER = sorted([*WIDE[:2], TRACERS[0]], key=lambda signer: signer.kid)
 MIXED = sorted([*HYBRIDS[:2], TRACERS[0]], key=lambda signer: signer.kid)
+
+
+def wide_policy(**changes: Any) -> Policy:
+    """Version 1: two of three keys for all traces, two of which are of ES384."""
+    return policy(rule(signers=WIDER), **{"keys": keys([*ROOTS, *WIDER]), **changes})
 
 
 def hybrid_policy(**changes: Any) -> Policy:

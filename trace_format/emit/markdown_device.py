@@ -79,10 +79,11 @@ are the policy's versions, the oldest first.
 The envelope of a trace that is signed under a policy is such a sequence, too: first a message without a payload,
 whose signatures are of the trace's head, then policies that are newer than a device's own.
 
-A signature is a COSE_Signature of ES256 (-7). That of a hybrid key is two with the key's id, one of ES256 and then
-one of ML-DSA-44 (-48, RFC 9964), whose unprotected header has the public key, as `kccs` (14, RFC 9528). The key id
-of a hybrid key is the first 16 bytes of the SHA-256 of the ES256 key's SubjectPublicKeyInfo and, behind it, the
-SHA-256 of the ML-DSA key (1312 bytes). `signing/cose_sign.py` shows every byte.
+A signature is a COSE_Signature of ES256 (-7) or ES384 (-35), r || s with the low s. That of a hybrid key is two
+with the key's id, one of ES256 and then one of ML-DSA-44 (-48, RFC 9964), whose unprotected header has the public
+key, as `kccs` (14, RFC 9528). The key id of a hybrid key is the first 16 bytes of the SHA-256 of the ES256 key's
+SubjectPublicKeyInfo and, behind it, the SHA-256 of the ML-DSA key (1312 bytes). `signing/cose_sign.py` shows every
+byte.
 """
 
 _STORE = """\

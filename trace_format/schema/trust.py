@@ -33,6 +33,7 @@ class KeyKind(enum.IntEnum):
 
     ES256 = 1
     ES256_ML_DSA_44 = 2  # hybrid: both must sign
+    ES384 = 3
 
 
 TrustPolicy = Struct(
@@ -57,7 +58,7 @@ TrustKey = Struct(
     "kid" / Blob(16) * "key id, as in an envelope; keys are in ascending order of it",
     "kind" / u32 * "KeyKind",
     "reserved" / Reserved(4) * "must be zero",
-    "key" / Blob(104) * "ES256: 65 bytes, 04 || x || y; hybrid: that of ES256, then the SHA-256 of "
+    "key" / Blob(104) * "ES256: 65 bytes, ES384: 97, 04 || x || y; hybrid: that of ES256, then the SHA-256 of "
     "the ML-DSA-44 key; then zeros",
 )
 

@@ -267,11 +267,16 @@ def test_the_hashes_are_of_all_that_is_used() -> None:
     every = tuple(KeyKind)
     s2n = [name for each in machines for name in (*crypto.s2n_sources(each, every), *crypto.s2n_headers(each))]
     s2n += [name for each in machines for name in crypto.aes_sources(each)]
-    assert {*s2n, *crypto.ML_DSA_INCLUDED, crypto.AWS_LC_HASH, *crypto.AWS_LC_ASSEMBLY_HEADERS} <= {
-        *hashes.known("aws-lc")
-    }
+    assert {
+        *s2n,
+        *crypto.ML_DSA_INCLUDED,
+        crypto.AWS_LC_HASH,
+        crypto.AWS_LC_SHA384,
+        *crypto.AWS_LC_ASSEMBLY_HEADERS,
+    } <= {*hashes.known("aws-lc")}
     own = {
         *crypto.HASH,
+        *crypto.SHA384,
         *crypto.VERIFICATION,
         *crypto.INCLUDED,
         *crypto.HEADERS,

@@ -112,7 +112,7 @@ def revoked_new() -> Policy:
         ),
         (
             lambda p: c.added(p, FileSigner(generate(Algorithm.EDDSA)).public, "root"),
-            "expected ES256 or ES256.ML-DSA-44, found EdDSA",
+            "expected ES256 or ES256.ML-DSA-44 or ES384, found EdDSA",
         ),
         (lambda p: c.thresholds(p, "nets", 1), "no such role"),
     ],

@@ -195,7 +195,6 @@ BAD_PRIVATE = {
         "damaged private key",
     ),
     "certificate": (GOOD.replace(b"PRIVATE KEY", b"CERTIFICATE"), "found 'CERTIFICATE'"),
-    "p-384": (_private(ec.generate_private_key(ec.SECP384R1())), "secp384r1"),
     "p-521": (_private(P521), "an elliptic curve key on secp521r1"),
     "secp256k1": (_private(ec.generate_private_key(ec.SECP256K1())), "secp256k1"),
     "rsa": (_private(RSA), "an Ed25519 key, or one of ML-DSA-44, found an RSA"),
