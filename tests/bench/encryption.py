@@ -2,7 +2,8 @@
 """`python -m tests.bench.encryption [lenet] [mobilenet]`: what an encrypted trace costs in bytes and instructions.
 
 Instructions are those of loading on the emulated board, as QEMU counts them, once with AES instructions and once
-without (`aes` of the board's constants). The key of the body is unwrapped once; the rest is the body's bytes.
+without (`aes` of the board's constants). The key of the body is unwrapped once; the rest is the body's bytes. The
+stack is the deepest that `audit-firmware` finds in the code; "+" where it cannot tell that nothing is deeper.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from pathlib import Path
 
 from host_tools import runners
 from host_tools.accesses.observe import random_inputs
+from host_tools.audit_firmware import target
+from host_tools.audit_firmware.analysis import Analysis
+from host_tools.audit_firmware.image import of_elf
 from host_tools.passes.pipeline import build
 from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import ReplayRequest
@@ -69,6 +73,17 @@ class Kind:
 
         return firmware.load(firmware.compiled_once(write))
 
+    @cached_property
+    def stack(self) -> str:
+        """The most that its stack takes, in bytes; "+" if that is no bound."""
+        image = of_elf(firmware.ELF, (self.firmware.folder / firmware.ELF).read_bytes())
+        analysis = Analysis(image, target.of_image(image))
+        deepest = max(
+            (analysis.worst[entry] for entry in image.entries if entry in analysis.worst),
+            key=lambda row: row.bytes,
+        )
+        return f"{deepest.bytes:,}{'' if deepest.is_bound else '+'}"
+
     def signed(self, plain: bytes) -> bytes:
         """A trace for it."""
         trace = encryption.encrypt(plain, [e.public(e.FLEET)]) if self.decryption.wanted else plain
@@ -92,7 +107,7 @@ def main(names: Sequence[str] = ("lenet",)) -> None:
     for name in names:
         trace = build(Trace.parse(networks.raw_trace(name)))
         traces[name] = trace.with_(meta=trace.meta | {"name": "net"}).build()
-    print(f"{'':14}{'':29}{'firmware':>9}{'file':>12}{'verify':>12}{'load':>13}{'more a byte':>13}")
+    print(f"{'':14}{'':29}{'firmware':>9}{'stack':>8}{'file':>12}{'verify':>12}{'load':>13}{'more a byte':>13}")
     first: dict[str, tuple[int, int]] = {}
     for name, plain in traces.items():
         before = 0
@@ -113,7 +128,10 @@ def main(names: Sequence[str] = ("lenet",)) -> None:
             rate = ""
             if kind.decryption.wanted and first[words][1] != len(plain):
                 rate = f"{(counted.load - before - first[words][0]) / (len(plain) - first[words][1]):.2f}"
-            print(f"{name:14}{words:29}{size:9,}{len(data):12,}{counted.verify:12,}{counted.load:13,}{rate:>13}")
+            print(
+                f"{name:14}{words:29}{size:9,}{kind.stack:>8}{len(data):12,}"
+                f"{counted.verify:12,}{counted.load:13,}{rate:>13}"
+            )
 
 
 if __name__ == "__main__":
