@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trace_format import codec, cuts, layout, limits, operators, packing, profile, slots
+from trace_format import codec, cuts, layout, limits, networks, operators, packing, profile, slots
 from trace_format.actions import ACTION_DTYPE, Actions, Columns, Op, Type
 from trace_format.errors import (
     EncryptedError,
@@ -28,6 +28,7 @@ from trace_format.errors import (
 )
 from trace_format.files import read_file
 from trace_format.schema import (
+    HEADER_FLAG_JOINT,
     HEADER_FLAG_RAW,
     MAX_CARVEOUT_BYTES,
     MAX_TIME_BUDGET_US,
@@ -35,6 +36,7 @@ from trace_format.schema import (
     SECTION_FLAG_OPTIONAL,
     SectionType,
 )
+from trace_format.networks import Network
 from trace_format.slots import Slot
 from trace_format.validate import check_actions, job_count
 
@@ -45,7 +47,8 @@ class Trace:
 
     `actions` is an array of ACTION_DTYPE; `image` the bytes that lie at the start of the carve-out; `meta` the
     manifest's own fields (name, security_version, texts, budgets); what follows from the rest is filled in by
-    `build`. `notes` is free JSON for people (provenance, passes applied); the device passes over it.
+    `build`. `notes` is free JSON for people (provenance, passes applied); the device passes over it. `networks`: of a joint
+    trace, whose actions, slots and pages are whose; of others, empty.
     """
 
     gpu: str
@@ -57,6 +60,7 @@ class Trace:
     meta: dict[str, Any] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)
     raw: bool = False
+    networks: list[Network] = field(default_factory=list)
 
     META_DEFAULTS: ClassVar[dict[str, Any]] = {
         "name": "",
@@ -138,8 +142,26 @@ class Trace:
             lines=len(gpu.interrupts),
             address_spaces=gpu.address_spaces,
             where=where,
+            joint=bool(self.networks),
         )
+        networks.check(self.networks, self._network_limits(), where)
         operators.check(self.actions, self.slots, where)
+
+    def _network_limits(self) -> networks.Limits:
+        manifest = self.META_DEFAULTS | self.meta
+        return networks.Limits(
+            self.actions,
+            len(self.slots),
+            len(self.image),
+            self.carveout_bytes,
+            manifest["retry_limit"],
+            manifest["time_budget_us"],
+        )
+
+    @property
+    def header_flags(self) -> int:
+        """Flags of the header of its file."""
+        return (HEADER_FLAG_RAW if self.raw else 0) | (HEADER_FLAG_JOINT if self.networks else 0)
 
     def build(self, *, compress: bool = True, planes: bool = False, chunk_bytes: int | None = None) -> bytes:
         """The trace's bytes. The same trace always gives the same bytes.
@@ -163,6 +185,8 @@ class Trace:
             layout.Part(SectionType.MANIFEST, self.manifest_bytes()),
             layout.Part.encoded(SectionType.SLOTS, self.slot_bytes(), compress),
         ]
+        if self.networks:
+            head.append(layout.Part(SectionType.NETWORKS, self.network_bytes()))
         body = [layout.Part.encoded(SectionType.ACTIONS, self.actions.tobytes(), compress)]
         if planes:
             body += [layout.Part.smallest(SectionType.IMAGE, piece) for piece in cuts.smallest(self.image)]
@@ -173,7 +197,7 @@ class Trace:
             text = notes_bytes(notes)
             body.append(layout.Part.encoded(SectionType.NOTES, text, compress, SECTION_FLAG_OPTIONAL))
         chunk_bytes = chunk_bytes or layout.chunk_bytes_for(head, body)
-        return layout.pieces(head, body, chunk_bytes, HEADER_FLAG_RAW if self.raw else 0)
+        return layout.pieces(head, body, chunk_bytes, self.header_flags)
 
     def manifest_bytes(self) -> bytes:
         """Content of the manifest's section."""
@@ -196,6 +220,10 @@ class Trace:
     def slot_bytes(self) -> bytes:
         """Content of the slots' section."""
         return b"".join(slots.packed(slot) for slot in self.slots)
+
+    def network_bytes(self) -> bytes:
+        """Content of the networks' section."""
+        return b"".join(networks.packed(network) for network in self.networks)
 
     @classmethod
     def parse(cls, data: codec.Buffer, file: str = "") -> Trace:
@@ -232,6 +260,8 @@ class Trace:
             slots.parsed(slot_data[i : i + size], slots_part.offset + (0 if slots_part.codec else i))
             for i in range(0, len(slot_data), size)
         ]
+        joint = sections.all(SectionType.NETWORKS)
+        rows_of_networks = networks.parsed(bytes(joint[0].stored), joint[0].offset) if joint else []
         packed_actions = sections.one(SectionType.ACTIONS)
         if packed_actions.raw_bytes != manifest["action_count"] * ACTION_DTYPE.itemsize:
             raise SectionError(
@@ -271,6 +301,7 @@ class Trace:
             meta={key: manifest[key] for key in cls.META_DEFAULTS},
             notes=notes,
             raw=bool(header["flags"] & HEADER_FLAG_RAW),
+            networks=rows_of_networks,
         )
         trace.check()
         columns = Columns(trace.actions)

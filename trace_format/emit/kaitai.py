@@ -51,13 +51,14 @@ _SECTION_INSTANCES = """\
         pos: offset
         size: stored_bytes
         io: _root._io
-        if: codec == codec::{stored} and (offset < _root.header.head_bytes or _root.header.flags < {encrypted})
+        if: codec == codec::{stored} and (offset < _root.header.head_bytes or (_root.header.flags & {encrypted}) == 0)
         type:
           switch-on: type
           cases:
             section_type::{manifest}: manifest
             section_type::{slots}: slots
             section_type::{chunks}: chunks
+            section_type::{networks}: networks
             section_type::{actions}: actions
         doc: what the section says, where it is not packed
 """
@@ -74,6 +75,11 @@ _LISTS = """\
         size: {hash_bytes}
         repeat: eos
         doc: SHA-256 of a chunk of the body
+  networks:
+    seq:
+      - id: networks
+        type: network
+        repeat: eos
   actions:
     seq:
       - id: actions
