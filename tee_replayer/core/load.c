@@ -23,11 +23,7 @@
 #endif
 
 /* Sections that are only read as they are. */
-#ifdef GRAMOPHONE_ENCRYPTION
-#define IS_STORED(l, i) ((i) == MANIFEST || (i) == CHUNKS || ((i) == HEAD_SECTIONS && (l)->is_encrypted))
-#else
-#define IS_STORED(l, i) ((i) == MANIFEST || (i) == CHUNKS)
-#endif
+#define IS_STORED(l, i) ((i) == MANIFEST || ((i) >= CHUNKS && (i) < SECTIONS_IN_HEAD(l)))
 
 GR_INLINE const uint8_t *section_at(const struct loader *l, uint32_t index)
 {
@@ -58,9 +54,15 @@ static bool is_in_order(const struct loader *l, uint32_t i, uint32_t type, uint3
     if (i == HEAD_SECTIONS && l->is_encrypted)
         return type == GR_SECTION_TYPE_ENCRYPTION && !flags;
     i -= i > HEAD_SECTIONS ? l->is_encrypted : 0;
-#else
-    (void)l;
 #endif
+#ifdef GRAMOPHONE_NETWORKS
+    if (i == HEAD_SECTIONS && l->is_joint)
+        return type == GR_SECTION_TYPE_NETWORKS && !flags;
+    i -= i > HEAD_SECTIONS ? l->is_joint : 0;
+    if (type == GR_SECTION_TYPE_NETWORKS)
+        return false;
+#endif
+    (void)l;
     static const uint8_t first[] = {GR_SECTION_TYPE_MANIFEST, GR_SECTION_TYPE_SLOTS, GR_SECTION_TYPE_CHUNKS,
                                     GR_SECTION_TYPE_ACTIONS};
     const bool is_required = type - GR_SECTION_TYPE_MANIFEST <= 2 || type - GR_SECTION_TYPE_ACTIONS <= 1;
@@ -244,6 +246,13 @@ static enum gr_status check_manifest(struct loader *l)
     if (status != GR_STATUS_OK)
         return status;
 #endif
+#ifdef GRAMOPHONE_NETWORKS
+    const bool is_joint = l->is_joint;
+    const enum gr_status taken = gr_take_networks(r, is_joint ? section_data(l, HEAD_SECTIONS) : NULL,
+                                                  is_joint ? section_bytes(l, HEAD_SECTIONS) : 0);
+    if (taken != GR_STATUS_OK)
+        return taken;
+#endif
     l->state ^= STEP_MANIFEST;
     return check_identity(l, m);
 }
@@ -287,6 +296,40 @@ static enum gr_status load_body(struct loader *l)
     return GR_STATUS_OK;
 }
 
+#ifdef GRAMOPHONE_NETWORKS
+/* Each network's actions, by what is its own; then room for what the driver needs for it. */
+static enum gr_status check_actions(struct loader *l)
+{
+    struct gr_replayer *r = l->r;
+    uint32_t jobs = 0;
+    uint64_t low_bytes = r->low_bytes;
+    for (r->network = 0; r->network < r->network_count; r->network++) {
+        struct gr_own *network = GR_NETWORK(r);
+        uint32_t starts = 0;
+        for (uint32_t i = network->first_action; i < network->end_action; i++) {
+            struct gr_action action;
+            const enum gr_status status = gr_fetch_action(r, i, &action);
+            if (status != GR_STATUS_OK)
+                return status;
+            if (action.op == GR_OP_JOB && action.value != jobs++)
+                return GR_STATUS_ACTION;
+            if (action.op == GR_OP_REPLAY_START) {
+                if (!r->rows)
+                    network->replay_start = i;
+                if (i != network->replay_start || starts++)
+                    return r->rows ? GR_STATUS_NETWORKS : GR_STATUS_ACTION;
+            }
+        }
+        if (r->rows && !starts)
+            return GR_STATUS_NETWORKS;
+        network->driver_at = low_bytes;
+        low_bytes += gr_driver_bytes(r);
+        network->driver_end = low_bytes;
+    }
+    r->network = 0;
+    if (jobs != gr_load32(gr_aligned(r->manifest) + GR_MANIFEST_AT_JOB_COUNT))
+        return GR_STATUS_MANIFEST;
+#else
 static enum gr_status check_actions(struct loader *l)
 {
     struct gr_replayer *r = l->r;
@@ -307,6 +350,7 @@ static enum gr_status check_actions(struct loader *l)
     if (jobs != gr_load32(gr_aligned(r->manifest) + GR_MANIFEST_AT_JOB_COUNT))
         return GR_STATUS_MANIFEST;
     const uint64_t low_bytes = r->low_bytes + gr_driver_bytes(r);
+#endif
     if (low_bytes > (uint64_t)(r->high - r->memory.base) ||
         (GR_CACHED_BYTES && low_bytes > r->memory.bytes - GR_CACHED_BYTES))
         return GR_STATUS_MEMORY;
@@ -348,7 +392,11 @@ static enum gr_status load(struct loader *l)
     if (status == GR_STATUS_OK)
         status = gr_check_signature_again(l);
     if (status == GR_STATUS_OK) {
+#ifdef GRAMOPHONE_NETWORKS
+        const uint64_t differing = differences(l) | gr_network_differences(l->r);
+#else
         const uint64_t differing = differences(l);
+#endif
         l->state ^= (uint32_t)(differing | differing >> 32) |
                     ((gr_port_read32(GR_ID_OFFSET) ^ GR_ID_VALUE) & GR_ID_MASK);
     }
