@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Networks of a joint trace: which actions, slots and working memory are whose, and the rules that keep them apart.
+"""Networks of a joint trace: which actions, slots and memory are whose, and the rules that keep them apart.
 
 The image is common: nothing writes to it. A network without neighbours has no row, and its trace no section.
 """
@@ -88,14 +88,17 @@ class Limits:
         return -(-self.image_bytes // PAGE_BYTES)
 
 
-def packed(network: Network) -> bytes:
-    """A row of the section; ReservedError: a value does not fit."""
-    values = {name: getattr(network, name) for name in NUMBERS}
-    flags = NETWORK_FLAG_EXCLUSIVE if network.exclusive else 0
-    return packing.pack("network", {"name": network.name, "flags": flags, **values})
+def packed_networks(networks: Sequence[Network]) -> bytes:
+    """The section's content; ReservedError: a value does not fit."""
+    found = []
+    for network in networks:
+        values = {name: getattr(network, name) for name in NUMBERS}
+        flags = NETWORK_FLAG_EXCLUSIVE if network.exclusive else 0
+        found.append(packing.pack("network", {"name": network.name, "flags": flags, **values}))
+    return b"".join(found)
 
 
-def parsed(data: bytes, offset: int) -> list[Network]:
+def parsed_networks(data: bytes, offset: int) -> list[Network]:
     """The networks of the section's content, which lies at `offset` in the file.
 
     Raises:
@@ -129,7 +132,7 @@ def find(networks: Sequence[Network], name: str) -> int:
     return names.index(name)
 
 
-def check(networks: Sequence[Network], limits: Limits, where: str = "") -> None:
+def check_networks(networks: Sequence[Network], limits: Limits, where: str = "") -> None:
     """Raise the error of the first rule that the networks of a joint trace break; of none, nothing is asked.
 
     Raises:
@@ -148,9 +151,7 @@ def check(networks: Sequence[Network], limits: Limits, where: str = "") -> None:
     _check_actions(networks, limits, where)
 
 
-def _differences(
-    networks: Sequence[Network], index: int, limits: Limits
-) -> Iterator[tuple[str, object, object]]:
+def _differences(networks: Sequence[Network], index: int, limits: Limits) -> Iterator[tuple[str, object, object]]:
     """What each rule expects of a row, and what it finds; equal where it holds."""
     row = networks[index]
     before = networks[index - 1] if index else None

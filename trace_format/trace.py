@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trace_format import codec, cuts, layout, limits, networks, operators, packing, profile, slots
+from trace_format import codec, cuts, layout, limits, operators, packing, profile, slots
 from trace_format.actions import ACTION_DTYPE, Actions, Columns, Op, Type
 from trace_format.errors import (
     EncryptedError,
@@ -27,6 +27,8 @@ from trace_format.errors import (
     listed,
 )
 from trace_format.files import read_file
+from trace_format.networks import Limits as NetworkLimits
+from trace_format.networks import Network, check_networks, packed_networks, parsed_networks
 from trace_format.schema import (
     HEADER_FLAG_JOINT,
     HEADER_FLAG_RAW,
@@ -36,7 +38,6 @@ from trace_format.schema import (
     SECTION_FLAG_OPTIONAL,
     SectionType,
 )
-from trace_format.networks import Network
 from trace_format.slots import Slot
 from trace_format.validate import check_actions, job_count
 
@@ -47,8 +48,8 @@ class Trace:
 
     `actions` is an array of ACTION_DTYPE; `image` the bytes that lie at the start of the carve-out; `meta` the
     manifest's own fields (name, security_version, texts, budgets); what follows from the rest is filled in by
-    `build`. `notes` is free JSON for people (provenance, passes applied); the device passes over it. `networks`: of a joint
-    trace, whose actions, slots and pages are whose; of others, empty.
+    `build`. `notes` is free JSON for people (provenance, passes applied); the device passes over it. `networks`: of
+    a joint trace, whose actions, slots and pages are whose; of others, empty.
     """
 
     gpu: str
@@ -144,12 +145,12 @@ class Trace:
             where=where,
             joint=bool(self.networks),
         )
-        networks.check(self.networks, self._network_limits(), where)
+        check_networks(self.networks, self._network_limits(), where)
         operators.check(self.actions, self.slots, where)
 
-    def _network_limits(self) -> networks.Limits:
+    def _network_limits(self) -> NetworkLimits:
         manifest = self.META_DEFAULTS | self.meta
-        return networks.Limits(
+        return NetworkLimits(
             self.actions,
             len(self.slots),
             len(self.image),
@@ -223,7 +224,7 @@ class Trace:
 
     def network_bytes(self) -> bytes:
         """Content of the networks' section."""
-        return b"".join(networks.packed(network) for network in self.networks)
+        return packed_networks(self.networks)
 
     @classmethod
     def parse(cls, data: codec.Buffer, file: str = "") -> Trace:
@@ -261,7 +262,7 @@ class Trace:
             for i in range(0, len(slot_data), size)
         ]
         joint = sections.all(SectionType.NETWORKS)
-        rows_of_networks = networks.parsed(bytes(joint[0].stored), joint[0].offset) if joint else []
+        rows_of_networks = parsed_networks(bytes(joint[0].stored), joint[0].offset) if joint else []
         packed_actions = sections.one(SectionType.ACTIONS)
         if packed_actions.raw_bytes != manifest["action_count"] * ACTION_DTYPE.itemsize:
             raise SectionError(

@@ -124,7 +124,7 @@ def check_actions(
         actions: array of ACTION_DTYPE.
         image_bytes, carveout_bytes, va_bytes, slot_count, window_bytes, lines, address_spaces: see `Limits`.
         where: "FILE: " or "", put before "action N" in messages.
-        joint: each of several networks may have what an action stream has once (`networks.check` says where).
+        joint: each of several networks may have what an action stream has once (`check_networks` says where).
 
     Raises:
         UnknownActionError, ReservedError, ActionRangeError (RegisterRangeError), ActionError

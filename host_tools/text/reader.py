@@ -45,7 +45,9 @@ _NETWORK = re.compile(
     + r"\s+".join(rf"{key}\s+(?P<{key}>\d+)" for key in networks.NUMBERS)
     + r"(?P<exclusive>\s+exclusive)?"
 )
-_NETWORK_HINT = f'`network "NAME"`, then {", ".join(networks.NUMBERS)}, each with its number, and `exclusive` or nothing'
+_NETWORK_HINT = (
+    f'`network "NAME"`, then {", ".join(networks.NUMBERS)}, each with its number, and `exclusive` or nothing'
+)
 _SECTION = re.compile(
     r"(section\s+(?P<number>\d+)|(?P<name>\w+))\s+(?P<codec>\w+)(?P<size>\s+\d+)?"
     r"(\s+base64\s+(?P<packed>\d+)|(?P<smallest>\s+smallest))?"

@@ -11,8 +11,8 @@ from host_tools.text.action_lines import ActionLines
 from host_tools.text.image_lines import Marks, base64_lines, image_lines
 from host_tools.text.storage import NAMES, Storage, is_canonical, notes_of, storage_of
 from host_tools.text.words import quoted, value_words
-from trace_format.actions import ACTIONS, Action, Op, Type, actions_of
 from trace_format import networks
+from trace_format.actions import ACTIONS, Action, Op, Type, actions_of
 from trace_format.networks import Network
 from trace_format.schema import Codec, SectionType
 from trace_format.slots import Slot

@@ -142,7 +142,7 @@ class Options:
         if self.networks and not 2 <= self.networks <= MAX_NETWORKS:
             raise GenerateError(f"networks of a joint trace: expected 2 to {MAX_NETWORKS}, found {self.networks}")
         if self.networks and self.evidence.log:
-            raise GenerateError("a replay log does not say which of several networks ran: expected one or the other")
+            raise GenerateError("a replay log does not say which of several networks ran: leave one of them out")
         if self.clock and not isinstance(self.key, Policy):
             raise GenerateError("a clock is for trust policies: a device with one key has no use for it")
         object.__setattr__(self, "target", self.platform.fitted(self))

@@ -51,7 +51,7 @@ _SECTION_INSTANCES = """\
         pos: offset
         size: stored_bytes
         io: _root._io
-        if: codec == codec::{stored} and (offset < _root.header.head_bytes or (_root.header.flags & {encrypted}) == 0)
+        if: codec == codec::{stored} and (offset < _root.header.head_bytes or _root.header.flags & {encrypted} == 0)
         type:
           switch-on: type
           cases:

@@ -486,7 +486,7 @@ struct gr_network {
     uint32_t first_page; /* first page of its working memory in the carve-out: the image's end, or where the network's before it ends */
     uint32_t page_count; /* pages of its working memory */
     uint32_t flags; /* bit 0: exclusive, set in all rows or none; others must be zero */
-    uint32_t predicted_us; /* what a replay's jobs take, as the time model estimates it (microseconds); 0: not known */
+    uint32_t predicted_us; /* what a replay's jobs take, as the time model has it (microseconds); 0: not known */
     uint32_t longest_job_us; /* the longest of them, at most predicted_us; 0: not known */
     uint32_t period_us; /* it is asked for so often (microseconds); 0: when somebody asks */
     uint32_t priority; /* 0 to 255, a higher one first */

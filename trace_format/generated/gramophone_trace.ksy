@@ -89,7 +89,7 @@ types:
         pos: offset
         size: stored_bytes
         io: _root._io
-        if: codec == codec::stored and (offset < _root.header.head_bytes or (_root.header.flags & 2) == 0)
+        if: codec == codec::stored and (offset < _root.header.head_bytes or _root.header.flags & 2 == 0)
         type:
           switch-on: type
           cases:
@@ -263,7 +263,7 @@ types:
         doc: "bit 0: exclusive, set in all rows or none; others must be zero"
       - id: predicted_us
         type: u4
-        doc: "what a replay's jobs take, as the time model estimates it (microseconds); 0: not known"
+        doc: "what a replay's jobs take, as the time model has it (microseconds); 0: not known"
       - id: longest_job_us
         type: u4
         doc: "the longest of them, at most predicted_us; 0: not known"

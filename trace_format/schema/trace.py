@@ -201,7 +201,7 @@ Network = Struct(
     * "first page of its working memory in the carve-out: the image's end, or where the network's before it ends",
     "page_count" / u32 * "pages of its working memory",
     "flags" / u32 * "bit 0: exclusive, set in all rows or none; others must be zero",
-    "predicted_us" / u32 * "what a replay's jobs take, as the time model estimates it (microseconds); 0: not known",
+    "predicted_us" / u32 * "what a replay's jobs take, as the time model has it (microseconds); 0: not known",
     "longest_job_us" / u32 * "the longest of them, at most predicted_us; 0: not known",
     "period_us" / u32 * "it is asked for so often (microseconds); 0: when somebody asks",
     "priority" / u32 * "0 to 255, a higher one first",
