@@ -48,8 +48,8 @@ class Trace:
 
     `actions` is an array of ACTION_DTYPE; `image` the bytes that lie at the start of the carve-out; `meta` the
     manifest's own fields (name, security_version, texts, budgets); what follows from the rest is filled in by
-    `build`. `notes` is free JSON for people (provenance, passes applied); the device passes over it. `networks`: of
-    a joint trace, whose actions, slots and pages are whose; of others, empty.
+    `build`. `notes` is free JSON for people (provenance, passes applied); the device passes over it. `networks`:
+    of a joint trace, whose actions, slots and pages are whose; of others, empty.
     """
 
     gpu: str

@@ -48,8 +48,8 @@ def check_single(trace: Trace, file: str) -> None:
     if trace.networks:
         names = listed(network.name for network in trace.networks)
         raise GramophoneError(
-            f"{file} is a joint trace: expected a trace of one network ('gramophone join --take NAME' takes one out "
-            f"of it), found {names}"
+            f"{file} is a joint trace: expected a trace of one network ('gramophone join --take NAME' makes one), "
+            f"found {names}"
         )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -121,7 +122,7 @@ def joint(rows: Sequence[Joining], name: str, *, exclusive: bool = False) -> Joi
     end_page = max(network.end_page for network in found)
     if end_page * PAGE_BYTES > MAX_CARVEOUT_BYTES:
         raise JoinError(
-            f"together they need {end_page * PAGE_BYTES} bytes of memory, and a trace has at most {MAX_CARVEOUT_BYTES}"
+            f"together they need {end_page * PAGE_BYTES} bytes of memory: a trace has at most {MAX_CARVEOUT_BYTES}"
         )
     trace = Trace(
         gpu=rows[0].trace.gpu,
@@ -231,7 +232,7 @@ def _mapped(row: Action, frames: NDArray[np.int64]) -> Iterator[Action]:
     """A mapping as as many as its frames have runs."""
     own = frames[row.frame : row.frame + row.pages]
     begins = [0, *(np.flatnonzero(np.diff(own) != 1) + 1).tolist(), len(own)]
-    for begin, end in zip(begins[:-1], begins[1:], strict=True):
+    for begin, end in pairwise(begins):
         yield row.with_(va_page=row.va_page + begin, pages=end - begin, frame=int(own[begin]))
 
 

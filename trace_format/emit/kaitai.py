@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from trace_format.actions import ACTIONS, Op
 from trace_format.emit.walk import Field, Kind, Structure, enumerations, snake, structures
 from trace_format.operands import FIELD_BITS, Operand
-from trace_format.schema import ALIGNMENT, HASH_BYTES, HEADER_FLAG_ENCRYPTED, Codec, SectionType
+from trace_format.schema import ALIGNMENT, HASH_BYTES, HEADER_FLAG_ENCRYPTED, HEADER_FLAG_JOINT, Codec, SectionType
 from trace_format.schema.vocabulary import Described
 
 FILE = "trace_format/generated/gramophone_trace.ksy"
@@ -51,7 +51,9 @@ _SECTION_INSTANCES = """\
         pos: offset
         size: stored_bytes
         io: _root._io
-        if: codec == codec::{stored} and (offset < _root.header.head_bytes or _root.header.flags & {encrypted} == 0)
+        if: >-
+          codec == codec::{stored}
+          and (offset < _root.header.head_bytes or _root.header.flags % {joint} < {encrypted})
         type:
           switch-on: type
           cases:
@@ -119,6 +121,7 @@ def emit() -> str:
             text += _SECTION_INSTANCES.format(
                 stored=snake(Codec.STORED.name),
                 encrypted=HEADER_FLAG_ENCRYPTED,
+                joint=HEADER_FLAG_JOINT,
                 **{t.name.lower(): t.name.lower() for t in SectionType},
             )
         if structure.name == "action":

@@ -134,13 +134,14 @@ _SECTIONS = """\
 """
 
 _NETWORK_RULES = """\
-A joint trace, which bit 2 of the header's flags says it is, holds several networks; it is neither raw nor encrypted.
-Each has its own actions, slots and working memory, and there are no others: ranges of actions and slots follow one
-another and end with the last action and slot. Those of working memory begin after the image's last page and end
-with the carve-out; where networks are exclusive, all begin there, and the longest ends so. The image is common, and
-nothing writes to it. Each network has its own page tables, so an address space of one is not that of another. An
-action may name its own network's slots, fill its own working memory, and map pages that lie in the image, in its
-own working memory, or in both. Each network has one ReplayStart; jobs are numbered through the whole trace.
+A joint trace, which bit 2 of the header's flags says it is, holds several networks; it is neither raw nor
+encrypted. Each has its own actions, slots and working memory, and there are no others: ranges of actions and slots
+follow one another and end with the last action and slot. Those of working memory begin after the image's last page
+and end with the carve-out; where networks are exclusive, all begin there, and the longest ends so. The image is
+common, and nothing writes to it. Each network has its own page tables, so an address space of one is not that of
+another. An action may name its own network's slots, fill its own working memory, and map pages that lie in the
+image, in its own working memory, or in both. Each network has one ReplayStart; jobs are numbered through the whole
+trace.
 """
 
 _MANIFEST_RULES = """\

@@ -12,8 +12,8 @@ class Status(Described):
     """What happened.
 
     Any two values differ in 10 bits or more, and so from 0 and from all ones: a glitch does not turn one into
-    another. Each but the trust policy's, STORE, ENCRYPTED and NETWORKS is a constant of one AArch64 instruction, and
-    OK one that `cmp` takes. Those from DIVERGED to FAULT are worth a reset and another try.
+    another. Each but the trust policy's, STORE, ENCRYPTED and NETWORKS is a constant of one AArch64 instruction,
+    and OK one that `cmp` takes. Those from DIVERGED to FAULT are worth a reset and another try.
     """
 
     OK = 0x00FFF000, "done"
