@@ -239,11 +239,13 @@ LOADS: tuple[Hostile, ...] = rows(
         resized("more networks than fit", lambda data: data * 100),
         sections("a packed section of networks", packed, "SECTIONS"),
         sections("an optional section of networks", optional, "SECTIONS", RESERVED),
-        sections("networks without the header's flag", lambda found: None, "SECTIONS", SECTION, 0),
+        sections(
+            "networks without the header's flag", lambda found: None, "SECTIONS", errors.SectionRangeError, 0
+        ),
         sections("the header's flag without networks", lambda found: found.__delitem__(3), "SECTIONS"),
         sections("networks of a raw recording", lambda found: None, "HEADER", RESERVED, HEADER_FLAG_JOINT | 1),
         sections("networks of an encrypted trace", lambda found: None, "HEADER", RESERVED, HEADER_FLAG_JOINT | 2),
-        sections("networks twice", lambda found: found.insert(4, found[3]), "SECTIONS"),
+        sections("networks twice", lambda found: found.insert(4, found[3]), "SECTIONS", errors.SectionRangeError),
         sections("networks in the body", lambda found: found.append(found.pop(3)), "SECTIONS"),
         sections("networks before the hashes", lambda found: found.insert(2, found.pop(3)), "SECTIONS"),
         action("a mapping of the next network's pages", A, 0, "RANGE", RANGE, b=IMAGE_PAGES + PAGES),
