@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -47,7 +46,7 @@ def lint(trace: Trace) -> list[Finding]:
 def finding_in(network: Network, finding: Finding) -> Finding:
     """What is found in one network of a joint trace, as of the whole."""
     action = None if finding.action is None else finding.action + network.first_action
-    return replace(finding, text=f"{printable(network.name)}: {finding.text}", action=action)
+    return Finding(finding.rule, f"{printable(network.name)}: {finding.text}", action)
 
 
 def stopped(trace: Trace) -> list[Finding]:

@@ -148,6 +148,11 @@ GR_NOINLINE GR_INTERNAL void gr_planes_decode(struct gr_stream *s, uint8_t *out,
 #ifdef GRAMOPHONE_NETWORKS
 /* No network has done its prologue: what the GPU knew is gone. */
 GR_INTERNAL void gr_forget_all(struct gr_replayer *r);
+/* Have the GPU at the selected network's disposal: with its page tables, if it has started. */
+GR_INTERNAL void gr_take_over(struct gr_replayer *r);
+/* What precedes its prologue: the GPU is reset unless others use it; then only what is this network's is
+ * wiped, and what the GPU remembers of page tables. False: the reset does not complete. */
+GR_INTERNAL bool gr_prepare_network(struct gr_replayer *r);
 #endif
 
 /* Fetch an action and check all that can be checked without running it; the report then names it. */

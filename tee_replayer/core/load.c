@@ -296,43 +296,15 @@ static enum gr_status load_body(struct loader *l)
     return GR_STATUS_OK;
 }
 
+static enum gr_status check_actions(struct loader *l)
+{
+    struct gr_replayer *r = l->r;
 #ifdef GRAMOPHONE_NETWORKS
-/* Each network's actions, by what is its own; then room for what the driver needs for it. */
-static enum gr_status check_actions(struct loader *l)
-{
-    struct gr_replayer *r = l->r;
-    uint32_t jobs = 0;
     uint64_t low_bytes = r->low_bytes;
-    for (r->network = 0; r->network < r->network_count; r->network++) {
-        struct gr_own *network = GR_NETWORK(r);
-        uint32_t starts = 0;
-        for (uint32_t i = network->first_action; i < network->end_action; i++) {
-            struct gr_action action;
-            const enum gr_status status = gr_fetch_action(r, i, &action);
-            if (status != GR_STATUS_OK)
-                return status;
-            if (action.op == GR_OP_JOB && action.value != jobs++)
-                return GR_STATUS_ACTION;
-            if (action.op == GR_OP_REPLAY_START) {
-                if (!r->rows)
-                    network->replay_start = i;
-                if (i != network->replay_start || starts++)
-                    return r->rows ? GR_STATUS_NETWORKS : GR_STATUS_ACTION;
-            }
-        }
-        if (r->rows && !starts)
-            return GR_STATUS_NETWORKS;
-        network->driver_at = low_bytes;
-        low_bytes += gr_driver_bytes(r);
-        network->driver_end = low_bytes;
-    }
-    r->network = 0;
-    if (jobs != gr_load32(gr_aligned(r->manifest) + GR_MANIFEST_AT_JOB_COUNT))
-        return GR_STATUS_MANIFEST;
+    const enum gr_status checked = gr_check_networks(r, &low_bytes);
+    if (checked != GR_STATUS_OK)
+        return checked;
 #else
-static enum gr_status check_actions(struct loader *l)
-{
-    struct gr_replayer *r = l->r;
     uint32_t jobs = 0, starts = 0;
     for (uint32_t i = 0; i < r->action_count; i++) {
         struct gr_action action;

@@ -66,8 +66,8 @@ enum step {
 #define HEADER_AT(l) TRACE_AT
 #endif
 
-/* Sections of the head, of which a fourth says who can read the body, or what networks there are; the actions'
- * comes next. */
+/* Sections of the head, of which a fourth says who can read the body, or what networks there are; the
+ * actions' comes next. */
 #ifdef GRAMOPHONE_ENCRYPTION
 #define IS_ENCRYPTED(l) ((l)->is_encrypted)
 #else
@@ -129,8 +129,12 @@ GR_INTERNAL enum gr_status gr_open_body(struct loader *l, const uint8_t *message
 #endif
 
 #ifdef GRAMOPHONE_NETWORKS
-/* Take the networks from their section's rows, of `bytes` bytes; NULL: there is no section, and one network. */
+/* Take the networks from their section's rows, of `bytes` bytes; NULL: there is no section, and one network.
+ */
 GR_INTERNAL enum gr_status gr_take_networks(struct gr_replayer *r, const uint8_t *rows, uint64_t bytes);
+/* Check each network's actions, by what is its own; then take room behind *low_bytes for what the driver
+ * needs. */
+GR_INTERNAL enum gr_status gr_check_networks(struct gr_replayer *r, uint64_t *low_bytes);
 /* What of the networks is not as the section says, or breaks its rules, read anew: zero. */
 GR_INTERNAL uint64_t gr_network_differences(const struct gr_replayer *r);
 #endif

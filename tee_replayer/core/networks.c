@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Networks of a joint trace: whose actions, slots and working memory are whose. What one may reach is checked by
- * these rows when the trace is loaded, and again whenever an action runs. */
+/* Networks of a joint trace: whose actions, slots and working memory are whose. What one may reach is checked
+ * by these rows when the trace is loaded, and again whenever an action runs. */
+#include "driver.h"
+#include "gr_target.h"
 #include "internal.h"
 #include "load.h"
 
@@ -42,7 +44,8 @@ static bool is_valid(const struct gr_replayer *r, uint32_t index)
     uint64_t action = 0, slot = 0, page = image_pages, last_page = 0;
     for (uint32_t i = 0; i <= index; i++) {
         const uint8_t *at = row_at(r, i);
-        const uint64_t end = (uint64_t)field(at, GR_NETWORK_AT_FIRST_PAGE) + field(at, GR_NETWORK_AT_PAGE_COUNT);
+        const uint64_t end =
+            (uint64_t)field(at, GR_NETWORK_AT_FIRST_PAGE) + field(at, GR_NETWORK_AT_PAGE_COUNT);
         if (end > last_page)
             last_page = end;
         if (i == index)
@@ -74,11 +77,11 @@ enum gr_status gr_take_networks(struct gr_replayer *r, const uint8_t *rows, uint
     r->network_count = 1;
     if (!rows) {
         r->networks[0] = (struct gr_own){.end_action = r->action_count,
-                                             .end_slot = r->slot_count,
-                                             .retry_limit = r->retry_limit,
-                                             .time_budget_us = r->time_budget_us,
-                                             .work_at = r->image_end,
-                                             .work_end = r->carveout_bytes};
+                                         .end_slot = r->slot_count,
+                                         .retry_limit = r->retry_limit,
+                                         .time_budget_us = r->time_budget_us,
+                                         .work_at = r->image_end,
+                                         .work_end = r->carveout_bytes};
         return GR_STATUS_OK;
     }
     const uint64_t count = bytes / GR_NETWORK_BYTES;
@@ -107,7 +110,40 @@ enum gr_status gr_take_networks(struct gr_replayer *r, const uint8_t *rows, uint
     return GR_STATUS_OK;
 }
 
-/* Without rows, what all there is says; with them, each rule once more, and what the replayer took of each row. */
+enum gr_status gr_check_networks(struct gr_replayer *r, uint64_t *low_bytes)
+{
+    uint32_t jobs = 0;
+    for (r->network = 0; r->network < r->network_count; r->network++) {
+        struct gr_own *network = GR_NETWORK(r);
+        uint32_t starts = 0;
+        for (uint32_t i = network->first_action; i < network->end_action; i++) {
+            struct gr_action action;
+            const enum gr_status status = gr_fetch_action(r, i, &action);
+            if (status != GR_STATUS_OK)
+                return status;
+            if (action.op == GR_OP_JOB && action.value != jobs++)
+                return GR_STATUS_ACTION;
+            if (action.op == GR_OP_REPLAY_START) {
+                if (!r->rows)
+                    network->replay_start = i;
+                if (i != network->replay_start || starts++)
+                    return r->rows ? GR_STATUS_NETWORKS : GR_STATUS_ACTION;
+            }
+        }
+        if (r->rows && !starts)
+            return GR_STATUS_NETWORKS;
+        network->driver_at = *low_bytes;
+        *low_bytes += gr_driver_bytes(r);
+        network->driver_end = *low_bytes;
+    }
+    r->network = 0;
+    if (jobs != gr_load32(gr_aligned(r->manifest) + GR_MANIFEST_AT_JOB_COUNT))
+        return GR_STATUS_MANIFEST;
+    return GR_STATUS_OK;
+}
+
+/* Without rows, what all there is says; with them, each rule once more, and what the replayer took of each
+ * row. */
 GR_NOINLINE uint64_t gr_network_differences(const struct gr_replayer *r)
 {
     uint64_t found = r->network ^ r->running;
@@ -123,14 +159,16 @@ GR_NOINLINE uint64_t gr_network_differences(const struct gr_replayer *r)
             continue;
         }
         const uint8_t *row = row_at(r, i);
-        const uint64_t page = field(row, GR_NETWORK_AT_FIRST_PAGE), count = field(row, GR_NETWORK_AT_PAGE_COUNT);
+        const uint64_t page = field(row, GR_NETWORK_AT_FIRST_PAGE),
+                       count = field(row, GR_NETWORK_AT_PAGE_COUNT);
         found |= is_valid(r, i) ^ 1u;
-        found |= (n->first_action ^ field(row, GR_NETWORK_AT_FIRST_ACTION)) |
-                 (n->replay_start ^ field(row, GR_NETWORK_AT_REPLAY_START)) |
-                 (n->end_action ^ field(row, GR_NETWORK_AT_END_ACTION)) |
-                 (n->first_slot ^ field(row, GR_NETWORK_AT_FIRST_SLOT)) |
-                 (n->end_slot ^ (field(row, GR_NETWORK_AT_FIRST_SLOT) + field(row, GR_NETWORK_AT_SLOT_COUNT))) |
-                 (n->work_at ^ page * GR_PAGE_BYTES) | (n->work_end ^ (page + count) * GR_PAGE_BYTES);
+        found |=
+            (n->first_action ^ field(row, GR_NETWORK_AT_FIRST_ACTION)) |
+            (n->replay_start ^ field(row, GR_NETWORK_AT_REPLAY_START)) |
+            (n->end_action ^ field(row, GR_NETWORK_AT_END_ACTION)) |
+            (n->first_slot ^ field(row, GR_NETWORK_AT_FIRST_SLOT)) |
+            (n->end_slot ^ (field(row, GR_NETWORK_AT_FIRST_SLOT) + field(row, GR_NETWORK_AT_SLOT_COUNT))) |
+            (n->work_at ^ page * GR_PAGE_BYTES) | (n->work_end ^ (page + count) * GR_PAGE_BYTES);
     }
     return found | (low ^ r->low_bytes);
 }
@@ -158,6 +196,62 @@ bool gr_network_info(const struct gr_replayer *r, uint32_t index, struct gr_netw
     info->period_us = field(row, GR_NETWORK_AT_PERIOD_US);
     info->priority = field(row, GR_NETWORK_AT_PRIORITY);
     return true;
+}
+
+void gr_forget_all(struct gr_replayer *r)
+{
+    for (uint32_t i = 0; i < GR_NETWORKS; i++)
+        r->progress[i].started = false;
+}
+
+static bool has_started(const struct gr_replayer *r)
+{
+    for (uint32_t i = 0; i < GR_NETWORKS; i++) {
+        if (r->progress[i].started)
+            return true;
+    }
+    return false;
+}
+
+void gr_take_over(struct gr_replayer *r)
+{
+    if (r->running != r->network && (r->is_exclusive || (GR_PROGRESS(r)->started && !gr_driver_switch(r))))
+        gr_forget_all(r);
+    r->running = r->network;
+}
+
+/* `code` is what the GPU's register says, whoever wrote it. */
+bool gr_prepare_network(struct gr_replayer *r)
+{
+    struct gr_progress *p = GR_PROGRESS(r);
+    bool is_alone = !has_started(r);
+    if (is_alone && !gr_driver_reset(r))
+        return false;
+    gr_wipe(r->memory.base + GR_WORK_AT(r), GR_WORK_END(r) - GR_WORK_AT(r));
+    gr_wipe(r->memory.base + GR_DRIVER_AT(r), GR_DRIVER_END(r) - GR_DRIVER_AT(r));
+    for (uint32_t i = 0; i < GR_KEPT; i++)
+        p->kept[i] = 0;
+    p->tables = GR_ADDRESS_SPACES;
+    if (!is_alone && !gr_driver_switch(r)) {
+        gr_forget_all(r);
+        is_alone = true;
+        if (!gr_driver_reset(r))
+            return false;
+    }
+    if (is_alone) {
+        r->code = 0;
+        gr_driver_set_table(r, 0);
+    }
+    return true;
+}
+enum gr_status gr_select(struct gr_replayer *r, uint32_t network)
+{
+    if (r->state != GR_STATE_LOADED)
+        return GR_STATUS_STATE;
+    if (network >= r->network_count)
+        return GR_STATUS_ARGUMENT;
+    r->network = network;
+    return GR_STATUS_OK;
 }
 
 #endif

@@ -167,8 +167,8 @@ GR_API void gr_restart(struct gr_replayer *r);
 
 #ifdef GRAMOPHONE_NETWORKS
 /* Networks of a joint trace. The one that was selected is what gr_run replays and gr_restart forgets; after
- * gr_load it is the first. Each has its own memory and page tables, its own prologue, retries and time. A reset
- * after a divergence makes all of them start again. ARGUMENT: there are not so many. */
+ * gr_load it is the first. Each has its own memory and page tables, its own prologue, retries and time. A
+ * reset after a divergence makes all of them start again. ARGUMENT: there are not so many. */
 GR_API uint32_t gr_network_count(const struct gr_replayer *r);
 GR_API bool gr_network_info(const struct gr_replayer *r, uint32_t network, struct gr_network_info *info);
 GR_API enum gr_status gr_select(struct gr_replayer *r, uint32_t network);

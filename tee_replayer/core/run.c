@@ -130,82 +130,29 @@ static enum gr_status execute_range(struct gr_replayer *r, uint32_t from, uint32
     return GR_STATUS_OK;
 }
 
-#ifdef GRAMOPHONE_NETWORKS
-void gr_forget_all(struct gr_replayer *r)
-{
-    for (uint32_t i = 0; i < GR_NETWORKS; i++)
-        r->progress[i].started = false;
-}
-
-static bool has_started(const struct gr_replayer *r)
-{
-    for (uint32_t i = 0; i < GR_NETWORKS; i++) {
-        if (r->progress[i].started)
-            return true;
-    }
-    return false;
-}
-
-/* Have the GPU at the selected network's disposal: with its page tables, if it has started. */
-static void take_over(struct gr_replayer *r)
-{
-    if (r->running != r->network && (r->is_exclusive || (GR_PROGRESS(r)->started && !gr_driver_switch(r))))
-        gr_forget_all(r);
-    r->running = r->network;
-}
-
-/* What precedes a network's prologue. The GPU is reset unless others use it; then only what is this network's
- * is wiped, and what the GPU remembers of page tables. `code` is what the GPU's register says, whoever wrote it. */
-static bool prepare(struct gr_replayer *r)
-{
-    struct gr_progress *p = GR_PROGRESS(r);
-    bool is_alone = !has_started(r);
-    if (is_alone && !gr_driver_reset(r))
-        return false;
-    gr_wipe(r->memory.base + GR_WORK_AT(r), GR_WORK_END(r) - GR_WORK_AT(r));
-    gr_wipe(r->memory.base + GR_DRIVER_AT(r), GR_DRIVER_END(r) - GR_DRIVER_AT(r));
-    for (uint32_t i = 0; i < GR_KEPT; i++)
-        p->kept[i] = 0;
-    p->tables = GR_ADDRESS_SPACES;
-    if (!is_alone && !gr_driver_switch(r)) {
-        gr_forget_all(r);
-        is_alone = true;
-        if (!gr_driver_reset(r))
-            return false;
-    }
-    if (is_alone) {
-        r->code = 0;
-        gr_driver_set_table(r, 0);
-    }
-    return true;
-}
-#else
-/* Nothing of an earlier run stays, nor of an attempt that failed: neither data nor mappings. */
-GR_INLINE bool prepare(struct gr_replayer *r)
-{
-    if (!gr_driver_reset(r))
-        return false;
-    gr_wipe(r->memory.base + r->image_end, r->low_bytes - r->image_end);
-    for (uint32_t i = 0; i < GR_KEPT; i++)
-        r->kept[i] = 0;
-    r->code = 0;
-    /* From the start: no job of any trace runs without the replayer's table. */
-    gr_driver_set_table(r, 0);
-    return true;
-}
-#endif
-
 static enum gr_status try_once(struct gr_replayer *r)
 {
     r->report.jobs = 0;
 #ifdef GRAMOPHONE_NETWORKS
-    take_over(r);
+    gr_take_over(r);
 #endif
     if (!GR_PROGRESS(r)->started) {
         r->report.phase = GR_PHASE_PROLOGUE;
         r->touched = true;
-        if (!prepare(r))
+#ifdef GRAMOPHONE_NETWORKS
+        if (!gr_prepare_network(r))
             return GR_STATUS_RESET;
+#else
+        if (!gr_driver_reset(r))
+            return GR_STATUS_RESET;
+        /* Nothing of an earlier run stays, nor of an attempt that failed: neither data nor mappings. */
+        gr_wipe(r->memory.base + r->image_end, r->low_bytes - r->image_end);
+        for (uint32_t i = 0; i < GR_KEPT; i++)
+            r->kept[i] = 0;
+        r->code = 0;
+        /* From the start: no job of any trace runs without the replayer's table. */
+        gr_driver_set_table(r, 0);
+#endif
         GR_TELL_COPY(r, gr_log_part(r->log, GR_LOG_PROLOGUE));
         const enum gr_status status = execute_range(r, GR_FIRST_ACTION(r), GR_REPLAY_START(r));
         if (status != GR_STATUS_OK)
@@ -240,18 +187,6 @@ void gr_restart(struct gr_replayer *r)
 {
     GR_PROGRESS(r)->started = false;
 }
-
-#ifdef GRAMOPHONE_NETWORKS
-enum gr_status gr_select(struct gr_replayer *r, uint32_t network)
-{
-    if (r->state != GR_STATE_LOADED)
-        return GR_STATUS_STATE;
-    if (network >= r->network_count)
-        return GR_STATUS_ARGUMENT;
-    r->network = network;
-    return GR_STATUS_OK;
-}
-#endif
 
 GR_NOINLINE enum gr_status gr_run(struct gr_replayer *r)
 {

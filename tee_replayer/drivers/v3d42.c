@@ -72,7 +72,8 @@ void gr_driver_set_table(struct gr_replayer *r, uint32_t space)
     gr_port_write32(GR_HUB_MMU_PT_PA_BASE, (uint32_t)((r->memory.phys + GR_DRIVER_AT(r)) >> PAGE_SHIFT));
     gr_port_write32(GR_HUB_MMU_ADDR_CAP, mib <= CAP_MAX_MIB ? CAP_ENABLE | mib : 0);
     gr_port_write32(GR_HUB_MMU_ILLEGAL_ADDR,
-                    ILLEGAL_ADDR_ENABLE | (uint32_t)(((r->memory.phys + GR_DRIVER_END(r)) >> PAGE_SHIFT) - 1));
+                    ILLEGAL_ADDR_ENABLE |
+                        (uint32_t)(((r->memory.phys + GR_DRIVER_END(r)) >> PAGE_SHIFT) - 1));
     gr_port_write32(GR_HUB_MMU_CTL, MMU_CTL_ON);
 }
 

@@ -278,3 +278,24 @@ def test_raw_and_joint_traces_and_long_names_cannot_be_joined() -> None:
     ):
         with pytest.raises(joining.JoinError, match=text):
             joining.joint([joining.Joining("lenet", lenet), joining.Joining(name, trace)], "x")
+
+
+def test_ten_thousand_requests_in_any_order() -> None:
+    """Four networks that copy their inputs through GPU memory; the GPU is only registers."""
+    trace = s.joint(4)
+    device = s.Device(carveout_bytes=1 << 20, networks=4)
+    device.replayer.load(s.signed(trace), s.KEY)
+    data, out = np.zeros((4, 2, 3), "<f4"), np.zeros((4, 2, 3), "<f4")
+    for network in range(4):
+        device.replayer.bind(2 * network, data[network])
+        device.replayer.bind(2 * network + 1, out[network])
+    for number, network in enumerate(np.random.default_rng(1).integers(4, size=10_000).tolist()):
+        before = out.copy()
+        data[network] = number
+        device.replayer.select(network)
+        device.replayer.run()
+        before[network] = number
+        assert np.array_equal(out, before)
+    assert device.gpu.resets == 1
+    device.replayer.unload()
+    assert device.is_wiped

@@ -89,7 +89,9 @@ types:
         pos: offset
         size: stored_bytes
         io: _root._io
-        if: codec == codec::stored and (offset < _root.header.head_bytes or _root.header.flags % 4 < 2)
+        if: >-
+          codec == codec::stored
+          and (offset < _root.header.head_bytes or _root.header.flags % 4 < 2)
         type:
           switch-on: type
           cases:
