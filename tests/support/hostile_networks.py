@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from host_tools.model import joining
 from tests.support import replayer_samples as s
 from tests.support.hostile_rows import HUGE, Edit, Hostile, OfDevice, OfHost, Row, Unseen, rows
 from tests.support.replayer_samples import PAGE, Parts
@@ -38,8 +39,8 @@ def good() -> Trace:
 
 def exclusive() -> Trace:
     """The same with one working memory."""
-    rows = [s.joining.Joining(name, s.trace()) for name in "ab"]
-    return s.joining.joint(rows, "small", exclusive=True).trace
+    rows = [joining.Joining(name, s.trace()) for name in "ab"]
+    return joining.joint(rows, "small", exclusive=True).trace
 
 
 def row(name: str, *fields: tuple[int, str, int], device: OfDevice = "NETWORKS", host: OfHost = BAD) -> Row:

@@ -218,7 +218,17 @@ def test_commands(tmp_path: Path) -> None:
         files.append(tmp_path / f"{name}.gtr")
         files[-1].write_bytes(single(name).build())
     out = tmp_path / "joint.gtr"
-    words = ("join", *files, "-o", out, "--period", "lenet=20000", "--priority", "lenet=9", "--json")
+    words: tuple[str | Path, ...] = (
+        "join",
+        *files,
+        "-o",
+        out,
+        "--period",
+        "lenet=20000",
+        "--priority",
+        "lenet=9",
+        "--json",
+    )
     found = json.loads(gramophone(*words).stdout)
     check("join", found)
     first, second = found["networks"]
@@ -247,7 +257,16 @@ def test_commands(tmp_path: Path) -> None:
     signed.write_bytes(s.signed(out.read_bytes()))
     (array,) = inputs(single("lenet"), 4).values()
     np.save(value, array)
-    replay = ("replay", signed, "--key", key, "--input", f"data={value}", "-o", f"prob={result}")
+    replay: tuple[str | Path, ...] = (
+        "replay",
+        signed,
+        "--key",
+        key,
+        "--input",
+        f"data={value}",
+        "-o",
+        f"prob={result}",
+    )
     gramophone(*replay, "--network", "lenet")
     assert np.load(result).tobytes() == expected("lenet", 4)["prob"]
     assert "expected --network with one of lenet, detector" in gramophone(*replay, status=2).stderr
