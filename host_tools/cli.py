@@ -77,6 +77,10 @@ COMMANDS = {
     "simulate": LazyCommand(
         "simulate.simulate_command", "Say whose requests are late if several networks share a GPU, by policy."
     ),
+    "join": LazyCommand(
+        "join.join_command",
+        "Join traces of several networks to one, with one image and each its own working memory.",
+    ),
     "calibrate": LazyCommand(
         "calibrate.calibrate_command",
         "Fit the constants of `time` to how long replays took on a board.",

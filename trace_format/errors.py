@@ -111,6 +111,10 @@ class DuplicateSlotError(SlotError):
     """Two slots carry one name."""
 
 
+class NetworkError(TraceError):
+    """A network of a joint trace that contradicts itself, the manifest or another one."""
+
+
 class ManifestError(TraceError):
     """A manifest that contradicts itself or the rest of the trace."""
 

@@ -32,6 +32,7 @@ from trace_format.schema import (
     HASH_BYTES,
     HEAD_SECTIONS,
     HEADER_FLAG_ENCRYPTED,
+    HEADER_FLAG_JOINT,
     HEADER_FLAG_RAW,
     MAX_CHUNK_BYTES,
     MAX_HEAD_BYTES,
@@ -48,10 +49,11 @@ from trace_format.schema import (
 )
 
 DEFAULT_CHUNK_BYTES = 16384
-_FLAGS = HEADER_FLAG_RAW | HEADER_FLAG_ENCRYPTED
-STORED_SECTIONS = (SectionType.MANIFEST, SectionType.CHUNKS, SectionType.ENCRYPTION)
+_FLAGS = HEADER_FLAG_RAW | HEADER_FLAG_ENCRYPTED | HEADER_FLAG_JOINT
+IN_HEAD = (*HEAD_SECTIONS, SectionType.ENCRYPTION, SectionType.NETWORKS)
+STORED_SECTIONS = (SectionType.MANIFEST, SectionType.CHUNKS, SectionType.ENCRYPTION, SectionType.NETWORKS)
 # Never flagged optional.
-REQUIRED = (*HEAD_SECTIONS, SectionType.ENCRYPTION, SectionType.ACTIONS, SectionType.IMAGE)
+REQUIRED = (*IN_HEAD, SectionType.ACTIONS, SectionType.IMAGE)
 
 
 @dataclass
@@ -173,8 +175,10 @@ def assemble(head: list[Part], body: list[Part], chunk_bytes: int, flags: int) -
 
 def pieces(head: list[Part], body: list[Part], chunk_bytes: int, flags: int) -> list[Buffer]:
     """The same file in pieces, which follow one another: its head, and sections of the body as they are."""
-    hashes = chunk_hashes(_padded(body), chunk_bytes)
-    found = head_of([*head, Part(SectionType.CHUNKS, hashes)], body, chunk_bytes, flags)
+    hashes = Part(SectionType.CHUNKS, chunk_hashes(_padded(body), chunk_bytes))
+    before = [part for part in head if part.type in HEAD_SECTIONS]
+    after = [part for part in head if part.type not in HEAD_SECTIONS]
+    found = head_of([*before, hashes, *after], body, chunk_bytes, flags)
     header, parts = disassemble(with_zeros(found))
     parts.check_content(header["trace_bytes"])  # what is written can be read
     return [found, *_padded(body)]
@@ -277,12 +281,19 @@ def sections(data: Buffer, header: Mapping[str, Any]) -> Parts:
 
 def head_sections(header: Mapping[str, Any]) -> tuple[SectionType, ...]:
     """Types of the sections that a trace with this header has in its head, in order."""
-    return (*HEAD_SECTIONS, SectionType.ENCRYPTION) if is_encrypted(header) else HEAD_SECTIONS
+    if is_encrypted(header):
+        return (*HEAD_SECTIONS, SectionType.ENCRYPTION)
+    return (*HEAD_SECTIONS, SectionType.NETWORKS) if is_joint(header) else HEAD_SECTIONS
 
 
 def is_encrypted(header: Mapping[str, Any]) -> bool:
     """Whether the body of the trace with this header is encrypted."""
     return bool(header["flags"] & HEADER_FLAG_ENCRYPTED)
+
+
+def is_joint(header: Mapping[str, Any]) -> bool:
+    """Whether the trace with this header holds several networks."""
+    return bool(header["flags"] & HEADER_FLAG_JOINT)
 
 
 def read_header(data: Buffer) -> dict[str, Any]:
@@ -348,6 +359,13 @@ def read_header(data: Buffer) -> dict[str, Any]:
             0,
             header["flags"],
         ),
+        (
+            header["flags"] & HEADER_FLAG_JOINT and header["flags"] != HEADER_FLAG_JOINT,
+            "header flags: a joint trace is neither raw nor encrypted",
+            38,
+            HEADER_FLAG_JOINT,
+            header["flags"],
+        ),
     ):
         if wrong:
             error = VersionError if offset == 10 else ReservedError
@@ -387,7 +405,7 @@ def _section(data: Buffer, at: int, position: int, header: Mapping[str, Any]) ->
     is_stored = row["codec"] == Codec.STORED and row["raw_bytes"] == row["stored_bytes"]
     if row["type"] in STORED_SECTIONS and not is_stored:
         raise SectionError(
-            "manifest, chunk hashes and the COSE_Encrypt message must be stored as they are",
+            "manifest, chunk hashes, networks and the COSE_Encrypt message must be stored as they are",
             offset=at + 4,
             expected=0,
             found=row["codec"],
@@ -418,7 +436,7 @@ def _check_order(body: list[Part], parts: Parts) -> None:
             found=[p.type for p in body],
         )
     for part in body:
-        if part.type in (*HEAD_SECTIONS, SectionType.ENCRYPTION):
+        if part.type in IN_HEAD:
             raise SectionError("a head section in the body", offset=part.offset, found=part.type, expected="none")
         if part.type not in REQUIRED:  # a reader may leave it as it is
             codec.check(part.codec, len(part.stored), part.raw_bytes, offset=part.offset)

@@ -27,7 +27,10 @@ from trace_format.errors import (
     listed,
 )
 from trace_format.files import read_file
+from trace_format.networks import Limits as NetworkLimits
+from trace_format.networks import Network, check_networks, packed_networks, parsed_networks
 from trace_format.schema import (
+    HEADER_FLAG_JOINT,
     HEADER_FLAG_RAW,
     MAX_CARVEOUT_BYTES,
     MAX_TIME_BUDGET_US,
@@ -45,7 +48,8 @@ class Trace:
 
     `actions` is an array of ACTION_DTYPE; `image` the bytes that lie at the start of the carve-out; `meta` the
     manifest's own fields (name, security_version, texts, budgets); what follows from the rest is filled in by
-    `build`. `notes` is free JSON for people (provenance, passes applied); the device passes over it.
+    `build`. `notes` is free JSON for people (provenance, passes applied); the device passes over it. `networks`:
+    of a joint trace, whose actions, slots and pages are whose; of others, empty.
     """
 
     gpu: str
@@ -57,6 +61,7 @@ class Trace:
     meta: dict[str, Any] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)
     raw: bool = False
+    networks: list[Network] = field(default_factory=list)
 
     META_DEFAULTS: ClassVar[dict[str, Any]] = {
         "name": "",
@@ -138,8 +143,26 @@ class Trace:
             lines=len(gpu.interrupts),
             address_spaces=gpu.address_spaces,
             where=where,
+            joint=bool(self.networks),
         )
+        check_networks(self.networks, self._network_limits(), where)
         operators.check(self.actions, self.slots, where)
+
+    def _network_limits(self) -> NetworkLimits:
+        manifest = self.META_DEFAULTS | self.meta
+        return NetworkLimits(
+            self.actions,
+            len(self.slots),
+            len(self.image),
+            self.carveout_bytes,
+            manifest["retry_limit"],
+            manifest["time_budget_us"],
+        )
+
+    @property
+    def header_flags(self) -> int:
+        """Flags of the header of its file."""
+        return (HEADER_FLAG_RAW if self.raw else 0) | (HEADER_FLAG_JOINT if self.networks else 0)
 
     def build(self, *, compress: bool = True, planes: bool = False, chunk_bytes: int | None = None) -> bytes:
         """The trace's bytes. The same trace always gives the same bytes.
@@ -163,6 +186,8 @@ class Trace:
             layout.Part(SectionType.MANIFEST, self.manifest_bytes()),
             layout.Part.encoded(SectionType.SLOTS, self.slot_bytes(), compress),
         ]
+        if self.networks:
+            head.append(layout.Part(SectionType.NETWORKS, self.network_bytes()))
         body = [layout.Part.encoded(SectionType.ACTIONS, self.actions.tobytes(), compress)]
         if planes:
             body += [layout.Part.smallest(SectionType.IMAGE, piece) for piece in cuts.smallest(self.image)]
@@ -173,7 +198,7 @@ class Trace:
             text = notes_bytes(notes)
             body.append(layout.Part.encoded(SectionType.NOTES, text, compress, SECTION_FLAG_OPTIONAL))
         chunk_bytes = chunk_bytes or layout.chunk_bytes_for(head, body)
-        return layout.pieces(head, body, chunk_bytes, HEADER_FLAG_RAW if self.raw else 0)
+        return layout.pieces(head, body, chunk_bytes, self.header_flags)
 
     def manifest_bytes(self) -> bytes:
         """Content of the manifest's section."""
@@ -196,6 +221,10 @@ class Trace:
     def slot_bytes(self) -> bytes:
         """Content of the slots' section."""
         return b"".join(slots.packed(slot) for slot in self.slots)
+
+    def network_bytes(self) -> bytes:
+        """Content of the networks' section."""
+        return packed_networks(self.networks)
 
     @classmethod
     def parse(cls, data: codec.Buffer, file: str = "") -> Trace:
@@ -232,6 +261,8 @@ class Trace:
             slots.parsed(slot_data[i : i + size], slots_part.offset + (0 if slots_part.codec else i))
             for i in range(0, len(slot_data), size)
         ]
+        joint = sections.all(SectionType.NETWORKS)
+        rows_of_networks = parsed_networks(bytes(joint[0].stored), joint[0].offset) if joint else []
         packed_actions = sections.one(SectionType.ACTIONS)
         if packed_actions.raw_bytes != manifest["action_count"] * ACTION_DTYPE.itemsize:
             raise SectionError(
@@ -271,6 +302,7 @@ class Trace:
             meta={key: manifest[key] for key in cls.META_DEFAULTS},
             notes=notes,
             raw=bool(header["flags"] & HEADER_FLAG_RAW),
+            networks=rows_of_networks,
         )
         trace.check()
         columns = Columns(trace.actions)

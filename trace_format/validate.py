@@ -116,6 +116,7 @@ def check_actions(
     lines: int,
     address_spaces: int,
     where: str,
+    joint: bool = False,
 ) -> None:
     """Raise the error of the first action that breaks a rule.
 
@@ -123,6 +124,7 @@ def check_actions(
         actions: array of ACTION_DTYPE.
         image_bytes, carveout_bytes, va_bytes, slot_count, window_bytes, lines, address_spaces: see `Limits`.
         where: "FILE: " or "", put before "action N" in messages.
+        joint: each of several networks may have what an action stream has once (`check_networks` says where).
 
     Raises:
         UnknownActionError, ReservedError, ActionRangeError (RegisterRangeError), ActionError
@@ -135,7 +137,7 @@ def check_actions(
     _raise_first(_reserved(actions), actions, ReservedError, what, where, _describe)
     for wrong, error, what in _broken(columns, limits):
         _raise_first(wrong, actions, error, what, where, _describe)
-    _check_stream(columns, where)
+    _check_stream(columns, where, joint)
 
 
 def _reserved(actions: Actions) -> Mask:
@@ -174,11 +176,11 @@ def _mappings(columns: Columns, limits: Limits) -> Iterator[tuple[Mask, type[Act
     yield writes & in_image, ActionRangeError, "the GPU may write to the image"
 
 
-def _check_stream(columns: Columns, where: str) -> None:
+def _check_stream(columns: Columns, where: str, joint: bool) -> None:
     """Rules about actions of one opcode taken together."""
     for op, row in ACTIONS.items():
         here = columns.is_op(op)
-        if row.at_most_once and np.count_nonzero(here) > 1:
+        if row.at_most_once and not joint and np.count_nonzero(here) > 1:
             second = int(np.flatnonzero(here)[1])
             raise ActionError(f"{where}action {second}: a second {row.name}", action=second)
         number = row.find(Type.NUMBER)

@@ -12,8 +12,11 @@ from host_tools.audit.limits import unusual
 from host_tools.audit.rules import DEVICE_RETRIES, RULES, Finding
 from host_tools.audit.state import State
 from host_tools.families.family import family_of
+from host_tools.model.joining import part
 from trace_format import policy
 from trace_format.actions import Columns, Type, actions_of
+from trace_format.errors import printable
+from trace_format.networks import Network
 from trace_format.operands import REGISTERS
 from trace_format.trace import Trace
 from trace_format.validate import replay_total
@@ -27,13 +30,23 @@ def lint(trace: Trace) -> list[Finding]:
     """All findings, those about one action in the order of actions, then those about the whole.
 
     Args:
-        trace: one whose actions are well-formed (`Trace.parse`).
+        trace: one whose actions are well-formed (`Trace.parse`); of a joint one, each network is judged.
     """
+    if trace.networks:
+        return [
+            finding_in(network, finding) for network in trace.networks for finding in lint(part(trace, network))
+        ]
     found = [*_registers(trace), *_actions(trace), *_family(trace), *_budget(trace), *unusual(trace)]
     if trace.raw:
         found.append(Finding(RULES["GR002"], "it is a raw recording: `gramophone build` makes a trace of it"))
     last = len(trace.actions)
     return sorted(found, key=lambda item: last if item.action is None else item.action)
+
+
+def finding_in(network: Network, finding: Finding) -> Finding:
+    """What is found in one network of a joint trace, as of the whole."""
+    action = None if finding.action is None else finding.action + network.first_action
+    return Finding(finding.rule, f"{printable(network.name)}: {finding.text}", action)
 
 
 def stopped(trace: Trace) -> list[Finding]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from host_tools.commands.facts import facts
+from host_tools.commands.facts import facts, network_words
 from host_tools.commands.framework import AS_JSON, FILE, STREAM, GramophoneCommand, Outcome, UsageError
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.commands.traces import parse_trace
@@ -69,7 +69,7 @@ def dump_command(file: Path, form: str, output: Path | None) -> Outcome:
 
 
 def _text(data: bytes, file: str) -> Iterator[str]:
-    trace, claim = parse_trace(data, file)
+    trace, claim = parse_trace(data, file, joint=True)
     if claim:
         yield f"# signed by {claim['algorithm']} key {claim['key_id']}: not verified, and not in this text"
         data = bytes(split(data).trace)
@@ -77,11 +77,14 @@ def _text(data: bytes, file: str) -> Iterator[str]:
 
 
 def _dump(content: bytes, file: str, with_jobs: bool) -> Outcome:
-    trace, claim = parse_trace(content, file)
+    trace, claim = parse_trace(content, file, joint=True)
     data = facts(trace)
     lines = [f"signed by        {claim['algorithm']} key {claim['key_id']} (not verified)"] if claim else []
-    lines += [f"{key:16} {printable(str(value))}" for key, value in data.items() if key != "slots"]
+    lines += [
+        f"{key:16} {printable(str(value))}" for key, value in data.items() if key not in ("slots", "networks")
+    ]
     lines += [f"slot             {describe_slot(slot)}" for slot in trace.slots]
+    lines += [f"network          {printable(network_words(network))}" for network in trace.networks]
     actions = describe_actions(trace)
     lines += [f"{index:6}  {text}" for index, text in enumerate(actions)]
     more = {"job_list": job_fields(trace)} if with_jobs else {}

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import click
 
+from trace_format.networks import Network
 from trace_format.schema import STRUCTURES
 from trace_format.trace import Trace
 
@@ -31,6 +33,16 @@ NAME = _Name()
 def default_name(text: str) -> str:
     """As much of a file's name as fits into the manifest."""
     return text.encode(errors="replace")[:NAME_BYTES].decode(errors="ignore")
+
+
+def network_words(network: Network) -> str:
+    """A network of a joint trace, for people."""
+    time = f", {network.predicted_us} us" if network.predicted_us else ""
+    shared = ", exclusive" if network.exclusive else ""
+    return (
+        f"{network.name}: actions {network.first_action} to {network.end_action}, slots {network.first_slot} to "
+        f"{network.end_slot}, pages {network.first_page} to {network.end_page}{shared}{time}"
+    )
 
 
 def facts(trace: Trace, trace_id: bytes | None = None) -> dict[str, Any]:
@@ -61,6 +73,7 @@ def facts(trace: Trace, trace_id: bytes | None = None) -> dict[str, Any]:
             }
             for s in trace.slots
         ],
+        **({"networks": [asdict(network) for network in trace.networks]} if trace.networks else {}),
         **{
             k: v.hex() if isinstance(v, bytes) else v
             for k, v in trace.meta.items()

@@ -33,7 +33,7 @@ from trace_format.codec import LINKED
 from trace_format.errors import GramophoneError
 from trace_format.files import read_file
 from trace_format.operators import OPERATORS, Operator
-from trace_format.schema import Codec
+from trace_format.schema import MAX_NETWORKS, Codec
 from trace_format.schema.trust import KeyKind
 
 MIB = 1 << 20
@@ -78,6 +78,11 @@ FLEET_KEY = click.option(
     "--fleet-key",
     type=FILE,
     help="Private key (PEM, P-256) of a fleet, compiled in: traces that are encrypted for it are read, too.",
+)
+NETWORKS = click.option(
+    "--networks",
+    type=click.IntRange(2, MAX_NETWORKS),
+    help="It takes joint traces (`gramophone join`), of so many networks at most.",
 )
 ALGORITHMS = {"hybrid": KeyKind.ES256_ML_DSA_44, "es384": KeyKind.ES384}
 ALGORITHM = click.option(
@@ -134,7 +139,7 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
         "Trust": ("--key", "--algorithm", "--min-security-version", "--device-id", "--rollback-store", "--clock"),
         "Encrypted traces": ("--decrypts", "--fleet-key"),
         "Evidence": ("--replay-log", "--log-hashes", "--attest"),
-        "What traces may need": ("--operator", "--codec"),
+        "What traces may need": ("--operator", "--codec", "--networks"),
         "OP-TEE": ("--share-gpu", "--any-client", "--policy"),
         "Sources": ("--bearssl", "--aws-lc"),
     },
@@ -180,6 +185,7 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
 @ALGORITHM
 @OPERATOR
 @CODEC
+@NETWORKS
 @click.option(
     "--mmu/--no-mmu",
     default=None,
@@ -210,6 +216,7 @@ def generate_command(
     algorithms: tuple[str, ...],
     operators: tuple[str, ...],
     codecs: tuple[str, ...],
+    networks: int | None,
     mmu: bool | None,
     force: bool,
 ) -> Outcome:
@@ -247,6 +254,7 @@ def generate_command(
             algorithms=[ALGORITHMS[name] for name in algorithms],
             operators=operators_of(operators),
             codecs=codecs_of(codecs),
+            networks=networks or 0,
             mmu=mmu,
         ),
         output,

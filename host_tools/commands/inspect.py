@@ -13,7 +13,7 @@ import click
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
-from host_tools.commands.facts import facts
+from host_tools.commands.facts import facts, network_words
 from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome
 from host_tools.commands.streams import read
 from host_tools.commands.traces import claim_of, parse_trace
@@ -61,14 +61,18 @@ def _closed(data: bytes, file: str) -> Found:
 
 def _trace(data: bytes, file: str) -> Found:
     try:
-        trace, claim = parse_trace(data, file)
+        trace, claim = parse_trace(data, file, joint=True)
     except EncryptedError:
         return _closed(data, file)
-    found = {name: value for name, value in facts(trace).items() if name not in ("slots", "strides", "raw")}
+    found = {
+        name: value for name, value in facts(trace).items() if name not in ("slots", "strides", "raw", "networks")
+    }
     found["slots"] = [f"{slot.kind.name.lower()} {slot.name}" for slot in trace.slots]
     if codecs := layout.disassemble(split(data).trace if claim else data)[1].linked_codecs:
         found["codecs"] = [codec.name.lower() for codec in codecs]
-    kind = "raw trace (recording)" if trace.raw else "trace"
+    if trace.networks:
+        found["networks"] = [network_words(network) for network in trace.networks]
+    kind = "joint trace" if trace.networks else "raw trace (recording)" if trace.raw else "trace"
     return f"signed {kind}" if claim else kind, {**{f"claimed {k}": v for k, v in claim.items()}, **found}
 
 

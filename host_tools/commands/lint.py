@@ -54,7 +54,7 @@ def lint_command(file: Path, strict: bool, dynamic: bool, allow: Path | None, sa
     if sarif_file:
         check_writable(sarif_file)
     try:
-        trace = read_trace(file)[0]
+        trace = read_trace(file, joint=True)[0]
     except TraceError as error:
         raise GramophoneError(f"{error} [{rule_of_error(error).id}]") from error
     findings = lint(trace)

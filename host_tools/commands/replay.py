@@ -61,7 +61,7 @@ def _replays(repeat: int | None, series: Mapping[str, Tensor]) -> int:
     groups={
         "Values in": ("--input", "--param", "--series"),
         "Values out": ("-o", "--each", "--top", "--labels", "--expect", "--tolerance"),
-        "Where it runs": ("--on", "--normal-world", "--gpu", "--firmware", "--timeout", "--repeat"),
+        "Where it runs": ("--on", "--normal-world", "--gpu", "--firmware", "--timeout", "--repeat", "--network"),
         "Single jobs": ("--until", "--dump", "--compare"),
         "Trust": ("--key", "--min-security-version", "--device-id", "--flash", "--clock"),
         "Evidence": ("--store", "--entries", "--nonce", "--attestation"),
@@ -106,6 +106,7 @@ def _replays(repeat: int | None, series: Mapping[str, Tensor]) -> int:
     multiple=True,
     help="Where to write what an output slot was after each replay, in the same form; repeatable.",
 )
+@click.option("--network", metavar="NAME", help="Of a joint trace, the network to replay; with --on vgpu.")
 @click.option(
     "--until",
     type=click.IntRange(0),
@@ -141,6 +142,7 @@ def replay_command(
     repeat: int | None,
     series: Files,
     each: Files,
+    network: str | None,
     until: int | None,
     dump: Path | None,
     other: Path | None,
@@ -173,7 +175,7 @@ def replay_command(
         check_writable(flash)
     now = None if clock is None else int(clock.replace(tzinfo=UTC).timestamp())
     earlier = read_file(entries, limits.LOG_BYTES) if entries is not None and entries.exists() else b""
-    prepared = prepare(runner=runner, series=series, **options)
+    prepared = prepare(runner=runner, series=series, network=network, **options)
     if asked.is_any:
         return look(asked, options["signed"], prepared.request)
     every = assigned("output", each)

@@ -13,6 +13,7 @@ import click
 from host_tools.commands.framework import FILE, UsageError
 from host_tools.commands.generate import AWS_LC, BEARSSL, DEVICE_ID, KEY, MIN_VERSION, device_key
 from host_tools.commands.streams import read
+from host_tools.model.joining import named
 from host_tools.runners import LINUX, NORMAL_WORLDS, OPTEE, WITHOUT_OPTEE, run, runner_of
 from host_tools.runners.needs import what_helps
 from host_tools.runners.replay import ReplayRequest, ReplayResult
@@ -101,7 +102,7 @@ class Prepared:
     @property
     def trace(self) -> Trace | None:
         """What is replayed; None where it is damaged."""
-        return self.request.delivery.trace
+        return self.request.trace
 
     @property
     def options(self) -> frozenset[str]:
@@ -137,6 +138,7 @@ def prepare(
     bearssl: Path | None,
     aws_lc: Path | None,
     series: Files = (),
+    network: str | None = None,
 ) -> Prepared:
     """Read what `run_options` name, and what --series names, and check that it fits together."""
     files = assigned("input", inputs), assigned("parameter", parameters)
@@ -160,6 +162,8 @@ def prepare(
     except TraceError:
         pass  # refusing it is the device's part
     trace = delivery.trace
+    if trace is not None:
+        trace = _network(signed, trace, network, runner)
     tensors, all_replays = {}, {}
     if trace is not None:
         names = assigned("input", series).items()
@@ -181,8 +185,24 @@ def prepare(
         firmware=firmware,
         timeout_s=timeout,
         series=all_replays,
+        network=network,
     )
     return Prepared(world, request)
+
+
+def _network(signed: Path, trace: Trace, network: str | None, runner: str) -> Trace:
+    """What of the trace is replayed: all, or a network of a joint one."""
+    if network is None:
+        if trace.networks:
+            names = listed(row.name for row in trace.networks)
+            raise UsageError(f"{signed} is a joint trace: expected --network with one of {names}")
+        return trace
+    if not trace.networks:
+        raise UsageError(f"--network: {signed} is no joint trace")
+    if "network" not in runner_of(runner).OPTIONS:
+        raise UsageError(f"--network cannot be used with --on {runner}: only vgpu replays joint traces")
+    with layout.naming(str(signed)):
+        return named(trace, network)
 
 
 def _check_complete(signed: Path, trace: Trace, given: set[str]) -> None:

@@ -16,6 +16,8 @@ from host_tools.audit.report.pdf import browser, pdf
 from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome, UsageError
 from host_tools.commands.signers import anchors
 from host_tools.commands.streams import check_output, read, write
+from host_tools.commands.traces import check_single
+from host_tools.model.joining import named
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase
 from host_tools.support.tensors import Assignment, assigned, load_all
@@ -53,6 +55,7 @@ Files = tuple[tuple[str | None, Path], ...]
 @click.option(
     "--no-run", is_flag=True, help="Do not run it on the virtual GPU: what jobs do touch is missing then."
 )
+@click.option("--network", metavar="NAME", help="Of a joint trace, the network that it is about.")
 def report_command(
     file: Path,
     output: Path | None,
@@ -61,6 +64,7 @@ def report_command(
     inputs: Files,
     parameters: Files,
     no_run: bool,
+    network: str | None,
 ) -> Outcome:
     """Write how a trace behaves on one page: who signed it, what it needs, what its jobs touch.
 
@@ -84,6 +88,9 @@ def report_command(
     except TraceError as error:
         _write_unreadable(output, facts.file_of(str(file), data), str(error))
         raise
+    if network is not None:
+        trace = named(trace, network)
+    check_single(trace, str(file))
     values = load_all(trace, files[0], SlotKind.INPUT) | load_all(trace, files[1], SlotKind.PARAMETER)
     origins = {name: str(path) for given in files for name, path in given.items()}
     command = _command(file, key, inputs, parameters, no_run)

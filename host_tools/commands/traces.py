@@ -11,28 +11,46 @@ from signing import encryption
 from signing.delivery import Delivery
 from signing.envelope import SignedTrace, split
 from trace_format import layout
-from trace_format.errors import EncryptedError
+from trace_format.errors import EncryptedError, GramophoneError, listed
 from trace_format.schema import SIGNED_MAGIC
 from trace_format.trace import Trace
 
 
-def read_trace(path: Path) -> tuple[Trace, dict[str, str]]:
+def read_trace(path: Path, *, joint: bool = False) -> tuple[Trace, dict[str, str]]:
     """The trace in a file, signed or not, and who claims to have signed it: nothing is verified here.
+
+    Args:
+        path: the file.
+        joint: it may be a joint trace.
 
     Raises:
         TraceError: it is neither.
+        GramophoneError: it is a joint trace, and none is wanted.
     """
-    return parse_trace(read(path), str(path))
+    return parse_trace(read(path), str(path), joint=joint)
 
 
-def parse_trace(data: bytes, file: str) -> tuple[Trace, dict[str, str]]:
+def parse_trace(data: bytes, file: str, *, joint: bool = False) -> tuple[Trace, dict[str, str]]:
     """As `read_trace`, for the content of a file."""
     if not data.startswith(SIGNED_MAGIC):
-        return encryption.parse(data, file), {}
-    delivery = Delivery(data)
-    with layout.naming(file):
-        signed = delivery.signed
-        return delivery.parse(), claim_of(signed)
+        trace, claim = encryption.parse(data, file), {}
+    else:
+        delivery = Delivery(data)
+        with layout.naming(file):
+            trace, claim = delivery.parse(), claim_of(delivery.signed)
+    if not joint:
+        check_single(trace, file)
+    return trace, claim
+
+
+def check_single(trace: Trace, file: str) -> None:
+    """GramophoneError: a joint trace, where one network is wanted."""
+    if trace.networks:
+        names = listed(network.name for network in trace.networks)
+        raise GramophoneError(
+            f"{file} is a joint trace: expected a trace of one network ('gramophone join --take NAME' makes one), "
+            f"found {names}"
+        )
 
 
 def claim_of(signed: SignedTrace) -> dict[str, str]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from host_tools.families.family import family_of
+from host_tools.model.joining import part
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing import encryption
 from signing.delivery import Delivery
@@ -116,7 +117,9 @@ def _judged_bytes(delivery: Delivery) -> int:
 def memory_for(trace: Trace, header: Mapping[str, Any], cached: int = 0, judged: int = 0) -> int:
     """As `secure_bytes`, for a trace and its header, with `judged` bytes besides."""
     work = trace.actions.nbytes + len(trace.slots) * packing.size_of("slot") + header["chunk_bytes"]
-    low = trace.carveout_bytes + family_of(trace.gpu).page_tables.device_bytes(trace)
+    tables = family_of(trace.gpu).page_tables
+    parts = [part(trace, network) for network in trace.networks] or [trace]
+    low = trace.carveout_bytes + sum(tables.device_bytes(one) for one in parts)
     return low + max(judged + _aligned(BEFORE_HEAD_BYTES + header["head_bytes"]) + _aligned(work), cached)
 
 

@@ -11,12 +11,14 @@ from typing import Any, Protocol
 import numpy.typing as npt
 
 from host_tools.families.family import profile_of
+from host_tools.model.joining import named
 from host_tools.vgpu.binding import executes_shaders
 from signing.delivery import Delivery
 from signing.trust import Anchor
 from signing.trust_verdict import NO_ID
 from tee_replayer.generator.status import Report
 from trace_format.errors import GramophoneError, listed
+from trace_format.trace import Trace
 
 Tensor = npt.NDArray[Any]
 Watch = Callable[[int, Mapping[str, bytes]], None]
@@ -63,6 +65,7 @@ class ReplayRequest:
         each: outputs that are wanted of all replays, in the same form.
         watch: called while a machine runs, from another thread, with the number of a replay that is over (from 0)
             and the bytes of what `each` names; not of the last replay.
+        network: of a joint trace, the one to replay; None: it is no joint trace.
         hang_job, fault_job: test aids: the compute job (from 1) that never completes, or faults.
     """
 
@@ -87,8 +90,15 @@ class ReplayRequest:
     series: Mapping[str, Tensor] = field(default_factory=dict)
     each: frozenset[str] = frozenset()
     watch: Watch | None = None
+    network: str | None = None
     hang_job: int = 0
     fault_job: int = 0
+
+    @property
+    def trace(self) -> Trace | None:
+        """What is replayed: the trace, or its network; None when it is damaged (`Delivery.trace`)."""
+        trace = self.delivery.trace
+        return named(trace, self.network) if trace is not None and self.network is not None else trace
 
     def check_options(self, runner: str, options: frozenset[str]) -> None:
         """Raise RunnerError for what is set and not among the runner's options, or contradicts another option."""

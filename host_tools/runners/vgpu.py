@@ -22,22 +22,28 @@ from signing.trust_verdict import Judge
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator import hostlib
 from tee_replayer.generator.status import ReplayError, Report
+from trace_format import networks
+from trace_format.schema import MAX_NETWORKS
 
 CARVEOUT_PHYS = 0x1_0000_0000
 PLATFORM = "vgpu"  # as trust policies name it
 DEVICE = "virtual GPU, replayer on the host"
-OPTIONS = frozenset(("latency_ns", "hang_job", "fault_job", "series", "each"))
+OPTIONS = frozenset(("latency_ns", "hang_job", "fault_job", "series", "each", "network"))
 
 
-def library(gpu: str = DEFAULT_GPU, crypto: Libraries | None = None, *, trust: bool = False) -> Path:
+def library(
+    gpu: str = DEFAULT_GPU, crypto: Libraries | None = None, *, trust: bool = False, networks: int = 0
+) -> Path:
     """The host build of the replayer for a GPU, from the cache.
 
     Args:
         gpu: the virtual GPU.
         crypto: the crypto libraries' sources; None: Debian's.
         trust: with a trust policy, instead of one key.
+        networks: of a joint trace, at most; 0: it takes none.
     """
-    return hostlib.build(profile_of(gpu), crypto or libraries.source(), cache_dir("replayer"), trust=trust)
+    sources = crypto or libraries.source()
+    return hostlib.build(profile_of(gpu), sources, cache_dir("replayer"), trust=trust, networks=networks)
 
 
 def replay(request: ReplayRequest) -> ReplayResult:
@@ -49,10 +55,11 @@ def replay(request: ReplayRequest) -> ReplayResult:
     """
     delivery = request.delivery
     gpu = gpu_of(delivery, request.gpu)
-    buffers = bind(delivery.trace, request.inputs, request.series, request.each, request.repeat)
+    buffers = bind(request.trace, request.inputs, request.series, request.each, request.repeat)
     binding.VirtualGpu(gpu, threads=1).close()  # an unknown name is an error before anything is compiled for it
     crypto = libraries.source(request.bearssl, request.aws_lc)
-    built = library(gpu, crypto, trust=isinstance(request.key, Policy))
+    most = MAX_NETWORKS if request.network is not None else 0
+    built = library(gpu, crypto, trust=isinstance(request.key, Policy), networks=most)
     return confined.call(lambda: _replay(request, gpu, buffers, built), ReplayResult, reads=(built,))
 
 
@@ -62,6 +69,16 @@ def _load(replayer: hostlib.HostReplayer, request: ReplayRequest) -> Report:
         where = Judge(PLATFORM, request.device_id)
         return replayer.load_trusted(data, anchor.raw, where, request.min_security_version)
     return replayer.load(data, anchor, request.min_security_version)
+
+
+def _select(replayer: hostlib.HostReplayer, request: ReplayRequest) -> int:
+    """Choose the network that is asked for; the index of its first slot."""
+    trace = request.delivery.trace
+    if trace is None or request.network is None:
+        return 0
+    index = networks.find(trace.networks, request.network)
+    replayer.select(index)
+    return trace.networks[index].first_slot
 
 
 def _replay(request: ReplayRequest, gpu: str, buffers: Buffers, built: Path) -> ReplayResult:
@@ -76,10 +93,11 @@ def _replay(request: ReplayRequest, gpu: str, buffers: Buffers, built: Path) -> 
         replayer.decrypts_with(None, decryption_for(delivery).fleet_key or None)
         try:
             report = _load(replayer, request)
+            first = _select(replayer, request)
             for number in range(request.repeat):
                 for row in buffers.rows:
                     if number == 0 or row.replays:
-                        replayer.bind(row.index, row.of(number))
+                        replayer.bind(first + row.index, row.of(number))
                 began = time.perf_counter()
                 report = replayer.run()
                 seconds.append(time.perf_counter() - began)

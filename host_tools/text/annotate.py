@@ -12,6 +12,7 @@ import numpy as np
 from host_tools.accesses.job_starts import JobStarts
 from host_tools.families.family import family_of
 from host_tools.families.listing import Descriptor, Listing
+from host_tools.model.joining import part
 from host_tools.text.image_lines import GROUP_BYTES
 from host_tools.text.places import Places
 from host_tools.text.writer import Annotations
@@ -57,11 +58,13 @@ def started_jobs(trace: Trace, places: Places) -> Iterator[StartedJob]:
 def annotations_of(trace: Trace) -> Annotations:
     """Comments for `text_of`."""
     found = Annotations()
-    places = Places(trace.image)
     coded: set[int] = set()  # offsets whose clauses have been put down
-    for job in started_jobs(trace, places):
-        found.actions[job.action] = list(_about(job, places))
-        _mark(found, job, places, coded)
+    parts = [(row.first_action, part(trace, row)) for row in trace.networks] or [(0, trace)]
+    for first, own in parts:
+        places = Places(own.image)
+        for job in started_jobs(own, places):
+            found.actions[first + job.action] = list(_about(job, places))
+            _mark(found, job, places, coded)
     return found
 
 

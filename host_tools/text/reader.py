@@ -17,10 +17,11 @@ from host_tools.text.image_lines import Base64Reader, ImageReader
 from host_tools.text.storage import TYPES, Storage, StorageError, Stored, file_of
 from host_tools.text.words import QUOTED, TextError, WordError, integer, shown, unquoted, without_comment
 from host_tools.text.writer import FIRST_LINE
-from trace_format import limits, profile
+from trace_format import limits, networks, profile
 from trace_format.actions import Action, array_of
 from trace_format.errors import TraceError
 from trace_format.layout import DEFAULT_CHUNK_BYTES
+from trace_format.networks import Network
 from trace_format.schema import (
     MAX_CARVEOUT_BYTES,
     MAX_CHUNK_BYTES,
@@ -39,6 +40,14 @@ _SLOT = re.compile(
     rf"slot\s+({QUOTED})\s+(\w+)\s+(\w+)\s+\[([\d\s,]*)\]\s+strides\s+\[([\d\s,]*)\]\s+at\s+(\w+)\s+as(\d+)(\s+bound)?"
 )
 _SLOT_HINT = '`slot "NAME" KIND TYPE [SHAPE] strides [BYTES] at 0xADDRESS asNUMBER`, and `bound` or nothing'
+_NETWORK = re.compile(
+    rf"network\s+({QUOTED})\s+"
+    + r"\s+".join(rf"{key}\s+(?P<{key}>\d+)" for key in networks.NUMBERS)
+    + r"(?P<exclusive>\s+exclusive)?"
+)
+_NETWORK_HINT = (
+    f'`network "NAME"`, then {", ".join(networks.NUMBERS)}, each with its number, and `exclusive` or nothing'
+)
 _SECTION = re.compile(
     r"(section\s+(?P<number>\d+)|(?P<name>\w+))\s+(?P<codec>\w+)(?P<size>\s+\d+)?"
     r"(\s+base64\s+(?P<packed>\d+)|(?P<smallest>\s+smallest))?"
@@ -58,6 +67,7 @@ class _Text:
     numbers: dict[str, int] = field(default_factory=dict)  # of the manifest, not in `meta`
     meta: dict[str, Any] = field(default_factory=dict)
     slots: list[Slot] = field(default_factory=list)
+    networks: list[Network] = field(default_factory=list)
     notes: bytes | None = None
     chunk_bytes: int = DEFAULT_CHUNK_BYTES
     sections: list[Stored] | None = None
@@ -164,6 +174,19 @@ class _Slot(_Block):
         )
         text.slots.append(slot)
         check_slots(text.slots, text.numbers["va_bytes"], gpu.address_spaces)
+
+
+class _Network(_Block):
+    def __init__(self, text: _Text, head: str) -> None:
+        super().__init__(text, head)
+        found = _NETWORK.fullmatch(head)
+        if found is None:
+            raise WordError(_NETWORK_HINT, shown(head, 100))
+        name = unquoted(found[1])
+        if not 0 < len(name.encode()) <= 32 or "\0" in name:
+            raise WordError("a name of 1 to 32 bytes of UTF-8 without NUL", shown(found[1]))
+        numbers = {key: integer(found[key], _U32) for key in networks.NUMBERS}
+        text.networks.append(Network(name, exclusive=bool(found["exclusive"]), **numbers))
 
 
 class _Notes(_Block):
@@ -282,11 +305,13 @@ class _Image(_Block):
 _BLOCKS: dict[str, Callable[[_Text, str], _Block]] = {
     "manifest": _Manifest,
     "slot": _Slot,
+    "network": _Network,
     "notes": _Notes,
     "storage": _StorageBlock,
     "actions": _Actions,
     "image": _Image,
 }
+_MANY = ("slot", "network")
 _REQUIRED = ("manifest", "actions")
 
 
@@ -351,7 +376,7 @@ class _Reader:
         order = list(_BLOCKS)
         if name not in _BLOCKS:
             raise WordError(f"a block ({', '.join(order)})", shown(line))
-        again = name == self.name and name != "slot"  # of slots there are many
+        again = name == self.name and name not in _MANY
         if self.name and (again or order.index(name) < order.index(self.name)):
             raise WordError(
                 f"blocks in this order, each once: {', '.join(order)}", f"`{name}` after `{self.name}`"
@@ -411,6 +436,7 @@ class _Reader:
             meta=text.meta,
             notes=json.loads(text.notes) if text.notes is not None else {},
             raw=text.raw,
+            networks=text.networks,
         )
 
 

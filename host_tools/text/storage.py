@@ -9,7 +9,6 @@ from trace_format import codec, layout
 from trace_format.codec import Buffer
 from trace_format.errors import CodecError
 from trace_format.schema import (
-    HEADER_FLAG_RAW,
     SECTION_FLAG_OPTIONAL,
     Codec,
     SectionType,
@@ -20,6 +19,8 @@ NAMES = {
     type: type.name.lower()
     for type in (SectionType.SLOTS, SectionType.ACTIONS, SectionType.IMAGE, SectionType.NOTES)
 }
+# What follows from the rest, or is said elsewhere, and stored as it is.
+IMPLIED = (SectionType.MANIFEST, SectionType.CHUNKS, SectionType.NETWORKS)
 TYPES = {name: type for type, name in NAMES.items()}
 
 
@@ -48,7 +49,7 @@ class Storage:
 
     Attributes:
         chunk_bytes: size of the body's chunks.
-        sections: all but manifest and chunk hashes, in order.
+        sections: all but manifest, chunk hashes and networks, in order.
     """
 
     chunk_bytes: int
@@ -66,7 +67,7 @@ class StorageError(Exception):
 def storage_of(data: bytes) -> Storage:
     """How a trace's file, which `Trace.parse` accepts, is stored."""
     header, parts = layout.disassemble(data)
-    kept = [part for part in parts if part.type not in (SectionType.MANIFEST, SectionType.CHUNKS)]
+    kept = [part for part in parts if part.type not in IMPLIED]
     return Storage(header["chunk_bytes"], [_stored(part) for part in kept])
 
 
@@ -131,8 +132,9 @@ def file_of(trace: Trace, storage: Storage | None, notes: bytes | None) -> bytes
     head = [part for part in found if part.type == SectionType.SLOTS]
     body = [part for part in found if part.type != SectionType.SLOTS]
     manifest = layout.Part(SectionType.MANIFEST, trace.manifest_bytes())
-    flags = HEADER_FLAG_RAW if trace.raw else 0
-    return layout.assemble([manifest, *head], body, storage.chunk_bytes, flags)
+    if trace.networks:
+        head.append(layout.Part(SectionType.NETWORKS, trace.network_bytes()))
+    return layout.assemble([manifest, *head], body, storage.chunk_bytes, trace.header_flags)
 
 
 def _part(section: Stored, content: Buffer, index: int) -> layout.Part:

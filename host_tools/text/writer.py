@@ -11,7 +11,9 @@ from host_tools.text.action_lines import ActionLines
 from host_tools.text.image_lines import Marks, base64_lines, image_lines
 from host_tools.text.storage import NAMES, Storage, is_canonical, notes_of, storage_of
 from host_tools.text.words import quoted, value_words
+from trace_format import networks
 from trace_format.actions import ACTIONS, Action, Op, Type, actions_of
+from trace_format.networks import Network
 from trace_format.schema import Codec, SectionType
 from trace_format.slots import Slot
 from trace_format.trace import Trace
@@ -44,6 +46,7 @@ def text_of(data: bytes, trace: Trace, annotations: Annotations) -> Iterator[str
     yield from _manifest(trace)
     yield ""
     yield from map(slot_line, trace.slots)
+    yield from map(network_line, trace.networks)
     yield from _notes(data, trace)
     yield ""
     yield from _storage(storage_of(data))
@@ -81,6 +84,12 @@ def slot_line(slot: Slot) -> str:
         f"slot {quoted(slot.name)} {slot.kind.name.lower()} {slot.dtype.name.lower()} {list(slot.shape)} "
         f"strides {list(slot.strides)} at {slot.address:#010x} as{slot.address_space}{bound}"
     )
+
+
+def network_line(network: Network) -> str:
+    """A network: `network "digits" first_action 0 replay_start 12 ...`, and `exclusive` or nothing."""
+    numbers = " ".join(f"{name} {getattr(network, name)}" for name in networks.NUMBERS)
+    return f"network {quoted(network.name)} {numbers}{' exclusive' if network.exclusive else ''}"
 
 
 def _notes(data: bytes, trace: Trace) -> Iterator[str]:

@@ -34,6 +34,13 @@ static bool is_below(uint64_t first, uint64_t count, uint64_t end)
 static bool may_map(const struct gr_replayer *r, const struct gr_action *a)
 {
     const uint64_t image_pages = r->image_end / GR_PAGE_BYTES;
+#ifdef GRAMOPHONE_NETWORKS
+    /* Pages of the image, or its own; the first network's follow the image, so its mapping may be of both. */
+    const uint64_t first = GR_WORK_AT(r) / GR_PAGE_BYTES;
+    if (!is_below(a->b, a->value, image_pages) &&
+        ((a->b < first && first != image_pages) || !is_below(a->b, a->value, GR_WORK_END(r) / GR_PAGE_BYTES)))
+        return false;
+#endif
     if (a->flags & GR_MAP_GPU_MEM_WRITE && a->b < image_pages)
         return false;
     return !GR_MMU_FORBIDS_EXECUTION || !(a->flags & GR_MAP_GPU_MEM_EXECUTE) ||
@@ -73,8 +80,8 @@ enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_
         (need & GR_NEED_HAS_VA && !is_below(gr_action_va_page(a), a->value, r->va_bytes / GR_PAGE_BYTES)) ||
         (need & GR_NEED_HAS_PAGES && !is_below(a->b, a->value, r->carveout_bytes / GR_PAGE_BYTES)) ||
         (need & GR_NEED_FROM_IMAGE && !is_below(a->b, a->value, r->image_bytes)) ||
-        (need & GR_NEED_TO_MEMORY && (a->a < r->image_end || !is_below(a->a, a->value, r->carveout_bytes))) ||
-        (need & GR_NEED_HAS_SLOT && arg >= r->slot_count) ||
+        (need & GR_NEED_TO_MEMORY && (a->a < GR_WORK_AT(r) || !is_below(a->a, a->value, GR_WORK_END(r)))) ||
+        (need & GR_NEED_HAS_SLOT && !GR_IS_OWN_SLOT(r, arg)) ||
         (need & GR_NEED_HAS_LINE && arg >= GR_INTERRUPT_LINES) || (op == GR_OP_MAP_GPU_MEM && !may_map(r, a)))
         return GR_STATUS_RANGE;
 #ifdef GRAMOPHONE_OPERATORS

@@ -6,8 +6,9 @@
 
 #include "internal.h"
 
-/* Memory that the driver needs after the trace's part of the carve-out, in whole pages: enough for every
- * mapping that the trace makes. Called when all actions are loaded and checked. */
+/* Memory that the driver needs after the trace's part of the carve-out (of a joint trace, for the network at
+ * hand), in whole pages: enough for every mapping that the trace makes. Called when all actions are loaded
+ * and checked. */
 GR_INTERNAL uint64_t gr_driver_bytes(const struct gr_replayer *r);
 
 /* Reset the GPU; false when the reset does not complete. Either way the GPU stops using the carve-out, as far
@@ -16,6 +17,12 @@ GR_INTERNAL bool gr_driver_reset(struct gr_replayer *r);
 
 /* Point an address space of the GPU at its page table, and turn translation on. */
 GR_INTERNAL void gr_driver_set_table(struct gr_replayer *r, uint32_t space);
+
+#ifdef GRAMOPHONE_NETWORKS
+/* Have the GPU use the selected network's page tables, and nothing that it remembers of others'. False: it is
+ * at work, or does not do so; then only a reset helps. */
+GR_INTERNAL bool gr_driver_switch(struct gr_replayer *r);
+#endif
 
 /* Map or unmap pages, as the action says; its ranges are checked. */
 GR_INTERNAL enum gr_status gr_driver_map(struct gr_replayer *r, const struct gr_action *a);

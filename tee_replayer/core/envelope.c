@@ -41,6 +41,12 @@ static enum gr_status check_envelope(struct loader *l)
 }
 #endif
 
+/* A joint trace is nothing else. */
+#ifdef GRAMOPHONE_NETWORKS
+#define IS_JOINT_ALONE(flags) ((flags) == GR_HEADER_FLAG_JOINT)
+#else
+#define IS_JOINT_ALONE(flags) false
+#endif
 #ifdef GRAMOPHONE_ENCRYPTION
 #define KNOWN_FLAGS (GR_HEADER_FLAG_RAW | GR_HEADER_FLAG_ENCRYPTED)
 #else
@@ -66,12 +72,15 @@ static enum gr_status copy_head(struct loader *l)
 #ifdef GRAMOPHONE_ENCRYPTION
     l->is_encrypted = (flags & GR_HEADER_FLAG_ENCRYPTED) != 0;
 #endif
+#ifdef GRAMOPHONE_NETWORKS
+    l->is_joint = IS_JOINT_ALONE(flags);
+#endif
     l->stream.chunk_bytes = chunk_bytes;
     l->stream.left = l->trace_bytes - l->head_bytes;
     if (l->head_bytes > GR_MAX_HEAD_BYTES || l->head_bytes > l->trace_bytes || l->head_bytes % GR_ALIGNMENT ||
         chunk_bytes < GR_MIN_CHUNK_BYTES || chunk_bytes > GR_MAX_CHUNK_BYTES ||
         chunk_bytes & (chunk_bytes - 1) || l->section_count <= SECTIONS_IN_HEAD(l) ||
-        l->section_count > GR_MAX_SECTIONS || flags & ~KNOWN_FLAGS ||
+        l->section_count > GR_MAX_SECTIONS || (flags & ~KNOWN_FLAGS && !IS_JOINT_ALONE(flags)) ||
         gr_load64(header + GR_HEADER_AT_TRACE_BYTES) != l->trace_bytes ||
         gr_load32(header + GR_HEADER_AT_CHUNK_COUNT) != (l->stream.left + chunk_bytes - 1) / chunk_bytes ||
         !gr_is_zero(header + GR_HEADER_AT_RESERVED, GR_HEADER_BYTES - GR_HEADER_AT_RESERVED) ||

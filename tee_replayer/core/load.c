@@ -23,11 +23,7 @@
 #endif
 
 /* Sections that are only read as they are. */
-#ifdef GRAMOPHONE_ENCRYPTION
-#define IS_STORED(l, i) ((i) == MANIFEST || (i) == CHUNKS || ((i) == HEAD_SECTIONS && (l)->is_encrypted))
-#else
-#define IS_STORED(l, i) ((i) == MANIFEST || (i) == CHUNKS)
-#endif
+#define IS_STORED(l, i) ((i) == MANIFEST || ((i) >= CHUNKS && (i) < SECTIONS_IN_HEAD(l)))
 
 GR_INLINE const uint8_t *section_at(const struct loader *l, uint32_t index)
 {
@@ -58,9 +54,15 @@ static bool is_in_order(const struct loader *l, uint32_t i, uint32_t type, uint3
     if (i == HEAD_SECTIONS && l->is_encrypted)
         return type == GR_SECTION_TYPE_ENCRYPTION && !flags;
     i -= i > HEAD_SECTIONS ? l->is_encrypted : 0;
-#else
-    (void)l;
 #endif
+#ifdef GRAMOPHONE_NETWORKS
+    if (i == HEAD_SECTIONS && l->is_joint)
+        return type == GR_SECTION_TYPE_NETWORKS && !flags;
+    i -= i > HEAD_SECTIONS ? l->is_joint : 0;
+    if (type == GR_SECTION_TYPE_NETWORKS)
+        return false;
+#endif
+    (void)l;
     static const uint8_t first[] = {GR_SECTION_TYPE_MANIFEST, GR_SECTION_TYPE_SLOTS, GR_SECTION_TYPE_CHUNKS,
                                     GR_SECTION_TYPE_ACTIONS};
     const bool is_required = type - GR_SECTION_TYPE_MANIFEST <= 2 || type - GR_SECTION_TYPE_ACTIONS <= 1;
@@ -244,6 +246,13 @@ static enum gr_status check_manifest(struct loader *l)
     if (status != GR_STATUS_OK)
         return status;
 #endif
+#ifdef GRAMOPHONE_NETWORKS
+    const bool is_joint = l->is_joint;
+    const enum gr_status taken = gr_take_networks(r, is_joint ? section_data(l, HEAD_SECTIONS) : NULL,
+                                                  is_joint ? section_bytes(l, HEAD_SECTIONS) : 0);
+    if (taken != GR_STATUS_OK)
+        return taken;
+#endif
     l->state ^= STEP_MANIFEST;
     return check_identity(l, m);
 }
@@ -290,6 +299,12 @@ static enum gr_status load_body(struct loader *l)
 static enum gr_status check_actions(struct loader *l)
 {
     struct gr_replayer *r = l->r;
+#ifdef GRAMOPHONE_NETWORKS
+    uint64_t low_bytes = r->low_bytes;
+    const enum gr_status checked = gr_check_networks(r, &low_bytes);
+    if (checked != GR_STATUS_OK)
+        return checked;
+#else
     uint32_t jobs = 0, starts = 0;
     for (uint32_t i = 0; i < r->action_count; i++) {
         struct gr_action action;
@@ -307,6 +322,7 @@ static enum gr_status check_actions(struct loader *l)
     if (jobs != gr_load32(gr_aligned(r->manifest) + GR_MANIFEST_AT_JOB_COUNT))
         return GR_STATUS_MANIFEST;
     const uint64_t low_bytes = r->low_bytes + gr_driver_bytes(r);
+#endif
     if (low_bytes > (uint64_t)(r->high - r->memory.base) ||
         (GR_CACHED_BYTES && low_bytes > r->memory.bytes - GR_CACHED_BYTES))
         return GR_STATUS_MEMORY;
@@ -348,7 +364,11 @@ static enum gr_status load(struct loader *l)
     if (status == GR_STATUS_OK)
         status = gr_check_signature_again(l);
     if (status == GR_STATUS_OK) {
+#ifdef GRAMOPHONE_NETWORKS
+        const uint64_t differing = differences(l) | gr_network_differences(l->r);
+#else
         const uint64_t differing = differences(l);
+#endif
         l->state ^= (uint32_t)(differing | differing >> 32) |
                     ((gr_port_read32(GR_ID_OFFSET) ^ GR_ID_VALUE) & GR_ID_MASK);
     }

@@ -66,12 +66,19 @@ enum step {
 #define HEADER_AT(l) TRACE_AT
 #endif
 
-/* Sections of the head, of which the fourth says who can read the body; the actions' comes next. */
+/* Sections of the head, of which a fourth says who can read the body, or what networks there are; the
+ * actions' comes next. */
 #ifdef GRAMOPHONE_ENCRYPTION
-#define SECTIONS_IN_HEAD(l) (HEAD_SECTIONS + (l)->is_encrypted)
+#define IS_ENCRYPTED(l) ((l)->is_encrypted)
 #else
-#define SECTIONS_IN_HEAD(l) ((uint32_t)HEAD_SECTIONS)
+#define IS_ENCRYPTED(l) 0u
 #endif
+#ifdef GRAMOPHONE_NETWORKS
+#define IS_JOINT(l) ((l)->is_joint)
+#else
+#define IS_JOINT(l) 0u
+#endif
+#define SECTIONS_IN_HEAD(l) (HEAD_SECTIONS + IS_ENCRYPTED(l) + IS_JOINT(l)) /* not both */
 #define ACTIONS(l) SECTIONS_IN_HEAD(l)
 
 struct loader {
@@ -86,6 +93,9 @@ struct loader {
 #ifdef GRAMOPHONE_ENCRYPTION
     uint32_t is_encrypted; /* 0 or 1 */
     struct gr_cipher cipher;
+#endif
+#ifdef GRAMOPHONE_NETWORKS
+    uint32_t is_joint; /* 0 or 1 */
 #endif
 #ifdef GRAMOPHONE_TRUST
     const uint8_t *envelope; /* copy of all signatures and policies */
@@ -116,6 +126,17 @@ GR_INTERNAL enum gr_status gr_check_weights(const struct loader *l);
 /* Have the stream decrypt the body, by a key that the message in the head, which lies in `bytes` bytes, has
  * for one of the device's. Only called once the signature has been found good. */
 GR_INTERNAL enum gr_status gr_open_body(struct loader *l, const uint8_t *message, uint64_t bytes);
+#endif
+
+#ifdef GRAMOPHONE_NETWORKS
+/* Take the networks from their section's rows, of `bytes` bytes; NULL: there is no section, and one network.
+ */
+GR_INTERNAL enum gr_status gr_take_networks(struct gr_replayer *r, const uint8_t *rows, uint64_t bytes);
+/* Check each network's actions, by what is its own; then take room behind *low_bytes for what the driver
+ * needs. */
+GR_INTERNAL enum gr_status gr_check_networks(struct gr_replayer *r, uint64_t *low_bytes);
+/* What of the networks is not as the section says, or breaks its rules, read anew: zero. */
+GR_INTERNAL uint64_t gr_network_differences(const struct gr_replayer *r);
 #endif
 
 /* Copy header, envelope and head into secure memory, check them, verify the signature. */

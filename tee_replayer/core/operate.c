@@ -108,7 +108,7 @@ enum gr_status gr_check_operator(const struct gr_replayer *r, const struct gr_ac
     const uint32_t more = count - op->fixed, repetitions = op->repeated ? more / op->repeated : 0;
     if (more != repetitions * op->repeated || repetitions < op->least || repetitions > op->most)
         return GR_STATUS_ACTION;
-    if (first + count > r->slot_count)
+    if (first + count > GR_END_SLOT(r))
         return GR_STATUS_RANGE;
     uint32_t sizes[GR_SIZES] = {0};
     uint64_t rows = 0, cells = 0;
@@ -167,14 +167,14 @@ static uint8_t *element(struct gr_work *w, uint32_t operand, const uint32_t *ind
     if (va - inside != o->page) {
         const uint64_t place =
             gr_driver_translate(r, gr_load16(o->slot + GR_SLOT_AT_ADDRESS_SPACE), va - inside);
-        if (place >= r->carveout_bytes || (o->is_written && place < r->image_end))
+        if (place >= GR_WORK_END(r) || (place < GR_WORK_AT(r) && (o->is_written || place >= r->image_end)))
             return failed(w, GR_STATUS_RANGE);
         o->page = va - inside;
         o->at = r->memory.base + place;
     }
     uint8_t *at = o->at + inside;
     const uint64_t offset = (uint64_t)(at - r->memory.base);
-    if (offset >= r->carveout_bytes || (to_write && offset < r->image_end))
+    if (offset >= GR_WORK_END(r) || (offset < GR_WORK_AT(r) && (to_write || offset >= r->image_end)))
         return failed(w, GR_STATUS_RANGE);
     if (++w->accesses % ACCESSES_A_LOOK == 0 && gr_port_now_us() >= r->deadline_us)
         return failed(w, GR_STATUS_BUDGET);

@@ -75,6 +75,33 @@ struct gr_slot_info {
     uint64_t bytes; /* of dense data */
 };
 
+#ifdef GRAMOPHONE_NETWORKS
+enum { GR_NETWORKS = GRAMOPHONE_NETWORKS }; /* that a trace may have here */
+
+/* What is a network's: of a trace of one network, all there is. Offsets in the carve-out. */
+struct gr_own {
+    uint32_t first_action, replay_start, end_action; /* the actions before replay_start are the prologue */
+    uint32_t first_slot, end_slot, retry_limit;
+    uint64_t time_budget_us;
+    uint64_t work_at, work_end;     /* working memory */
+    uint64_t driver_at, driver_end; /* page tables, scratch page */
+};
+
+/* How far a network has come. */
+struct gr_progress {
+    uint64_t tables; /* page tables in use, of drivers that take them as needed */
+    uint32_t kept[8];
+    bool started; /* the prologue is done */
+};
+
+/* A network, for callers that choose one. */
+struct gr_network_info {
+    char name[33];
+    uint32_t first_slot, slot_count;
+    uint32_t predicted_us, longest_job_us, period_us, priority; /* as the trace says; 0: not known */
+};
+#endif
+
 enum { GR_SLOTS = 256, GR_KEPT = 8 };
 
 /* State; its fields are the replayer's own, except `report`. */
@@ -101,6 +128,14 @@ struct gr_replayer {
     uint32_t code; /* GPU address of the next job's code, of drivers that check where it lies */
 #ifdef GRAMOPHONE_STORE
     bool is_kept; /* the loaded trace's versions are in the rollback store */
+#endif
+#ifdef GRAMOPHONE_NETWORKS
+    const uint8_t *rows; /* of the networks, as in the trace's file; NULL: it has one, and no section */
+    uint32_t network_count, network; /* the latter: that is checked, or was selected */
+    uint32_t running;                /* whose page tables the GPU uses, once one has started */
+    bool is_exclusive;               /* all have the same working memory */
+    struct gr_own networks[GR_NETWORKS];
+    struct gr_progress progress[GR_NETWORKS];
 #endif
     bool touched;    /* the GPU has been written to */
     bool started;    /* the prologue is done */
@@ -129,6 +164,15 @@ GR_API enum gr_status gr_bind(struct gr_replayer *r, uint32_t slot, void *data, 
 /* Forget what earlier runs left: the next one starts as the first did, with a reset GPU, cleared memory and
  * the prologue. What is bound stays so. For callers that serve several users with one loaded trace. */
 GR_API void gr_restart(struct gr_replayer *r);
+
+#ifdef GRAMOPHONE_NETWORKS
+/* Networks of a joint trace. The one that was selected is what gr_run replays and gr_restart forgets; after
+ * gr_load it is the first. Each has its own memory and page tables, its own prologue, retries and time. A
+ * reset after a divergence makes all of them start again. ARGUMENT: there are not so many. */
+GR_API uint32_t gr_network_count(const struct gr_replayer *r);
+GR_API bool gr_network_info(const struct gr_replayer *r, uint32_t network, struct gr_network_info *info);
+GR_API enum gr_status gr_select(struct gr_replayer *r, uint32_t network);
+#endif
 
 /* Replay once. On a divergence the GPU is reset and the replay tried again, as often as the trace allows. */
 GR_API enum gr_status gr_run(struct gr_replayer *r);

@@ -90,8 +90,8 @@ static enum gr_status execute(struct gr_replayer *r, const struct gr_action *a)
     case GR_OP_REG_READ_ONCE: return wait_for(r, a, 0, GR_STATUS_DIVERGED);
     case GR_OP_REG_READ_WAIT: return wait_for(r, a, a->b, GR_STATUS_TIMEOUT);
     case GR_OP_REG_WRITE: return write_register(r, a->arg, a->value, a->a);
-    case GR_OP_REG_READ_KEEP: r->kept[a->b] = gr_port_read32(offset); break;
-    case GR_OP_REG_WRITE_KEPT: return write_register(r, a->arg, r->kept[a->b], UINT32_MAX);
+    case GR_OP_REG_READ_KEEP: GR_PROGRESS(r)->kept[a->b] = gr_port_read32(offset); break;
+    case GR_OP_REG_WRITE_KEPT: return write_register(r, a->arg, GR_PROGRESS(r)->kept[a->b], UINT32_MAX);
     case GR_OP_SET_GPU_PGTABLE: gr_driver_set_table(r, gr_action_address_space(a)); break;
     case GR_OP_MAP_GPU_MEM: return gr_driver_map(r, a);
     case GR_OP_UNMAP_GPU_MEM: return gr_driver_unmap(r, a);
@@ -133,9 +133,16 @@ static enum gr_status execute_range(struct gr_replayer *r, uint32_t from, uint32
 static enum gr_status try_once(struct gr_replayer *r)
 {
     r->report.jobs = 0;
-    if (!r->started) {
+#ifdef GRAMOPHONE_NETWORKS
+    gr_take_over(r);
+#endif
+    if (!GR_PROGRESS(r)->started) {
         r->report.phase = GR_PHASE_PROLOGUE;
         r->touched = true;
+#ifdef GRAMOPHONE_NETWORKS
+        if (!gr_prepare_network(r))
+            return GR_STATUS_RESET;
+#else
         if (!gr_driver_reset(r))
             return GR_STATUS_RESET;
         /* Nothing of an earlier run stays, nor of an attempt that failed: neither data nor mappings. */
@@ -145,16 +152,17 @@ static enum gr_status try_once(struct gr_replayer *r)
         r->code = 0;
         /* From the start: no job of any trace runs without the replayer's table. */
         gr_driver_set_table(r, 0);
+#endif
         GR_TELL_COPY(r, gr_log_part(r->log, GR_LOG_PROLOGUE));
-        const enum gr_status status = execute_range(r, 0, r->replay_start);
+        const enum gr_status status = execute_range(r, GR_FIRST_ACTION(r), GR_REPLAY_START(r));
         if (status != GR_STATUS_OK)
             return status;
         GR_TELL_COPY(r, gr_log_part(r->log, GR_LOG_PROLOGUE_DONE));
-        r->started = true;
+        GR_PROGRESS(r)->started = true;
     }
     r->report.phase = GR_PHASE_REPLAY;
     GR_TELL_COPY(r, gr_log_part(r->log, GR_LOG_REPLAY));
-    const enum gr_status status = execute_range(r, r->replay_start, r->action_count);
+    const enum gr_status status = execute_range(r, GR_REPLAY_START(r), GR_END_ACTION(r));
     if (status != GR_STATUS_OK)
         return status;
     GR_TELL_COPY(r, gr_log_part(r->log, GR_LOG_REPLAY_DONE));
@@ -177,21 +185,21 @@ static bool is_divergence(struct gr_replayer *r)
 
 void gr_restart(struct gr_replayer *r)
 {
-    r->started = false;
+    GR_PROGRESS(r)->started = false;
 }
 
 GR_NOINLINE enum gr_status gr_run(struct gr_replayer *r)
 {
     if (r->state != GR_STATE_LOADED)
         return r->report.status = GR_STATUS_STATE;
-    for (uint32_t i = 0; i < r->slot_count; i++) {
+    for (uint32_t i = GR_FIRST_SLOT(r); i < GR_END_SLOT(r); i++) {
         if (gr_lacks_data(r, i)) {
             r->report.offset = i;
             return r->report.status = GR_STATUS_UNBOUND;
         }
     }
     const uint64_t start = gr_port_now_us();
-    r->deadline_us = start + r->time_budget_us;
+    r->deadline_us = start + GR_BUDGET_US(r);
     r->report.retries = 0;
     r->report.actions = 0;
     for (;;) {
@@ -205,10 +213,14 @@ GR_NOINLINE enum gr_status gr_run(struct gr_replayer *r)
             return GR_STATUS_OK;
 #endif
         const bool again =
-            is_divergence(r) && r->report.retries < r->retry_limit && r->report.retries < GR_RETRY_LIMIT;
+            is_divergence(r) && r->report.retries < GR_RETRIES(r) && r->report.retries < GR_RETRY_LIMIT;
         /* Whatever the cause, the GPU stops using the carve-out. */
         gr_driver_reset(r);
+#ifdef GRAMOPHONE_NETWORKS
+        gr_forget_all(r);
+#else
         r->started = false;
+#endif
         if (!again)
             return r->report.status;
         r->report.retries++;

@@ -125,8 +125,16 @@ enum gr_status gr_bind(struct gr_replayer *r, uint32_t index, void *data, uint64
     if (index >= r->slot_count || bytes != (data ? gr_slot_bytes(r, index) : 0))
         return GR_STATUS_ARGUMENT;
     r->bound[index] = data;
-    if (slot_at(r, index)[GR_SLOT_AT_KIND] == GR_SLOT_KIND_PARAMETER)
+    if (slot_at(r, index)[GR_SLOT_AT_KIND] == GR_SLOT_KIND_PARAMETER) {
+#ifdef GRAMOPHONE_NETWORKS
+        for (uint32_t i = 0; i < r->network_count; i++) {
+            if (index >= r->networks[i].first_slot && index < r->networks[i].end_slot)
+                r->progress[i].started = false;
+        }
+#else
         r->started = false;
+#endif
+    }
     return GR_STATUS_OK;
 }
 
@@ -144,7 +152,7 @@ static enum gr_status copy_run(const struct gr_replayer *r, uint32_t space, uint
         const uint64_t in_page = GR_PAGE_BYTES - va % GR_PAGE_BYTES;
         const uint64_t n = bytes < in_page ? bytes : in_page;
         const uint64_t place = gr_driver_translate(r, space, va);
-        if (place < r->image_end || place >= r->carveout_bytes)
+        if (place < GR_WORK_AT(r) || place >= GR_WORK_END(r))
             return GR_STATUS_RANGE;
         uint8_t *from = data, *to = r->memory.base + place;
         if (!to_gpu) {

@@ -58,20 +58,20 @@ static void write64(uint32_t offset, uint64_t value)
 /* A table by its number; the first are the roots. */
 static uint64_t *table_at(const struct gr_replayer *r, uint64_t number)
 {
-    return (uint64_t *)(void *)(r->memory.base + r->carveout_bytes + number * GR_PAGE_BYTES);
+    return (uint64_t *)(void *)(r->memory.base + GR_DRIVER_AT(r) + number * GR_PAGE_BYTES);
 }
 
 /* Where the GPU finds it. */
 static uint64_t table_phys(const struct gr_replayer *r, uint64_t number)
 {
-    return r->memory.phys + r->carveout_bytes + number * GR_PAGE_BYTES;
+    return r->memory.phys + GR_DRIVER_AT(r) + number * GR_PAGE_BYTES;
 }
 
 /* The table that an entry leads to; NULL if it is none of ours, which only a fault can have made so. */
 static uint64_t *table_of(const struct gr_replayer *r, uint64_t entry)
 {
     const uint64_t number = ((entry & ADDRESS) - table_phys(r, 0)) / GR_PAGE_BYTES;
-    return number < r->tables ? table_at(r, number) : NULL;
+    return number < GR_PROGRESS(r)->tables ? table_at(r, number) : NULL;
 }
 
 static uint32_t index_of(uint64_t va, uint32_t shift)
@@ -85,7 +85,7 @@ static uint32_t index_of(uint64_t va, uint32_t shift)
 uint64_t gr_driver_bytes(const struct gr_replayer *r)
 {
     uint64_t tables = GR_ADDRESS_SPACES, before = UINT64_MAX;
-    for (uint32_t i = 0; i < r->action_count; i++) {
+    for (uint32_t i = GR_FIRST_ACTION(r); i < GR_END_ACTION(r); i++) {
         const struct gr_action a = gr_action_at(r, i);
         if (a.op != GR_OP_MAP_GPU_MEM && a.op != GR_OP_UNMAP_GPU_MEM)
             continue;
@@ -121,7 +121,9 @@ bool gr_driver_reset(struct gr_replayer *r)
         gr_port_write32(GR_AS0_TRANSCFG_LO + at, TRANSLATION_OFF);
         gr_port_write32(GR_AS0_COMMAND + at, UPDATE);
     }
+#ifndef GRAMOPHONE_NETWORKS /* a network's prologue does it */
     r->tables = GR_ADDRESS_SPACES;
+#endif
     r->locked = 0;
     return is_done;
 }
@@ -142,13 +144,13 @@ static uint64_t *table_below(struct gr_replayer *r, uint64_t *entry)
     const uint64_t above = *entry;
     if ((above & TYPE) == TABLE)
         return table_of(r, above);
-    if (r->tables >= (r->low_bytes - r->carveout_bytes) / GR_PAGE_BYTES)
+    if (GR_PROGRESS(r)->tables >= (GR_DRIVER_END(r) - GR_DRIVER_AT(r)) / GR_PAGE_BYTES)
         return NULL;
-    uint64_t *table = table_at(r, r->tables);
+    uint64_t *table = table_at(r, GR_PROGRESS(r)->tables);
     for (uint32_t i = 0; i < ENTRIES && above; i++)
         table[i] = (above ^ PAGE_TO_BLOCK) + (uint64_t)i * GR_PAGE_BYTES;
-    *entry = table_phys(r, r->tables) | TABLE;
-    r->tables++;
+    *entry = table_phys(r, GR_PROGRESS(r)->tables) | TABLE;
+    GR_PROGRESS(r)->tables++;
     return table;
 }
 
@@ -238,6 +240,15 @@ uint32_t gr_driver_fault_place(uint32_t fault)
     }
     return 0;
 }
+
+#ifdef GRAMOPHONE_NETWORKS
+/* A prologue powers the cores up, which they answer with an interrupt only if they were off. */
+bool gr_driver_switch(struct gr_replayer *r)
+{
+    (void)r;
+    return false;
+}
+#endif
 
 bool gr_driver_is_idle(void)
 {

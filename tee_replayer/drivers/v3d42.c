@@ -21,6 +21,11 @@ enum {
 #define ILLEGAL_ADDR_ENABLE (1u << 31)
 #define SW_INIT_V3D 1u         /* of a bridge of revision 7, the one seen with a V3D 4.2 */
 #define MMU_CTL_ON 0x060d0c01u /* enabled, faults abort and interrupt; the profile lets no trace clear it */
+#define TLB_CLEAR 4u           /* MMU_CTL */
+#define TLB_CLEARING 0x80u
+#define MMUC_FLUSH 3u /* MMUC_CONTROL: and enabled */
+#define MMUC_FLUSHING 4u
+#define FLUSH_TIMEOUT_US 10000u
 #define MMU_CTL_FAULTS 0x08101000u /* cap exceeded, page invalid, write violation */
 #define CSD_AT_WORK 0xfu           /* CSD_STATUS: queued, current, number active */
 #define CSD_CODE_FLAGS 7u          /* CSD_QUEUED_CFG5: address of the code, and three flags */
@@ -40,7 +45,7 @@ static uint32_t table_pages(uint64_t va_bytes)
 
 static volatile uint32_t *table(const struct gr_replayer *r)
 {
-    return (volatile uint32_t *)(void *)(r->memory.base + r->carveout_bytes);
+    return (volatile uint32_t *)(void *)(r->memory.base + GR_DRIVER_AT(r));
 }
 
 /* The page table, and the scratch page that illegal accesses are sent to: the only one
@@ -64,10 +69,11 @@ void gr_driver_set_table(struct gr_replayer *r, uint32_t space)
 {
     (void)space; /* there is one */
     const uint32_t mib = va_mib(r->va_bytes);
-    gr_port_write32(GR_HUB_MMU_PT_PA_BASE, (uint32_t)((r->memory.phys + r->carveout_bytes) >> PAGE_SHIFT));
+    gr_port_write32(GR_HUB_MMU_PT_PA_BASE, (uint32_t)((r->memory.phys + GR_DRIVER_AT(r)) >> PAGE_SHIFT));
     gr_port_write32(GR_HUB_MMU_ADDR_CAP, mib <= CAP_MAX_MIB ? CAP_ENABLE | mib : 0);
     gr_port_write32(GR_HUB_MMU_ILLEGAL_ADDR,
-                    ILLEGAL_ADDR_ENABLE | (uint32_t)(((r->memory.phys + r->low_bytes) >> PAGE_SHIFT) - 1));
+                    ILLEGAL_ADDR_ENABLE |
+                        (uint32_t)(((r->memory.phys + GR_DRIVER_END(r)) >> PAGE_SHIFT) - 1));
     gr_port_write32(GR_HUB_MMU_CTL, MMU_CTL_ON);
 }
 
@@ -75,6 +81,34 @@ bool gr_driver_is_idle(void)
 {
     return !(gr_port_read32(GR_CORE0_CSD_STATUS) & CSD_AT_WORK); /* no trace starts other jobs */
 }
+
+#ifdef GRAMOPHONE_NETWORKS
+/* Wait for bits of a register to be clear. */
+static bool is_cleared(uint32_t offset, uint32_t bits)
+{
+    const uint64_t start = gr_port_now_us();
+    for (;;) {
+        const bool is_late = gr_port_now_us() - start >= FLUSH_TIMEOUT_US;
+        if (!(gr_port_read32(offset) & bits))
+            return true;
+        if (is_late)
+            return false;
+    }
+}
+
+/* As v3d_mmu_flush_all does it. */
+bool gr_driver_switch(struct gr_replayer *r)
+{
+    if (!gr_driver_is_idle())
+        return false;
+    gr_driver_set_table(r, 0);
+    gr_port_write32(GR_HUB_MMUC_CONTROL, MMUC_FLUSH);
+    if (!is_cleared(GR_HUB_MMUC_CONTROL, MMUC_FLUSHING))
+        return false;
+    gr_port_write32(GR_HUB_MMU_CTL, MMU_CTL_ON | TLB_CLEAR);
+    return is_cleared(GR_HUB_MMU_CTL, TLB_CLEARING);
+}
+#endif
 
 /* A GPU that has reset itself would run jobs without translation, so that is looked at before each.
  * The table has no bit for execution: the code of a job must lie in the image, which neither the GPU nor a

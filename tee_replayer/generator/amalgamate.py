@@ -29,7 +29,7 @@ _REPORT = "gramophone_report.h"
 # core files in reading order; memory.c, which the first ones use too, is with those that take memory
 CORE_SOURCES = (
     *("lz4.c", "planes.c", "stream.c", "check.c", "slots.c", "operate.c", "memory.c", "policy.c", "cose.c"),
-    *("envelope.c", "trust.c", "encryption.c", "load.c", "run.c"),
+    *("envelope.c", "trust.c", "encryption.c", "networks.c", "load.c", "run.c"),
 )
 OPERATORS = "operators.h"
 _OPERATE = "operate.c"  # of replayers with operators
@@ -38,13 +38,15 @@ HAS_OPERATORS = "GRAMOPHONE_OPERATORS"
 HAS_TRUST = "GRAMOPHONE_TRUST"  # a trust policy says who signs, not one key
 TRUST_SOURCES = ("policy.c", "cose.c", "trust.c")  # of replayers with one
 DECRYPTS = "encryption.c"  # of replayers that read encrypted traces
+HAS_NETWORKS = "GRAMOPHONE_NETWORKS"  # joint traces
+NETWORKS = "networks.c"  # of replayers that take them
 HAS_CLOCK = "GRAMOPHONE_CLOCK"  # the port knows what day it is
 HAS_STORE = "GRAMOPHONE_STORE"  # versions outlive a reboot
 IN_OPTEE = "GR_STAGING_BYTES"  # only OP-TEE's port has memory for the normal world's data in the carve-out
 _OPTIONS = (  # macros that a generated replayer has or has not
     *(macro for _, macro in SEAMS.values()),
     *("GRAMOPHONE_LOG", "GRAMOPHONE_LOG_HASHES", "GRAMOPHONE_ATTEST", HAS_OPERATORS, HAS_TRUST, HAS_STORE),
-    *(HAS_CLOCK, IN_OPTEE, HAS_ENCRYPTION),
+    *(HAS_CLOCK, IN_OPTEE, HAS_ENCRYPTION, HAS_NETWORKS),
     *(f"GRAMOPHONE_{codec.name}" for codec in _DECODERS.values()),
 )
 _INTERNAL = "GR_INTERNAL"
@@ -103,6 +105,7 @@ def source(
     left_out = {name for name, codec in _DECODERS.items() if macro(codec) not in on}
     left_out |= set() if operates else {_OPERATE}
     left_out |= set() if HAS_ENCRYPTION in on else {DECRYPTS}
+    left_out |= set() if HAS_NETWORKS in on else {NETWORKS}
     left_out |= set() if HAS_TRUST in on else set(TRUST_SOURCES)
     driver = part(target.driver_source(profile))
     parts = [

@@ -68,6 +68,7 @@ def _write_core(options: Options, folder: Path) -> None:
         _trust_defines(options) + _secret_defines(options) + evidence.defines + operator_sources.define(operators)
     )
     defines += "".join(f"#define {amalgamate.macro(codec)}\n" for codec in codecs)
+    defines += f"#define {amalgamate.HAS_NETWORKS} {options.networks}\n" if options.networks else ""
     defines += f"#define {amalgamate.HAS_CLOCK}\n" if options.clock else ""
     defines += rollback_store.defines(options.rollback_store)
     more = (evidence.header, rollback_store.header(options.rollback_store))

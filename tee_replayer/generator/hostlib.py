@@ -33,6 +33,7 @@ from trace_format.errors import GramophoneError
 from trace_format.operators import OPERATORS, Operator
 from trace_format.profile import Profile
 from trace_format.schema import REPORT, Codec
+from trace_format.schema.report import Status
 from trace_format.schema.trust import KeyKind
 
 HERE = CORE.parent
@@ -73,6 +74,7 @@ def build(
     trust: bool = False,
     encryption: bool = True,
     algorithms: Collection[KeyKind] = tuple(KeyKind),
+    networks: int = 0,
 ) -> Path:
     """Compile the library for one GPU, unless that was done before.
 
@@ -86,6 +88,7 @@ def build(
         linked_codecs: of those that not every device has.
         trust: a trust policy says who signs, instead of one key.
         encryption: it reads encrypted traces, if the libraries have AES for this machine.
+        networks: of a joint trace, at most; 0: it takes none.
         algorithms: of those keys, where the libraries have them for this machine.
 
     Raises:
@@ -101,6 +104,8 @@ def build(
     extra = (*extra, *(f"-D{amalgamate.macro(codec)}" for codec in linked_codecs))
     if encryption:
         extra = (*extra, f"-D{HAS_ENCRYPTION}")
+    if networks:
+        extra = (*extra, f"-D{amalgamate.HAS_NETWORKS}={networks}")
     if trust:
         extra = (
             *extra,
@@ -251,6 +256,16 @@ class HostReplayer:
         empty = Report(status, 0, 0, 0, slot, 0, 0, 0, 0, 0, 0)
         if not empty.ok:
             raise ReplayError(empty, self._profile)
+
+    @property
+    def networks(self) -> int:
+        """Number of networks of the loaded trace."""
+        return int(self._lib.gr_host_networks(self._host))
+
+    def select(self, network: int) -> None:
+        """Replay this network from now on, by its index in a joint trace; IndexError: there is none."""
+        if self._lib.gr_host_select(self._host, network) != Status.OK:
+            raise IndexError(network)
 
     def run(self) -> Report:
         """Replay once; ReplayError when it fails."""

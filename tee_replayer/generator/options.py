@@ -20,7 +20,7 @@ from trace_format import profile as profiles
 from trace_format.errors import GramophoneError
 from trace_format.operators import Operator
 from trace_format.profile import Profile
-from trace_format.schema import Codec
+from trace_format.schema import MAX_NETWORKS, Codec
 from trace_format.schema.trust import KeyKind
 
 NO_EVIDENCE = Evidence()
@@ -86,6 +86,7 @@ class Options:
         evidence: whether the device keeps a log and signs attestations.
         decryption: which encrypted traces it can read.
         operators: what the device computes on the CPU; it refuses traces that need others.
+        networks: how many a joint trace may have; 0: it takes no joint traces.
         codecs: what of `trace_format.codec.LINKED` it decodes; it refuses traces that need others.
         mmu: MMU and caches on or off (bare metal); None: as the board's description says.
         rollback_store: it keeps the highest versions in flash (bare metal, on a board with flash for it).
@@ -118,6 +119,7 @@ class Options:
     decryption: Decryption = NO_DECRYPTION
     operators: Collection[Operator] = ()
     codecs: Collection[Codec] = ()
+    networks: int = 0
     mmu: bool | None = None
     rollback_store: bool = False
     clock: bool = False
@@ -137,6 +139,10 @@ class Options:
             raise GenerateError(
                 f"security version {self.min_security_version} is out of range: expected 0 to 2^32 - 1"
             )
+        if self.networks and not 2 <= self.networks <= MAX_NETWORKS:
+            raise GenerateError(f"networks of a joint trace: expected 2 to {MAX_NETWORKS}, found {self.networks}")
+        if self.networks and self.evidence.log:
+            raise GenerateError("a replay log does not say which of several networks ran: leave one of them out")
         if self.clock and not isinstance(self.key, Policy):
             raise GenerateError("a clock is for trust policies: a device with one key has no use for it")
         object.__setattr__(self, "target", self.platform.fitted(self))

@@ -175,6 +175,24 @@ uint32_t gr_host_bind(struct gr_host *host, uint32_t slot, void *data, uint64_t 
     return (uint32_t)gr_bind(&host->replayer, slot, data, bytes);
 }
 
+uint32_t gr_host_networks(const struct gr_host *host)
+{
+#ifdef GRAMOPHONE_NETWORKS
+    return gr_network_count(&host->replayer);
+#else
+    return host->replayer.state == GR_STATE_LOADED;
+#endif
+}
+
+uint32_t gr_host_select(struct gr_host *host, uint32_t network)
+{
+#ifdef GRAMOPHONE_NETWORKS
+    return (uint32_t)gr_select(&host->replayer, network);
+#else
+    return (uint32_t)(network < gr_host_networks(host) ? GR_STATUS_OK : GR_STATUS_ARGUMENT);
+#endif
+}
+
 uint32_t gr_host_run(struct gr_host *host)
 {
     current = host;

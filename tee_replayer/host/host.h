@@ -31,6 +31,9 @@ uint32_t gr_host_load_trusted(struct gr_host *host, const uint8_t *file, uint64_
  * fleet's private key, of 32 bytes each, which stay where they are; NULL: none. */
 void gr_host_keys(struct gr_host *host, const uint8_t *secret, const uint8_t *fleet_key);
 uint32_t gr_host_bind(struct gr_host *host, uint32_t slot, void *data, uint64_t bytes);
+/* Of a joint trace, in a library that takes them: how many networks, and choosing one. */
+uint32_t gr_host_networks(const struct gr_host *host);
+uint32_t gr_host_select(struct gr_host *host, uint32_t network);
 uint32_t gr_host_run(struct gr_host *host);
 void gr_host_restart(struct gr_host *host);
 void gr_host_unload(struct gr_host *host);

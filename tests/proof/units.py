@@ -96,12 +96,14 @@ UNITS = (
     Unit(
         "drivers/v3d42.c",
         ("v3d42",),
-        left_out={"table": "a cast of bytes to words, which WP's memory model lacks"},
+        left_out={"table": "a cast of bytes to words, which WP's memory model lacks"}
+        | dict.fromkeys(("is_cleared", "gr_driver_switch"), "of joint traces, which are not proved"),
     ),
     Unit(
         "drivers/mali_g71.c",
         ("mali_g71",),
-        left_out={"table_at": "a cast of bytes to words, which WP's memory model lacks"},
+        left_out={"table_at": "a cast of bytes to words, which WP's memory model lacks"}
+        | {"gr_driver_switch": "of joint traces, which are not proved"},
     ),
 )
 DEFECTS = (
@@ -157,8 +159,8 @@ DEFECTS = (
         "attest", "v3d42", "put_claims", "put_bytes(w, ueid, 1 + ID_BYTES)", "put_bytes(w, ueid, 2 + ID_BYTES)"
     ),
     Defect("attest", "v3d42", "gr_attest", "nonce_bytes - GR_NONCE_MIN > GR_NONCE_MAX - GR_NONCE_MIN || ", ""),
-    Defect("slots", "v3d42", "copy_run", "place < r->image_end || ", ""),
-    Defect("slots", "v3d42", "copy_run", " || place >= r->carveout_bytes", ""),
+    Defect("slots", "v3d42", "copy_run", "place < GR_WORK_AT(r) || ", ""),
+    Defect("slots", "v3d42", "copy_run", " || place >= GR_WORK_END(r)", ""),
     Defect("check", "v3d42", "gr_fetch_action", "AT(op) >= sizeof needs / sizeof needs[0] || ", ""),
     Defect("check", "v3d42", "gr_fetch_action", "if (!row ||\n            (need", "if ((need"),
     Defect("run", "v3d42", "write_register", "kept = (value & again->bits) | again->always", "kept = value"),
@@ -188,15 +190,15 @@ DEFECTS = (
         "mali_g71",
         "mali_g71",
         "table_of",
-        "number < r->tables ? table_at(r, number) : NULL",
+        "number < GR_PROGRESS(r)->tables ? table_at(r, number) : NULL",
         "table_at(r, number)",
     ),
     Defect(
         "mali_g71",
         "mali_g71",
         "table_below",
-        "r->tables >= (r->low_bytes - r->carveout_bytes) / GR_PAGE_BYTES",
-        "r->tables > (r->low_bytes - r->carveout_bytes) / GR_PAGE_BYTES",
+        "GR_PROGRESS(r)->tables >= (GR_DRIVER_END(r) - GR_DRIVER_AT(r)) / GR_PAGE_BYTES",
+        "GR_PROGRESS(r)->tables > (GR_DRIVER_END(r) - GR_DRIVER_AT(r)) / GR_PAGE_BYTES",
     ),
     Defect("mali_g71", "mali_g71", "set_pages", "left < ENTRIES - first ? left : ENTRIES - first", "left"),
 )

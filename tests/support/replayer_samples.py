@@ -16,6 +16,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from numpy.typing import NDArray
 
+from host_tools.model import joining
 from host_tools.runners import libraries
 from host_tools.support.cache import cache_dir
 from host_tools.vgpu.binding import VirtualGpu
@@ -106,6 +107,12 @@ def trace(*actions: Action, **changes: Any) -> Trace:
     ).with_(**changes)
 
 
+def joint(count: int = 2, **changes: Any) -> Trace:
+    """So many small traces as one, whose networks are called a, b ...; `changes`: of the joint trace."""
+    rows = [joining.Joining(chr(ord("a") + index), trace()) for index in range(count)]
+    return joining.joint(rows, "small").trace.with_(**changes)
+
+
 def signed(sample: Trace | bytes, **options: Any) -> bytes:
     """Sign a trace as it is: nothing of it is checked, a hostile owner of the key signs what he likes."""
     data = sample if isinstance(sample, bytes) else sample.build(compress=False, **options)
@@ -156,6 +163,11 @@ class Parts:
         """Overwrite a field of a slot (of a list: its first item)."""
         size = packing.shape_of("slot").sizeof()
         return self._field(self.section(SectionType.SLOTS)[1] + index * size, "slot", name, value)
+
+    def network(self, index: int, name: str, value: int) -> Parts:
+        """Overwrite a field of a network."""
+        size = packing.shape_of("network").sizeof()
+        return self._field(self.section(SectionType.NETWORKS)[1] + index * size, "network", name, value)
 
     def entry(self, kind: SectionType, name: str, value: int) -> Parts:
         """Overwrite a field of a section's table entry."""
@@ -236,6 +248,7 @@ def library(
     *,
     trust: bool = False,
     algorithms: Collection[KeyKind] = tuple(KeyKind),
+    networks: int = 0,
 ) -> Path:
     """The replayer for this machine; skips where the crypto libraries' sources cannot be obtained."""
     try:
@@ -250,17 +263,24 @@ def library(
         linked_codecs=codecs,
         trust=trust,
         algorithms=algorithms,
+        networks=networks,
     )
 
 
 class Device:
     """The replayer with a carve-out and a GPU that is only registers."""
 
-    def __init__(self, gpu: Registers | None = None, carveout_bytes: int = CARVEOUT_BYTES) -> None:
+    def __init__(
+        self, gpu: Registers | None = None, carveout_bytes: int = CARVEOUT_BYTES, networks: int = 0
+    ) -> None:
         self.gpu = gpu or Registers()
         self.memory = bytearray(carveout_bytes)
         self.replayer = hostlib.HostReplayer(
-            library(self.gpu.gpu), self.gpu.gpu, self.gpu.c_interface, self.memory, CARVEOUT_PHYS
+            library(self.gpu.gpu, networks=networks),
+            self.gpu.gpu,
+            self.gpu.c_interface,
+            self.memory,
+            CARVEOUT_PHYS,
         )
 
     @property

@@ -30,6 +30,8 @@ struct SectionView {
         Slot slots[entry.stored_bytes / sizeof(Slot)] @ addressof(parent.header) + entry.offset;
     } else if (entry.type == SectionType::CHUNKS) {
         ChunkHash hashes[entry.stored_bytes / sizeof(ChunkHash)] @ addressof(parent.header) + entry.offset;
+    } else if (entry.type == SectionType::NETWORKS) {
+        Network networks[entry.stored_bytes / sizeof(Network)] @ addressof(parent.header) + entry.offset;
     } else if (entry.type == SectionType::ACTIONS) {
         Action actions[entry.stored_bytes / sizeof(Action)] @ addressof(parent.header) + entry.offset;
     } else {

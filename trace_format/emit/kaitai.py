@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from trace_format.actions import ACTIONS, Op
 from trace_format.emit.walk import Field, Kind, Structure, enumerations, snake, structures
 from trace_format.operands import FIELD_BITS, Operand
-from trace_format.schema import ALIGNMENT, HASH_BYTES, HEADER_FLAG_ENCRYPTED, Codec, SectionType
+from trace_format.schema import ALIGNMENT, HASH_BYTES, HEADER_FLAG_ENCRYPTED, HEADER_FLAG_JOINT, Codec, SectionType
 from trace_format.schema.vocabulary import Described
 
 FILE = "trace_format/generated/gramophone_trace.ksy"
@@ -51,13 +51,16 @@ _SECTION_INSTANCES = """\
         pos: offset
         size: stored_bytes
         io: _root._io
-        if: codec == codec::{stored} and (offset < _root.header.head_bytes or _root.header.flags < {encrypted})
+        if: >-
+          codec == codec::{stored}
+          and (offset < _root.header.head_bytes or _root.header.flags % {joint} < {encrypted})
         type:
           switch-on: type
           cases:
             section_type::{manifest}: manifest
             section_type::{slots}: slots
             section_type::{chunks}: chunks
+            section_type::{networks}: networks
             section_type::{actions}: actions
         doc: what the section says, where it is not packed
 """
@@ -74,6 +77,11 @@ _LISTS = """\
         size: {hash_bytes}
         repeat: eos
         doc: SHA-256 of a chunk of the body
+  networks:
+    seq:
+      - id: networks
+        type: network
+        repeat: eos
   actions:
     seq:
       - id: actions
@@ -113,6 +121,7 @@ def emit() -> str:
             text += _SECTION_INSTANCES.format(
                 stored=snake(Codec.STORED.name),
                 encrypted=HEADER_FLAG_ENCRYPTED,
+                joint=HEADER_FLAG_JOINT,
                 **{t.name.lower(): t.name.lower() for t in SectionType},
             )
         if structure.name == "action":

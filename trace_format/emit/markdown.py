@@ -127,11 +127,23 @@ _SECTIONS = """\
 - **MANIFEST**: one `manifest` structure.
 - **SLOTS**: `slot_count` `slot` structures, at most {max_slots}.
 - **CHUNKS**: see above.
+- **NETWORKS** (joint traces only, see [Networks](#networks)): two to {max_networks} `network` structures.
 - **ACTIONS**: `action_count` `action` structures of {action_bytes} bytes.
 - **IMAGE**: bytes of memory. All IMAGE sections decoded and joined are the image, `image_bytes` in all. A trace
   may have none.
 - **NOTES** (optional): a JSON object: provenance and passes applied, for people; in a raw recording `accesses`,
   what its jobs do to memory, which `build` reads (`host_tools/accesses/noted_accesses.py`). No device reads it.
+"""
+
+_NETWORK_RULES = """\
+A joint trace, which bit 2 of the header's flags says it is, holds several networks; it is neither raw nor
+encrypted. Each has its own actions, slots and working memory, and there are no others: ranges of actions and slots
+follow one another and end with the last action and slot. Those of working memory begin after the image's last page
+and end with the carve-out; where networks are exclusive, all begin there, and the longest ends so. The image is
+common, and nothing writes to it. Each network has its own page tables, so an address space of one is not that of
+another. An action may name its own network's slots, fill its own working memory, and map pages that lie in the
+image, in its own working memory, or in both. Each network has one ReplayStart; jobs are numbered through the whole
+trace.
 """
 
 _MANIFEST_RULES = """\
@@ -239,6 +251,7 @@ def emit() -> str:
         "hash_bytes": schema.HASH_BYTES,
         "planes": schema.PLANES,
         "twice": 2 * schema.PLANES,
+        "max_networks": schema.MAX_NETWORKS,
         "max_bits": schema.MAX_CODE_BITS,
         "action_bytes": shapes["action"].size,
     }
@@ -265,6 +278,9 @@ def emit() -> str:
             DType, {dtype: "1 byte" if size == 1 else f"{size} bytes" for dtype, size in DTYPE_BYTES.items()}
         ),
         _SLOT_RULES.format(**numbers),
+        "## Networks\n",
+        structure_table(shapes["network"]),
+        _NETWORK_RULES,
         "## Actions\n",
         structure_table(shapes["action"]),
         _ACTION_RULES.format(page=schema.PAGE_BYTES, rules="\n".join(_action_rules())),

@@ -34,21 +34,26 @@
 #define GR_HASH_BYTES 32u
 #define GR_PLANES 8u
 #define GR_PLANE_SIZE_BYTES 4u
+#define GR_MAX_NETWORKS 8u
+#define GR_MAX_PRIORITY 255u
 #define GR_MAX_CODE_BITS 10u
 #define GR_HEADER_FLAG_RAW 1u
 #define GR_HEADER_FLAG_ENCRYPTED 2u
+#define GR_HEADER_FLAG_JOINT 4u
+#define GR_NETWORK_FLAG_EXCLUSIVE 1u
 #define GR_MAX_RECIPIENTS 16u
 #define GR_SECTION_FLAG_OPTIONAL 1u
 #define GR_SLOT_FLAG_BOUND 1u
 #define GR_SIGNED_HEADER_MAGIC UINT64_C(0x0a1a0a0d47534789) /* \x89GSG\x0d\x0a\x1a\x0a */
 #define GR_HEADER_MAGIC UINT64_C(0x0a1a0a0d52544789) /* \x89GTR\x0d\x0a\x1a\x0a */
 
-/* What a section holds. The first four lie in the head, which is what the signature covers. */
+/* What a section holds. The first five lie in the head, which is what the signature covers. */
 enum gr_section_type {
     GR_SECTION_TYPE_MANIFEST = 0x01,
     GR_SECTION_TYPE_SLOTS = 0x02,
     GR_SECTION_TYPE_CHUNKS = 0x03,
     GR_SECTION_TYPE_ENCRYPTION = 0x04,
+    GR_SECTION_TYPE_NETWORKS = 0x05,
     GR_SECTION_TYPE_ACTIONS = 0x10,
     GR_SECTION_TYPE_IMAGE = 0x11,
     GR_SECTION_TYPE_NOTES = 0x20,
@@ -206,7 +211,7 @@ struct gr_header {
     uint32_t chunk_bytes; /* size of a chunk of the body, a power of two from 4096 to 65536; the last may be shorter */
     uint32_t chunk_count; /* number of chunks; (trace_bytes - head_bytes) / chunk_bytes, rounded up */
     uint16_t section_count; /* entries of the section table, which follows this header */
-    uint16_t flags; /* bit 0: raw recording; bit 1: the body is encrypted; others must be zero */
+    uint16_t flags; /* bit 0: raw recording; bit 1: the body is encrypted; bit 2: joint; others must be zero */
 };
 
 /* Layout of section in the file; only for the assertions below, never cast to it. */
@@ -412,6 +417,81 @@ struct gr_slot {
     uint64_t address; /* GPU virtual address of the first element */
     uint32_t dims[6]; /* shape, outermost first; unused ones zero */
     uint32_t strides[6]; /* bytes from an element to the next along each dimension; unused ones zero */
+};
+
+/* Layout of network in the file; only for the assertions below, never cast to it. */
+struct gr_network_layout {
+    char name[32];
+    uint32_t first_action;
+    uint32_t replay_start;
+    uint32_t end_action;
+    uint32_t first_slot;
+    uint32_t slot_count;
+    uint32_t first_page;
+    uint32_t page_count;
+    uint32_t flags;
+    uint32_t predicted_us;
+    uint32_t longest_job_us;
+    uint32_t period_us;
+    uint32_t priority;
+    uint32_t retry_limit;
+    uint32_t time_budget_us;
+    uint8_t reserved[40];
+};
+
+#define GR_NETWORK_BYTES 128u
+#define GR_NETWORK_AT_NAME 0u
+#define GR_NETWORK_AT_FIRST_ACTION 32u
+#define GR_NETWORK_AT_REPLAY_START 36u
+#define GR_NETWORK_AT_END_ACTION 40u
+#define GR_NETWORK_AT_FIRST_SLOT 44u
+#define GR_NETWORK_AT_SLOT_COUNT 48u
+#define GR_NETWORK_AT_FIRST_PAGE 52u
+#define GR_NETWORK_AT_PAGE_COUNT 56u
+#define GR_NETWORK_AT_FLAGS 60u
+#define GR_NETWORK_AT_PREDICTED_US 64u
+#define GR_NETWORK_AT_LONGEST_JOB_US 68u
+#define GR_NETWORK_AT_PERIOD_US 72u
+#define GR_NETWORK_AT_PRIORITY 76u
+#define GR_NETWORK_AT_RETRY_LIMIT 80u
+#define GR_NETWORK_AT_TIME_BUDGET_US 84u
+#define GR_NETWORK_AT_RESERVED 88u
+_Static_assert(sizeof(struct gr_network_layout) == GR_NETWORK_BYTES, "size of network");
+_Static_assert(offsetof(struct gr_network_layout, name) == GR_NETWORK_AT_NAME, "offset of network.name");
+_Static_assert(offsetof(struct gr_network_layout, first_action) == GR_NETWORK_AT_FIRST_ACTION, "offset of network.first_action");
+_Static_assert(offsetof(struct gr_network_layout, replay_start) == GR_NETWORK_AT_REPLAY_START, "offset of network.replay_start");
+_Static_assert(offsetof(struct gr_network_layout, end_action) == GR_NETWORK_AT_END_ACTION, "offset of network.end_action");
+_Static_assert(offsetof(struct gr_network_layout, first_slot) == GR_NETWORK_AT_FIRST_SLOT, "offset of network.first_slot");
+_Static_assert(offsetof(struct gr_network_layout, slot_count) == GR_NETWORK_AT_SLOT_COUNT, "offset of network.slot_count");
+_Static_assert(offsetof(struct gr_network_layout, first_page) == GR_NETWORK_AT_FIRST_PAGE, "offset of network.first_page");
+_Static_assert(offsetof(struct gr_network_layout, page_count) == GR_NETWORK_AT_PAGE_COUNT, "offset of network.page_count");
+_Static_assert(offsetof(struct gr_network_layout, flags) == GR_NETWORK_AT_FLAGS, "offset of network.flags");
+_Static_assert(offsetof(struct gr_network_layout, predicted_us) == GR_NETWORK_AT_PREDICTED_US, "offset of network.predicted_us");
+_Static_assert(offsetof(struct gr_network_layout, longest_job_us) == GR_NETWORK_AT_LONGEST_JOB_US, "offset of network.longest_job_us");
+_Static_assert(offsetof(struct gr_network_layout, period_us) == GR_NETWORK_AT_PERIOD_US, "offset of network.period_us");
+_Static_assert(offsetof(struct gr_network_layout, priority) == GR_NETWORK_AT_PRIORITY, "offset of network.priority");
+_Static_assert(offsetof(struct gr_network_layout, retry_limit) == GR_NETWORK_AT_RETRY_LIMIT, "offset of network.retry_limit");
+_Static_assert(offsetof(struct gr_network_layout, time_budget_us) == GR_NETWORK_AT_TIME_BUDGET_US, "offset of network.time_budget_us");
+_Static_assert(offsetof(struct gr_network_layout, reserved) == GR_NETWORK_AT_RESERVED, "offset of network.reserved");
+_Static_assert(GR_NETWORK_AT_RESERVED + 40u == GR_NETWORK_BYTES, "end of network");
+
+/* One of the networks of a joint trace. */
+struct gr_network {
+    char name[33]; /* unique within the trace */
+    uint32_t first_action; /* index of its first action: where those of the network before it end */
+    uint32_t replay_start; /* index of its ReplayStart, the only one of its actions */
+    uint32_t end_action; /* index after its last action */
+    uint32_t first_slot; /* index of its first slot: where those of the network before it end */
+    uint32_t slot_count; /* its slots */
+    uint32_t first_page; /* first page of its working memory in the carve-out: the image's end, or where the network's before it ends */
+    uint32_t page_count; /* pages of its working memory */
+    uint32_t flags; /* bit 0: exclusive, set in all rows or none; others must be zero */
+    uint32_t predicted_us; /* what a replay's jobs take, as the time model has it (microseconds); 0: not known */
+    uint32_t longest_job_us; /* the longest of them, at most predicted_us; 0: not known */
+    uint32_t period_us; /* it is asked for so often (microseconds); 0: when somebody asks */
+    uint32_t priority; /* 0 to 255, a higher one first */
+    uint32_t retry_limit; /* resets and retries allowed for one replay, at most the manifest's */
+    uint32_t time_budget_us; /* a replay that takes longer is stopped (microseconds), 1 to the manifest's */
 };
 
 /* Layout of action in the file; only for the assertions below, never cast to it. */
@@ -704,7 +784,7 @@ static inline bool gr_header_load(struct gr_header *out, const uint8_t *p, size_
         return false;
     if (!gr_is_magic(p + GR_HEADER_AT_MAGIC, GR_HEADER_MAGIC))
         return false;
-    if ((gr_load16(p + GR_HEADER_AT_FLAGS) & ~3u) != 0)
+    if ((gr_load16(p + GR_HEADER_AT_FLAGS) & ~7u) != 0)
         return false;
     if (!gr_is_zero(p + GR_HEADER_AT_RESERVED, 24u))
         return false;
@@ -802,6 +882,34 @@ static inline bool gr_slot_load(struct gr_slot *out, const uint8_t *p, size_t n)
         out->dims[i] = gr_load32(p + GR_SLOT_AT_DIMS + 4u * i);
     for (size_t i = 0; i < 6u; i++)
         out->strides[i] = gr_load32(p + GR_SLOT_AT_STRIDES + 4u * i);
+    return true;
+}
+
+static inline bool gr_network_load(struct gr_network *out, const uint8_t *p, size_t n)
+{
+    if (n < GR_NETWORK_BYTES)
+        return false;
+    if (!gr_is_text(p + GR_NETWORK_AT_NAME, 32u))
+        return false;
+    if ((gr_load32(p + GR_NETWORK_AT_FLAGS) & ~1u) != 0)
+        return false;
+    if (!gr_is_zero(p + GR_NETWORK_AT_RESERVED, 40u))
+        return false;
+    gr_load_text(out->name, p + GR_NETWORK_AT_NAME, 32u);
+    out->first_action = gr_load32(p + GR_NETWORK_AT_FIRST_ACTION);
+    out->replay_start = gr_load32(p + GR_NETWORK_AT_REPLAY_START);
+    out->end_action = gr_load32(p + GR_NETWORK_AT_END_ACTION);
+    out->first_slot = gr_load32(p + GR_NETWORK_AT_FIRST_SLOT);
+    out->slot_count = gr_load32(p + GR_NETWORK_AT_SLOT_COUNT);
+    out->first_page = gr_load32(p + GR_NETWORK_AT_FIRST_PAGE);
+    out->page_count = gr_load32(p + GR_NETWORK_AT_PAGE_COUNT);
+    out->flags = gr_load32(p + GR_NETWORK_AT_FLAGS);
+    out->predicted_us = gr_load32(p + GR_NETWORK_AT_PREDICTED_US);
+    out->longest_job_us = gr_load32(p + GR_NETWORK_AT_LONGEST_JOB_US);
+    out->period_us = gr_load32(p + GR_NETWORK_AT_PERIOD_US);
+    out->priority = gr_load32(p + GR_NETWORK_AT_PRIORITY);
+    out->retry_limit = gr_load32(p + GR_NETWORK_AT_RETRY_LIMIT);
+    out->time_budget_us = gr_load32(p + GR_NETWORK_AT_TIME_BUDGET_US);
     return true;
 }
 

@@ -49,7 +49,7 @@ types:
         doc: "entries of the section table, which follows this header"
       - id: flags
         type: u2
-        doc: "bit 0: raw recording; bit 1: the body is encrypted; others must be zero"
+        doc: "bit 0: raw recording; bit 1: the body is encrypted; bit 2: joint; others must be zero"
       - id: reserved
         contents: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
         doc: "must be zero"
@@ -89,13 +89,16 @@ types:
         pos: offset
         size: stored_bytes
         io: _root._io
-        if: codec == codec::stored and (offset < _root.header.head_bytes or _root.header.flags < 2)
+        if: >-
+          codec == codec::stored
+          and (offset < _root.header.head_bytes or _root.header.flags % 4 < 2)
         type:
           switch-on: type
           cases:
             section_type::manifest: manifest
             section_type::slots: slots
             section_type::chunks: chunks
+            section_type::networks: networks
             section_type::actions: actions
         doc: what the section says, where it is not packed
   manifest:
@@ -228,6 +231,59 @@ types:
       - id: reserved2
         contents: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
         doc: "must be zero"
+  network:
+    doc: "one of the networks of a joint trace"
+    seq:
+      - id: name
+        type: strz
+        encoding: UTF-8
+        size: 32
+        doc: "unique within the trace"
+      - id: first_action
+        type: u4
+        doc: "index of its first action: where those of the network before it end"
+      - id: replay_start
+        type: u4
+        doc: "index of its ReplayStart, the only one of its actions"
+      - id: end_action
+        type: u4
+        doc: "index after its last action"
+      - id: first_slot
+        type: u4
+        doc: "index of its first slot: where those of the network before it end"
+      - id: slot_count
+        type: u4
+        doc: "its slots"
+      - id: first_page
+        type: u4
+        doc: "first page of its working memory in the carve-out: the image's end, or where the network's before it ends"
+      - id: page_count
+        type: u4
+        doc: "pages of its working memory"
+      - id: flags
+        type: u4
+        doc: "bit 0: exclusive, set in all rows or none; others must be zero"
+      - id: predicted_us
+        type: u4
+        doc: "what a replay's jobs take, as the time model has it (microseconds); 0: not known"
+      - id: longest_job_us
+        type: u4
+        doc: "the longest of them, at most predicted_us; 0: not known"
+      - id: period_us
+        type: u4
+        doc: "it is asked for so often (microseconds); 0: when somebody asks"
+      - id: priority
+        type: u4
+        doc: "0 to 255, a higher one first"
+      - id: retry_limit
+        type: u4
+        doc: "resets and retries allowed for one replay, at most the manifest's"
+      - id: time_budget_us
+        type: u4
+        doc: "a replay that takes longer is stopped (microseconds), 1 to the manifest's"
+      - id: reserved
+        contents: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+        doc: "must be zero"
   action:
     doc: "one step of the replay"
     seq:
@@ -316,6 +372,11 @@ types:
         size: 32
         repeat: eos
         doc: SHA-256 of a chunk of the body
+  networks:
+    seq:
+      - id: networks
+        type: network
+        repeat: eos
   actions:
     seq:
       - id: actions
@@ -331,6 +392,8 @@ enums:
       id: chunks
     4:
       id: encryption
+    5:
+      id: networks
     16:
       id: actions
     17:

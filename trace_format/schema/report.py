@@ -12,8 +12,8 @@ class Status(Described):
     """What happened.
 
     Any two values differ in 10 bits or more, and so from 0 and from all ones: a glitch does not turn one into
-    another. Each but the trust policy's, STORE and ENCRYPTED is a constant of one AArch64 instruction, and OK one
-    that `cmp` takes. Those from DIVERGED to FAULT are worth a reset and another try.
+    another. Each but the trust policy's, STORE, ENCRYPTED and NETWORKS is a constant of one AArch64 instruction,
+    and OK one that `cmp` takes. Those from DIVERGED to FAULT are worth a reset and another try.
     """
 
     OK = 0x00FFF000, "done"
@@ -70,6 +70,7 @@ class Status(Described):
     TRUST_ALGORITHM = 0xF7467AC9, "the trust policy names a key of an algorithm that this replayer has no code for"
     TRUST_HALF = 0xD92B0703, "a hybrid key's signature of the trace lacks its ES256 or its ML-DSA half"
     TRUST_KEY = 0x8F4C29E7, "a hybrid signature brings another ML-DSA key than the trust policy names"
+    NETWORKS = 0x9F767C45, "the trace's networks are malformed, or this replayer has no code for several"
     LOG = 0xFF03FF03, "the replay log cannot be kept: no room for its entries, no key, or no place for its tail"
 
 

@@ -34,16 +34,19 @@ KEEP_SLOTS = 8
 HASH_BYTES = 32  # SHA-256
 PLANES = 8  # of the codec of that name: bytes of a word
 PLANE_SIZE_BYTES = 4
+MAX_NETWORKS = 8  # of a joint trace
+MAX_PRIORITY = 255
 MAX_CODE_BITS = 10  # a device's table has an entry for each sequence of so many: 2 KiB
 
 
 class SectionType(enum.IntEnum):
-    """What a section holds. The first four lie in the head, which is what the signature covers."""
+    """What a section holds. The first five lie in the head, which is what the signature covers."""
 
     MANIFEST = 1
     SLOTS = 2
     CHUNKS = 3
     ENCRYPTION = 4  # of encrypted traces only: a COSE_Encrypt message, who can read the body
+    NETWORKS = 5  # of joint traces only: which actions, slots and pages are whose
     ACTIONS = 16
     IMAGE = 17
     NOTES = 32
@@ -109,6 +112,8 @@ DTYPE_BYTES = {
 
 HEADER_FLAG_RAW = 1  # a recording that no pass has touched
 HEADER_FLAG_ENCRYPTED = 2  # the body is; chunk hashes are of what lies in the file
+HEADER_FLAG_JOINT = 4  # several networks; neither raw nor encrypted
+NETWORK_FLAG_EXCLUSIVE = 1  # working memory is common to all: each replay begins anew
 MAX_RECIPIENTS = 16  # of an encrypted trace
 SECTION_FLAG_OPTIONAL = 1  # a reader that does not know the type may pass over it
 SLOT_FLAG_BOUND = 1  # the image holds a value; a caller may leave it out
@@ -127,7 +132,7 @@ Header = Struct(
     * "size of a chunk of the body, a power of two from 4096 to 65536; the last may be shorter",
     "chunk_count" / u32 * "number of chunks; (trace_bytes - head_bytes) / chunk_bytes, rounded up",
     "section_count" / u16 * "entries of the section table, which follows this header",
-    "flags" / u16 * "bit 0: raw recording; bit 1: the body is encrypted; others must be zero",
+    "flags" / u16 * "bit 0: raw recording; bit 1: the body is encrypted; bit 2: joint; others must be zero",
     "reserved" / Reserved(24) * "must be zero",
 )
 
@@ -184,6 +189,27 @@ Slot = Struct(
     "reserved2" / Reserved(32) * "must be zero",
 )
 
+Network = Struct(
+    "name" / Text(32) * "unique within the trace",
+    "first_action" / u32 * "index of its first action: where those of the network before it end",
+    "replay_start" / u32 * "index of its ReplayStart, the only one of its actions",
+    "end_action" / u32 * "index after its last action",
+    "first_slot" / u32 * "index of its first slot: where those of the network before it end",
+    "slot_count" / u32 * "its slots",
+    "first_page"
+    / u32
+    * "first page of its working memory in the carve-out: the image's end, or where the network's before it ends",
+    "page_count" / u32 * "pages of its working memory",
+    "flags" / u32 * "bit 0: exclusive, set in all rows or none; others must be zero",
+    "predicted_us" / u32 * "what a replay's jobs take, as the time model has it (microseconds); 0: not known",
+    "longest_job_us" / u32 * "the longest of them, at most predicted_us; 0: not known",
+    "period_us" / u32 * "it is asked for so often (microseconds); 0: when somebody asks",
+    "priority" / u32 * "0 to 255, a higher one first",
+    "retry_limit" / u32 * "resets and retries allowed for one replay, at most the manifest's",
+    "time_budget_us" / u32 * "a replay that takes longer is stopped (microseconds), 1 to the manifest's",
+    "reserved" / Reserved(40) * "must be zero",
+)
+
 Action = Struct(
     "op" / u8 * "opcode, see the action table",
     "flags" / u8 * "by opcode",
@@ -209,6 +235,7 @@ STRUCTURES: dict[str, tuple[Any, str]] = {
     "section": (Section, "entry of the section table"),
     "manifest": (Manifest, "what the trace is, for which GPU, and what it may use"),
     "slot": (Slot, "typed input, output or parameter, or an operator's operand"),
+    "network": (Network, "one of the networks of a joint trace"),
     "action": (Action, "one step of the replay"),
 }
 ENUMERATIONS: tuple[type[enum.IntEnum], ...] = (SectionType, Codec, Gpu, SlotKind, DType)
@@ -216,5 +243,5 @@ HEAD_SECTIONS = (
     SectionType.MANIFEST,
     SectionType.SLOTS,
     SectionType.CHUNKS,
-)  # and ENCRYPTION where the flag says so
+)  # and ENCRYPTION or NETWORKS where a flag says so
 TRACE = Format("trace", "the trace format", STRUCTURES, ENUMERATIONS, numbers(vars()))

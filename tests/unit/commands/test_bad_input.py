@@ -134,6 +134,7 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
     },
     "time net.gtr": {"net.gtr": TRACE},
     "simulate net.gtr": {"net.gtr": TRACE},  # files of requests: tests/vgpu/test_simulate.py
+    "join net.gtr other.gtr -o out": {"net.gtr": TRACE, "other.gtr": TRACE},
     "calibrate net.gtr=array.npy -o out": {"array.npy": NOTHING},  # more: tests/vgpu/test_calibrate.py
     "bench net.sgtr --key pub.pem --input x=array.npy": {
         "net.sgtr": SIGNED_TRACE,

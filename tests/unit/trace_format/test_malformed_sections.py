@@ -57,7 +57,9 @@ MALFORMED: list[Malformed] = [
     ("65 sections", header("section_count", 65), errors.ReservedError, 36, "section_count"),
     ("64 sections", header("section_count", 64), errors.SectionRangeError, 36, "beyond the head"),
     ("a section less", header("section_count", 5), errors.SectionRangeError, at_entry(0, "offset"), "offset of"),
-    ("header flag 2", header("flags", 4), errors.ReservedError, 38, "reserved header flags"),
+    ("header flag 2 without networks", header("flags", 4), errors.SectionError, 64, "the head's sections"),
+    ("header flags 0 and 2", header("flags", 5), errors.ReservedError, 38, "a joint trace is neither"),
+    ("header flag 3", header("flags", 8), errors.ReservedError, 38, "reserved header flags"),
     ("header flag 15", header("flags", 0x8000), errors.ReservedError, 38, "reserved header flags"),
     (
         "header reserved",

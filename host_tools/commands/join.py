@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone join`: several traces as one, for a device that runs more than one network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from host_tools.accesses.job_times import job_times
+from host_tools.commands.facts import NAME, default_name, facts
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, UsageError, warn
+from host_tools.commands.streams import check_output, write
+from host_tools.commands.traces import read_trace
+from host_tools.model.joining import Joining, joint, named
+from host_tools.model.timing import TimingError, chip_of
+from host_tools.support.progress import phase
+from trace_format.errors import printable
+from trace_format.schema import MAX_PRIORITY, PAGE_BYTES
+from trace_format.trace import Trace
+
+MOST_US = 0xFFFFFFFF
+
+
+@click.command(
+    "join",
+    cls=GramophoneCommand,
+    example="gramophone join digits.gtr scenes.gtr -o joint.gtr\n"
+    "gramophone join digits.gtr scenes.gtr --names d,s --period d=20000 --priority d=9 -o joint.gtr\n"
+    "gramophone join joint.gtr --take digits -o again.gtr",
+)
+@click.argument("files", metavar="TRACE...", nargs=-1, required=True, type=FILE)
+@click.option("-o", "--output", type=FILE, required=True, help="Trace to write; not signed.")
+@click.option("--name", type=NAME, help="Name of the joint trace; default: the networks' names.")
+@click.option("--names", metavar="NAME,NAME...", help="Names of the networks; default: those of the traces.")
+@click.option("--exclusive", is_flag=True, help="One working memory for all: each network begins anew.")
+@click.option(
+    "--period", "periods", type=Pair("NAME=US"), multiple=True, help="How often one is asked; repeatable."
+)
+@click.option(
+    "--priority",
+    "priorities",
+    type=Pair("NAME=N"),
+    multiple=True,
+    help=f"0 to {MAX_PRIORITY}, a higher one first; repeatable.",
+)
+@click.option("--chip", help="Board of which times are estimated; default: that with the traces' GPU.")
+@click.option("--no-estimate", is_flag=True, help="Leave out how long each network takes.")
+@click.option("--take", metavar="NAME", help="The other way: take this network out of one joint trace.")
+def join_command(
+    files: Sequence[Path],
+    output: Path,
+    name: str | None,
+    names: str | None,
+    exclusive: bool,
+    periods: Sequence[tuple[str, str]],
+    priorities: Sequence[tuple[str, str]],
+    chip: str | None,
+    no_estimate: bool,
+    take: str | None,
+) -> Outcome:
+    """Join traces of several networks to one, with one image and each its own working memory.
+
+    Pages of equal content are there once. Each network keeps its own page tables, prologue, retries and time
+    budget (docs/adr/0065-joined-networks.md); slots are called NETWORK/SLOT. Signatures are not verified and not
+    kept: sign the joint trace. A device takes it if it was generated with --networks.
+    """
+    check_output(output)
+    if take is not None:
+        return _take(files, output, take)
+    found = [read_trace(file, joint=True) for file in files]
+    for file, (_, claim) in zip(files, found, strict=True):
+        if claim:
+            warn(f"{file}: its signature is not a part of the joint trace, and was not verified")
+    traces = [trace for trace, _ in found]
+    called = names.split(",") if names is not None else [str(trace.meta["name"]) for trace in traces]
+    if len(called) != len(traces):
+        raise UsageError(f"--names: expected {len(traces)} names, found {len(called)}")
+    every = dict(_numbers("--period", periods, called, MOST_US))
+    first = dict(_numbers("--priority", priorities, called, MAX_PRIORITY))
+    rows = []
+    for file, trace, one in zip(files, traces, called, strict=True):
+        us, longest = (0, 0) if no_estimate or trace.raw else _estimate(file, trace, chip)
+        rows.append(Joining(one, trace, us, longest, every.get(one, 0), first.get(one, 0)))
+    made = joint(rows, name or default_name("+".join(called)), exclusive=exclusive)
+    pieces = made.trace.pieces()
+    write(output, *pieces)
+    size = sum(map(len, pieces))
+    data: dict[str, Any] = {
+        "file": str(output),
+        "bytes": size,
+        "image_pages": made.image_pages,
+        "shared_pages": made.shared_pages,
+        **facts(made.trace),
+    }
+    shared = made.shared_pages * PAGE_BYTES
+    lines = [
+        f"{output}: {size} bytes, {len(rows)} networks, {shared} bytes of their images are there once, not signed"
+    ]
+    for row in made.trace.networks:
+        time = f", {row.predicted_us} us, its longest job {row.longest_job_us}" if row.predicted_us else ""
+        lines.append(
+            f"{printable(row.name):20} {row.end_action - row.first_action} actions, {row.slot_count} slots, "
+            f"{row.page_count * PAGE_BYTES} bytes of working memory{time}"
+        )
+    return Outcome(data, "\n".join(lines))
+
+
+def _take(files: Sequence[Path], output: Path, name: str) -> Outcome:
+    if len(files) != 1:
+        raise UsageError(f"--take: expected one joint trace, found {len(files)}")
+    trace, claim = read_trace(files[0], joint=True)
+    if not trace.networks:
+        raise UsageError(f"--take: {files[0]} is no joint trace")
+    if claim:
+        warn(f"{files[0]}: its signature is not kept, and was not verified")
+    taken = named(trace, name)
+    pieces = taken.pieces()
+    write(output, *pieces)
+    size = sum(map(len, pieces))
+    data = {"file": str(output), "bytes": size, "image_pages": None, "shared_pages": None, **facts(taken)}
+    return Outcome(data, f"{output}: {size} bytes, {taken.jobs} jobs, in the joint trace's memory, not signed")
+
+
+def _numbers(
+    option: str, given: Sequence[tuple[str, str]], names: Sequence[str], most: int
+) -> list[tuple[str, int]]:
+    for name, text in given:
+        if name not in names:
+            raise UsageError(f"{option}: no network {name!r}; there are: {', '.join(map(printable, names))}")
+        if not text.isascii() or not text.isdigit() or int(text) > most:
+            raise UsageError(f"{option} {name}: expected 0 to {most}, found {text!r}")
+    return [(name, int(text)) for name, text in given]
+
+
+def _estimate(file: Path, trace: Trace, chip: str | None) -> tuple[int, int]:
+    """What a replay's jobs take together, and the longest of them, in microseconds; 0 where it is not known."""
+    try:
+        with phase(f"estimating {trace.meta['name']}"):
+            times = [time.us for job, time in job_times(trace, chip_of(trace.gpu, chip, None)) if not job.prepares]
+    except TimingError as error:
+        warn(f"{file}: its time is not estimated: {error}")
+        return 0, 0
+    return min(MOST_US, round(sum(times))), min(MOST_US, round(max(times, default=0.0)))
