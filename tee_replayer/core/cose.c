@@ -9,8 +9,8 @@ enum {
     LEAST_IN_ONE = 24,
     LEAST_IN_TWO = 256,
     BEFORE_KEY_BYTES = 16,
-    KEY_BYTES = 1312,   /* of ML-DSA-44 */
-    HEADER_KIND = 0x4e, /* in an entry's second byte, beside the size of what leads to its key id */
+    ML_DSA_KEY_BYTES = 1312, /* of ML-DSA-44 */
+    HEADER_KIND = 0x4e,      /* in an entry's second byte, beside the size of what leads to its key id */
 };
 
 /* An entry with a signature, by its algorithm; after the key id, one with a key has what leads to that. */
@@ -39,7 +39,7 @@ GR_NOINLINE bool gr_read_entry(const uint8_t *at, const uint8_t *end, struct gr_
     for (uint32_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
         const struct form *f = &forms[i];
         const uint32_t start_bytes = f->start[1] - (uint32_t)HEADER_KIND;
-        const uint32_t with_key = i + 1 == GR_ENTRY_ML_DSA_44 ? BEFORE_KEY_BYTES + KEY_BYTES : 0;
+        const uint32_t with_key = i + 1 == GR_ENTRY_ML_DSA_44 ? BEFORE_KEY_BYTES + ML_DSA_KEY_BYTES : 0;
         const uint32_t before = start_bytes + KID_BYTES + with_key + (uint32_t)sizeof f->last;
         if (room(at, end) < before + f->signature_bytes || !gr_is_same(at, f->start, start_bytes))
             continue;
