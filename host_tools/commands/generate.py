@@ -84,6 +84,9 @@ NETWORKS = click.option(
     type=click.IntRange(2, MAX_NETWORKS),
     help="It takes joint traces (`gramophone join`), of so many networks at most.",
 )
+STEPS = click.option(
+    "--steps", is_flag=True, help="A replay can stop between two jobs and go on later (`gr_step`)."
+)
 ALGORITHMS = {"hybrid": KeyKind.ES256_ML_DSA_44, "es384": KeyKind.ES384}
 ALGORITHM = click.option(
     "--algorithm",
@@ -139,7 +142,7 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
         "Trust": ("--key", "--algorithm", "--min-security-version", "--device-id", "--rollback-store", "--clock"),
         "Encrypted traces": ("--decrypts", "--fleet-key"),
         "Evidence": ("--replay-log", "--log-hashes", "--attest"),
-        "What traces may need": ("--operator", "--codec", "--networks"),
+        "What traces may need": ("--operator", "--codec", "--networks", "--steps"),
         "OP-TEE": ("--share-gpu", "--any-client", "--policy"),
         "Sources": ("--bearssl", "--aws-lc"),
     },
@@ -186,6 +189,7 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
 @OPERATOR
 @CODEC
 @NETWORKS
+@STEPS
 @click.option(
     "--mmu/--no-mmu",
     default=None,
@@ -217,6 +221,7 @@ def generate_command(
     operators: tuple[str, ...],
     codecs: tuple[str, ...],
     networks: int | None,
+    steps: bool,
     mmu: bool | None,
     force: bool,
 ) -> Outcome:
@@ -255,6 +260,7 @@ def generate_command(
             operators=operators_of(operators),
             codecs=codecs_of(codecs),
             networks=networks or 0,
+            steps=steps,
             mmu=mmu,
         ),
         output,

@@ -86,10 +86,26 @@ struct gr_own {
     uint64_t work_at, work_end;     /* working memory */
     uint64_t driver_at, driver_end; /* page tables, scratch page */
 };
+#endif
 
+#ifdef GRAMOPHONE_STEPS
+/* A replay that is under way, of gr_step. */
+struct gr_under_way {
+    uint64_t spent_us; /* of the time budget: in this code, not between steps */
+    uint32_t next,
+        begun_at; /* actions: that the next step begins with, 0 if no step ended; and the last one */
+    uint32_t retries, jobs;
+    bool is_begun;
+};
+#endif
+
+#ifdef GRAMOPHONE_NETWORKS
 /* How far a network has come. */
 struct gr_progress {
     uint64_t tables; /* page tables in use, of drivers that take them as needed */
+#ifdef GRAMOPHONE_STEPS
+    struct gr_under_way under_way;
+#endif
     uint32_t kept[8];
     bool started; /* the prologue is done */
 };
@@ -137,6 +153,9 @@ struct gr_replayer {
     struct gr_own networks[GR_NETWORKS];
     struct gr_progress progress[GR_NETWORKS];
 #endif
+#ifdef GRAMOPHONE_STEPS
+    struct gr_under_way under_way; /* of a trace of one network */
+#endif
     bool touched;    /* the GPU has been written to */
     bool started;    /* the prologue is done */
     uint16_t locked; /* address spaces that have a locked region, of drivers that let no job start then */
@@ -176,6 +195,16 @@ GR_API enum gr_status gr_select(struct gr_replayer *r, uint32_t network);
 
 /* Replay once. On a divergence the GPU is reset and the replay tried again, as often as the trace allows. */
 GR_API enum gr_status gr_run(struct gr_replayer *r);
+
+#ifdef GRAMOPHONE_STEPS
+/* Replay as far as the next job that can wait: no job runs then, and memory is kept. True: there is more to
+ * do, so call it again; false: it is over, and the report says how. Other networks of a joint trace may have
+ * steps in between; whoever has let others drive the GPU calls gr_restart, and the replay begins again.
+ * After gr_restart, or when a parameter is bound, the replay
+ * begins again; gr_run gives up the one that is under way. Time between steps
+ * does not count against the time budget. */
+GR_API bool gr_step(struct gr_replayer *r);
+#endif
 
 /* Reset the GPU if it was used, and wipe the carve-out and *r, except the report. */
 GR_API void gr_unload(struct gr_replayer *r);

@@ -114,6 +114,19 @@ static enum gr_status execute(struct gr_replayer *r, const struct gr_action *a)
     return GR_STATUS_OK;
 }
 
+#ifdef GRAMOPHONE_STEPS
+/* Whether a step ends before the job that action `index` begins; then it is where the next one goes on. Where
+ * jobs overlap, it ends later. */
+static bool is_checkpoint(struct gr_replayer *r, uint32_t index)
+{
+    struct gr_under_way *w = &GR_PROGRESS(r)->under_way;
+    const bool is_one = r->report.phase == GR_PHASE_REPLAY && index != w->begun_at && gr_driver_is_idle();
+    if (is_one)
+        w->next = index;
+    return is_one;
+}
+#endif
+
 static enum gr_status execute_range(struct gr_replayer *r, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++) {
@@ -121,6 +134,12 @@ static enum gr_status execute_range(struct gr_replayer *r, uint32_t from, uint32
         enum gr_status status = gr_fetch_action(r, i, &action);
         if (status == GR_STATUS_OK && gr_port_now_us() >= r->deadline_us)
             status = GR_STATUS_BUDGET;
+#ifdef GRAMOPHONE_STEPS
+        if (status == GR_STATUS_OK && action.op == GR_OP_JOB && is_checkpoint(r, i))
+            status = check_fault(r);
+        if (GR_PROGRESS(r)->under_way.next)
+            return status;
+#endif
         if (status == GR_STATUS_OK)
             status = execute(r, &action);
         if (status != GR_STATUS_OK)
@@ -132,11 +151,16 @@ static enum gr_status execute_range(struct gr_replayer *r, uint32_t from, uint32
 
 static enum gr_status try_once(struct gr_replayer *r)
 {
+#ifndef GRAMOPHONE_STEPS
     r->report.jobs = 0;
+#endif
 #ifdef GRAMOPHONE_NETWORKS
     gr_take_over(r);
 #endif
     if (!GR_PROGRESS(r)->started) {
+#ifdef GRAMOPHONE_STEPS
+        GR_PROGRESS(r)->under_way.next = 0; /* what it had done is gone */
+#endif
         r->report.phase = GR_PHASE_PROLOGUE;
         r->touched = true;
 #ifdef GRAMOPHONE_NETWORKS
@@ -161,10 +185,23 @@ static enum gr_status try_once(struct gr_replayer *r)
         GR_PROGRESS(r)->started = true;
     }
     r->report.phase = GR_PHASE_REPLAY;
+#ifdef GRAMOPHONE_STEPS
+    struct gr_under_way *w = &GR_PROGRESS(r)->under_way;
+    w->begun_at = w->next ? w->next : GR_REPLAY_START(r);
+    if (!w->next) {
+        r->report.jobs = 0;
+        GR_TELL_COPY(r, gr_log_part(r->log, GR_LOG_REPLAY));
+    }
+    w->next = 0;
+    const enum gr_status status = execute_range(r, w->begun_at, GR_END_ACTION(r));
+    if (status != GR_STATUS_OK || w->next)
+        return status;
+#else
     GR_TELL_COPY(r, gr_log_part(r->log, GR_LOG_REPLAY));
     const enum gr_status status = execute_range(r, GR_REPLAY_START(r), GR_END_ACTION(r));
     if (status != GR_STATUS_OK)
         return status;
+#endif
     GR_TELL_COPY(r, gr_log_part(r->log, GR_LOG_REPLAY_DONE));
     return settle(r);
 }
@@ -186,18 +223,100 @@ static bool is_divergence(struct gr_replayer *r)
 void gr_restart(struct gr_replayer *r)
 {
     GR_PROGRESS(r)->started = false;
+#ifdef GRAMOPHONE_STEPS
+    GR_PROGRESS(r)->under_way.is_begun = false;
+#endif
 }
 
-GR_NOINLINE enum gr_status gr_run(struct gr_replayer *r)
+/* After a failure: the GPU stops using the carve-out, whatever the cause; whether another attempt may help.
+ */
+static bool may_try_again(struct gr_replayer *r)
+{
+    const bool again =
+        is_divergence(r) && r->report.retries < GR_RETRIES(r) && r->report.retries < GR_RETRY_LIMIT;
+    gr_driver_reset(r);
+#ifdef GRAMOPHONE_NETWORKS
+    gr_forget_all(r);
+#else
+    r->started = false;
+#endif
+    return again;
+}
+
+/* Whether a replay may begin. */
+static enum gr_status check_bound(struct gr_replayer *r)
 {
     if (r->state != GR_STATE_LOADED)
-        return r->report.status = GR_STATUS_STATE;
+        return GR_STATUS_STATE;
     for (uint32_t i = GR_FIRST_SLOT(r); i < GR_END_SLOT(r); i++) {
         if (gr_lacks_data(r, i)) {
             r->report.offset = i;
-            return r->report.status = GR_STATUS_UNBOUND;
+            return GR_STATUS_UNBOUND;
         }
     }
+    return GR_STATUS_OK;
+}
+
+/* A replay has gone well. */
+static enum gr_status finish(struct gr_replayer *r)
+{
+#ifdef GRAMOPHONE_STORE
+    return gr_store_keep(r);
+#else
+    (void)r;
+    return GR_STATUS_OK;
+#endif
+}
+
+#ifdef GRAMOPHONE_STEPS
+GR_NOINLINE bool gr_step(struct gr_replayer *r)
+{
+    struct gr_under_way *w = &GR_PROGRESS(r)->under_way;
+    r->report.status = check_bound(r);
+    if (r->report.status != GR_STATUS_OK)
+        return false;
+    if (!w->is_begun)
+        *w = (struct gr_under_way){.is_begun = true};
+    const uint64_t start = gr_port_now_us(), left = GR_BUDGET_US(r) - w->spent_us;
+    r->deadline_us = start + left;
+    r->report.retries = w->retries;
+    r->report.actions = w->actions;
+    r->report.jobs = w->jobs;
+    r->report.status = try_once(r);
+    w->actions = r->report.actions;
+    w->jobs = r->report.jobs;
+    const uint64_t took = gr_port_now_us() - start;
+    r->report.replay_us = w->spent_us + took;
+    w->spent_us += took < left ? took : left;
+    if (r->report.status == GR_STATUS_OK) {
+        if (w->next) {
+            r->report.status = GR_STATUS_STATE; /* no result yet */
+            return true;
+        }
+        r->report.status = finish(r);
+    } else if (may_try_again(r)) {
+        w->retries++;
+        return true;
+    }
+    w->is_begun = false;
+    return false;
+}
+
+/* A replay that is under way is given up, with what it has left in memory. */
+GR_NOINLINE enum gr_status gr_run(struct gr_replayer *r)
+{
+    if (r->state == GR_STATE_LOADED && GR_PROGRESS(r)->under_way.is_begun)
+        gr_restart(r);
+    while (gr_step(r)) {
+    }
+    return r->report.status;
+}
+#else
+GR_NOINLINE enum gr_status gr_run(struct gr_replayer *r)
+{
+    r->report.status = check_bound(r);
+    if (r->report.status != GR_STATUS_OK)
+        return r->report.status;
     const uint64_t start = gr_port_now_us();
     r->deadline_us = start + GR_BUDGET_US(r);
     r->report.retries = 0;
@@ -205,24 +324,11 @@ GR_NOINLINE enum gr_status gr_run(struct gr_replayer *r)
     for (;;) {
         r->report.status = try_once(r);
         r->report.replay_us = gr_port_now_us() - start;
-#ifdef GRAMOPHONE_STORE
         if (r->report.status == GR_STATUS_OK)
-            return r->report.status = gr_store_keep(r);
-#else
-        if (r->report.status == GR_STATUS_OK)
-            return GR_STATUS_OK;
-#endif
-        const bool again =
-            is_divergence(r) && r->report.retries < GR_RETRIES(r) && r->report.retries < GR_RETRY_LIMIT;
-        /* Whatever the cause, the GPU stops using the carve-out. */
-        gr_driver_reset(r);
-#ifdef GRAMOPHONE_NETWORKS
-        gr_forget_all(r);
-#else
-        r->started = false;
-#endif
-        if (!again)
+            return r->report.status = finish(r);
+        if (!may_try_again(r))
             return r->report.status;
         r->report.retries++;
     }
 }
+#endif

@@ -39,6 +39,7 @@ HAS_TRUST = "GRAMOPHONE_TRUST"  # a trust policy says who signs, not one key
 TRUST_SOURCES = ("policy.c", "cose.c", "trust.c")  # of replayers with one
 DECRYPTS = "encryption.c"  # of replayers that read encrypted traces
 HAS_NETWORKS = "GRAMOPHONE_NETWORKS"  # joint traces
+HAS_STEPS = "GRAMOPHONE_STEPS"  # replays that stop between jobs
 NETWORKS = "networks.c"  # of replayers that take them
 HAS_CLOCK = "GRAMOPHONE_CLOCK"  # the port knows what day it is
 HAS_STORE = "GRAMOPHONE_STORE"  # versions outlive a reboot
@@ -46,7 +47,7 @@ IN_OPTEE = "GR_STAGING_BYTES"  # only OP-TEE's port has memory for the normal wo
 _OPTIONS = (  # macros that a generated replayer has or has not
     *(macro for _, macro in SEAMS.values()),
     *("GRAMOPHONE_LOG", "GRAMOPHONE_LOG_HASHES", "GRAMOPHONE_ATTEST", HAS_OPERATORS, HAS_TRUST, HAS_STORE),
-    *(HAS_CLOCK, IN_OPTEE, HAS_ENCRYPTION, HAS_NETWORKS),
+    *(HAS_CLOCK, IN_OPTEE, HAS_ENCRYPTION, HAS_NETWORKS, HAS_STEPS),
     *(f"GRAMOPHONE_{codec.name}" for codec in _DECODERS.values()),
 )
 _INTERNAL = "GR_INTERNAL"

@@ -75,6 +75,7 @@ def build(
     encryption: bool = True,
     algorithms: Collection[KeyKind] = tuple(KeyKind),
     networks: int = 0,
+    steps: bool = False,
 ) -> Path:
     """Compile the library for one GPU, unless that was done before.
 
@@ -89,6 +90,7 @@ def build(
         trust: a trust policy says who signs, instead of one key.
         encryption: it reads encrypted traces, if the libraries have AES for this machine.
         networks: of a joint trace, at most; 0: it takes none.
+        steps: it has `gr_step`.
         algorithms: of those keys, where the libraries have them for this machine.
 
     Raises:
@@ -106,6 +108,8 @@ def build(
         extra = (*extra, f"-D{HAS_ENCRYPTION}")
     if networks:
         extra = (*extra, f"-D{amalgamate.HAS_NETWORKS}={networks}")
+    if steps:
+        extra = (*extra, f"-D{amalgamate.HAS_STEPS}")
     if trust:
         extra = (
             *extra,
@@ -270,6 +274,13 @@ class HostReplayer:
     def run(self) -> Report:
         """Replay once; ReplayError when it fails."""
         return self._checked(self._lib.gr_host_run(self._host))
+
+    def step(self) -> bool:
+        """Replay as far as the next job that can wait; whether there is more to do. ReplayError when it fails."""
+        if self._lib.gr_host_step(self._host):
+            return True
+        self._checked(self.report.status)
+        return False
 
     def restart(self) -> None:
         """The next run starts as the first did: with a reset GPU, cleared memory and the prologue."""

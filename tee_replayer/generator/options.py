@@ -87,6 +87,7 @@ class Options:
         decryption: which encrypted traces it can read.
         operators: what the device computes on the CPU; it refuses traces that need others.
         networks: how many a joint trace may have; 0: it takes no joint traces.
+        steps: replays can stop between jobs and go on later (`gr_step`).
         codecs: what of `trace_format.codec.LINKED` it decodes; it refuses traces that need others.
         mmu: MMU and caches on or off (bare metal); None: as the board's description says.
         rollback_store: it keeps the highest versions in flash (bare metal, on a board with flash for it).
@@ -120,6 +121,7 @@ class Options:
     operators: Collection[Operator] = ()
     codecs: Collection[Codec] = ()
     networks: int = 0
+    steps: bool = False
     mmu: bool | None = None
     rollback_store: bool = False
     clock: bool = False

@@ -193,6 +193,17 @@ uint32_t gr_host_select(struct gr_host *host, uint32_t network)
 #endif
 }
 
+bool gr_host_step(struct gr_host *host)
+{
+    current = host;
+#ifdef GRAMOPHONE_STEPS
+    return gr_step(&host->replayer);
+#else
+    gr_run(&host->replayer);
+    return false;
+#endif
+}
+
 uint32_t gr_host_run(struct gr_host *host)
 {
     current = host;

@@ -34,6 +34,8 @@ uint32_t gr_host_bind(struct gr_host *host, uint32_t slot, void *data, uint64_t 
 /* Of a joint trace, in a library that takes them: how many networks, and choosing one. */
 uint32_t gr_host_networks(const struct gr_host *host);
 uint32_t gr_host_select(struct gr_host *host, uint32_t network);
+/* gr_step, in a library that has it; without it, a replay is one step. */
+bool gr_host_step(struct gr_host *host);
 uint32_t gr_host_run(struct gr_host *host);
 void gr_host_restart(struct gr_host *host);
 void gr_host_unload(struct gr_host *host);

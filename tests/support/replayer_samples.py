@@ -249,6 +249,7 @@ def library(
     trust: bool = False,
     algorithms: Collection[KeyKind] = tuple(KeyKind),
     networks: int = 0,
+    steps: bool = False,
 ) -> Path:
     """The replayer for this machine; skips where the crypto libraries' sources cannot be obtained."""
     try:
@@ -264,6 +265,7 @@ def library(
         trust=trust,
         algorithms=algorithms,
         networks=networks,
+        steps=steps,
     )
 
 

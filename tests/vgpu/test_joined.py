@@ -29,6 +29,7 @@ from tests.support.places import CHECKOUT
 from trace_format import profile
 from trace_format.actions import Columns, Op
 from trace_format.schema import PAGE_BYTES, SlotKind
+from trace_format.slots import Slot
 from trace_format.trace import Trace
 
 Inputs = dict[str, NDArray[Any]]
@@ -64,9 +65,9 @@ def inputs(trace: Trace, seed: int) -> Inputs:
 class Running:
     """A device with a trace; requests name a network and its inputs."""
 
-    def __init__(self, trace: Trace, gpu: VirtualGpu, memory: mmap.mmap) -> None:
+    def __init__(self, trace: Trace, gpu: VirtualGpu, memory: mmap.mmap, steps: bool) -> None:
         self.trace, self.memory, self.gpu = trace, memory, gpu
-        library = s.library(profile.load(trace.gpu), networks=8)
+        library = s.library(profile.load(trace.gpu), networks=8, steps=steps)
         self.replayer = hostlib.HostReplayer(
             library, profile.load(trace.gpu), gpu.c_interface, memory, s.CARVEOUT_PHYS
         )
@@ -76,21 +77,33 @@ class Running:
             if trace.slots[index].kind in (SlotKind.INPUT, SlotKind.OUTPUT):
                 self.replayer.bind(index, buffer)
 
-    def request(self, network: int, values: Inputs) -> dict[str, NDArray[Any]]:
-        """Replay; the outputs by their names in the single trace."""
-        begin = ""
+    def give(self, network: int, values: Inputs) -> None:
+        """Values of a network's inputs, by their names in the single trace."""
+        for name, value in values.items():
+            self._own(network)[name][1][...] = value
+
+    def outputs(self, network: int) -> dict[str, bytes]:
+        """What its latest replay has left, by the names in the single trace."""
+        own = self._own(network).items()
+        return {name: buffer.tobytes() for name, (slot, buffer) in own if slot.kind is SlotKind.OUTPUT}
+
+    def request(self, network: int, values: Inputs) -> dict[str, bytes]:
+        """Replay; the outputs."""
         if self.trace.networks:
             self.replayer.select(network)
+        self.give(network, values)
+        self.replayer.run()
+        return self.outputs(network)
+
+    def _own(self, network: int) -> dict[str, tuple[Slot, NDArray[Any]]]:
+        begin = ""
+        if self.trace.networks:
             begin = self.trace.networks[network].name + joining.SEPARATOR
-        own = {
+        return {
             slot.name.removeprefix(begin): (slot, buffer)
             for slot, buffer in zip(self.trace.slots, self.buffers, strict=True)
             if slot.name.startswith(begin)
         }
-        for name, value in values.items():
-            own[name][1][...] = value
-        self.replayer.run()
-        return {name: buffer.copy() for name, (slot, buffer) in own.items() if slot.kind is SlotKind.OUTPUT}
 
     def working(self, network: int) -> bytes:
         """A network's working memory."""
@@ -99,10 +112,10 @@ class Running:
 
 
 @contextmanager
-def running(trace: Trace, **options: Any) -> Iterator[Running]:
+def running(trace: Trace, *, steps: bool = False, **options: Any) -> Iterator[Running]:
     memory = mmap.mmap(-1, trace.carveout_bytes + (8 << 20))
     with VirtualGpu(trace.gpu, {s.CARVEOUT_PHYS: memory}, **options) as gpu:
-        yield Running(trace, gpu, memory)
+        yield Running(trace, gpu, memory, steps)
 
 
 @functools.cache
@@ -110,14 +123,12 @@ def expected(name: str, seed: int) -> dict[str, bytes]:
     """What a single trace makes of inputs."""
     trace = single(name)
     with running(trace) as device:
-        found = device.request(0, inputs(trace, seed))
-    return {slot: array.tobytes() for slot, array in found.items()}
+        return device.request(0, inputs(trace, seed))
 
 
 def answer(device: Running, names: Sequence[str], network: int, seed: int) -> None:
     """A request, whose outputs are those of the single trace."""
-    found = device.request(network, inputs(single(names[network]), seed))
-    assert {slot: array.tobytes() for slot, array in found.items()} == expected(names[network], seed)
+    assert device.request(network, inputs(single(names[network]), seed)) == expected(names[network], seed)
 
 
 @pytest.mark.parametrize("names", [PAIR, FOUR], ids=len)
