@@ -7,6 +7,7 @@ from host_tools.model import joining
 from host_tools.model.left_registers import left_registers
 from tests.support import replayer_samples as s
 from tests.vgpu.test_joined import FOUR, joint
+from trace_format.actions import Op, action
 from trace_format.trace import Trace
 
 
@@ -16,7 +17,7 @@ def both(*values: int, anew: bool = False) -> list[tuple[str, str, str]]:
     for name, value in zip("ab", values, strict=True):
         write = [s.write("core0.CTL_L2TFLSTA", value)]
         replay = [*write, *s.REPLAY] if anew else [*s.REPLAY, *write]
-        first = s.action(s.Op.WAIT_IRQ, line=0, timeout_us=9)
+        first = action(Op.WAIT_IRQ, line=0, timeout_us=9)
         actions = [*s.PROLOGUE, *replay] if anew else [*s.PROLOGUE, first, *replay]
         rows.append(joining.Joining(name, s.trace(*actions)))
     trace: Trace = joining.joint(rows, "x").trace
