@@ -25,7 +25,6 @@ GR_INLINE const uint8_t *gr_aligned(const uint8_t *p)
     return __builtin_assume_aligned(p, 8);
 }
 
-/* What of the trace is the selected network's, and how far that has come. */
 #ifdef GRAMOPHONE_NETWORKS
 #define GR_NETWORK(r) (&(r)->networks[(r)->network])
 #define GR_PROGRESS(r) (&(r)->progress[(r)->network])
