@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator
 
 from host_tools.audit.flow import Flow, JobFlow, OutputFlow, Part, follow
 from host_tools.audit.follower import Range
+from host_tools.audit.lint import finding_in
 from host_tools.audit.rules import RULES, Finding
 from host_tools.families.page_tables import DivergenceError
+from host_tools.model.joining import part
 from host_tools.vgpu import confined
 from host_tools.vgpu.binding import VgpuError, follows_data
 from trace_format.errors import printable
@@ -17,7 +19,8 @@ from trace_format.trace import Trace
 
 
 def lint_dynamic(trace: Trace) -> tuple[list[Finding], Flow | None]:
-    """All findings, and the flow that they are of; None: it could not be followed, which is a finding.
+    """All findings, and the flow that they are of; None: it could not be followed, which is a finding, or it is a
+    joint trace, whose networks are followed one by one.
 
     Args:
         trace: one whose actions are well-formed (`Trace.parse`).
@@ -25,6 +28,9 @@ def lint_dynamic(trace: Trace) -> tuple[list[Finding], Flow | None]:
     Raises:
         BuildError: the virtual GPU cannot be compiled.
     """
+    if trace.networks:  # each alone: no mapping of one leads to another
+        found = [finding_in(row, one) for row in trace.networks for one in lint_dynamic(part(trace, row))[0]]
+        return found, None
     if not follows_data(trace.gpu):
         return [_found("GR700", f"the virtual {trace.gpu} does not follow data")], None
     try:

@@ -23,6 +23,7 @@ from host_tools.commands.framework import (
     warn,
 )
 from host_tools.commands.streams import OUTPUT, check_output, read, write
+from host_tools.commands.traces import check_single
 from host_tools.families.family import family_of
 from host_tools.families.page_tables import DivergenceError
 from host_tools.families.retargeting import Applied
@@ -156,6 +157,7 @@ def build_command(
     data = read(raw)
     check_output(output)
     trace = Trace.parse(data, str(raw))
+    check_single(trace, str(raw))
     source_hash = hashlib.sha256(data).digest()
     del data  # a network's is large
     if not trace.raw:

@@ -15,6 +15,7 @@ from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair
 from host_tools.commands.streams import check_output, write
 from host_tools.commands.traces import read_trace
 from host_tools.model.joining import Joining, joint, named
+from host_tools.model.left_registers import left_registers
 from host_tools.model.timing import TimingError, chip_of
 from host_tools.support.progress import phase
 from trace_format.errors import printable
@@ -85,6 +86,8 @@ def join_command(
         us, longest = (0, 0) if no_estimate or trace.raw else _estimate(file, trace, chip)
         rows.append(Joining(one, trace, us, longest, every.get(one, 0), first.get(one, 0)))
     made = joint(rows, name or default_name("+".join(called)), exclusive=exclusive)
+    for own, other, register in left_registers(made.trace):
+        warn(f"{own.name} finds {register} as {other.name} leaves it: replay both in turn, with --expect")
     pieces = made.trace.pieces()
     write(output, *pieces)
     size = sum(map(len, pieces))

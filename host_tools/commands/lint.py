@@ -62,7 +62,7 @@ def lint_command(file: Path, strict: bool, dynamic: bool, allow: Path | None, sa
     if dynamic:
         with phase("following data on the virtual GPU"):
             more, flow = lint_dynamic(trace)
-        estimate = _estimate(trace)
+        estimate = None if trace.networks else _estimate(trace)
         findings += more
     reasons = accepted(findings, allowances)
     if sarif_file:

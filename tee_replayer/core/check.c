@@ -3,6 +3,7 @@
  * checked when the trace is loaded, before the GPU is touched, and once more when it runs. */
 #include "gr_target.h"
 #include "internal.h"
+#include "own.h"
 
 /* What each opcode needs (GR_NEED_*), from the action table. Opcodes come in groups, 16 apart. */
 #define AT(op) (((op) >> 4) * GR_OP_GROUP + ((op)&15))

@@ -25,36 +25,19 @@ GR_INLINE const uint8_t *gr_aligned(const uint8_t *p)
     return __builtin_assume_aligned(p, 8);
 }
 
-/* What of the trace is the selected network's, and how far that has come. */
 #ifdef GRAMOPHONE_NETWORKS
 #define GR_NETWORK(r) (&(r)->networks[(r)->network])
 #define GR_PROGRESS(r) (&(r)->progress[(r)->network])
 #define GR_FIRST_ACTION(r) (GR_NETWORK(r)->first_action)
-#define GR_REPLAY_START(r) (GR_NETWORK(r)->replay_start)
 #define GR_END_ACTION(r) (GR_NETWORK(r)->end_action)
-#define GR_FIRST_SLOT(r) (GR_NETWORK(r)->first_slot)
-#define GR_END_SLOT(r) (GR_NETWORK(r)->end_slot)
-#define GR_WORK_AT(r) (GR_NETWORK(r)->work_at)
-#define GR_WORK_END(r) (GR_NETWORK(r)->work_end)
 #define GR_DRIVER_AT(r) (GR_NETWORK(r)->driver_at)
 #define GR_DRIVER_END(r) (GR_NETWORK(r)->driver_end)
-#define GR_RETRIES(r) (GR_NETWORK(r)->retry_limit)
-#define GR_BUDGET_US(r) (GR_NETWORK(r)->time_budget_us)
-#define GR_IS_OWN_SLOT(r, slot) ((slot)-GR_FIRST_SLOT(r) < GR_END_SLOT(r) - GR_FIRST_SLOT(r))
 #else
 #define GR_PROGRESS(r) (r)
 #define GR_FIRST_ACTION(r) 0
-#define GR_REPLAY_START(r) ((r)->replay_start)
 #define GR_END_ACTION(r) ((r)->action_count)
-#define GR_FIRST_SLOT(r) 0
-#define GR_END_SLOT(r) ((r)->slot_count)
-#define GR_WORK_AT(r) ((r)->image_end)
-#define GR_WORK_END(r) ((r)->carveout_bytes)
 #define GR_DRIVER_AT(r) ((r)->carveout_bytes)
 #define GR_DRIVER_END(r) ((r)->low_bytes)
-#define GR_RETRIES(r) ((r)->retry_limit)
-#define GR_BUDGET_US(r) ((r)->time_budget_us)
-#define GR_IS_OWN_SLOT(r, slot) ((slot) < (r)->slot_count)
 #endif
 
 /* An action of a loaded trace, not validated. */

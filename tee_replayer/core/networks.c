@@ -5,6 +5,7 @@
 #include "gr_target.h"
 #include "internal.h"
 #include "load.h"
+#include "own.h"
 
 #ifdef GRAMOPHONE_NETWORKS
 

@@ -7,6 +7,7 @@
 #include "gr_target.h"
 #include "internal.h"
 #include "operators.h"
+#include "own.h"
 
 struct gr_operand {
     const uint8_t *slot;

@@ -3,6 +3,7 @@
 #include "driver.h"
 #include "gr_target.h"
 #include "internal.h"
+#include "own.h"
 
 /* Whether the GPU has reported a fault. No trace can clear what it is seen by. */
 GR_NOINLINE static enum gr_status check_fault(struct gr_replayer *r)

@@ -4,6 +4,7 @@
 #include "driver.h"
 #include "gr_target.h"
 #include "internal.h"
+#include "own.h"
 
 static const uint8_t *slot_at(const struct gr_replayer *r, uint32_t index)
 {

@@ -137,7 +137,7 @@ def source(
 
 def _core(name: str) -> str:
     """A file of the core, and before the first that verifies and loads what these share."""
-    before = {"memory.c": "load.h", "policy.c": "trust.h"}
+    before = {"check.c": "own.h", "memory.c": "load.h", "policy.c": "trust.h"}
     return (part(CORE / before[name]) + "\n" if name in before else "") + part(CORE / name)
 
 

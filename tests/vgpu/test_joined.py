@@ -16,6 +16,8 @@ import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
 
+from host_tools.audit.dynamic import lint_dynamic
+from host_tools.audit.lint import lint
 from host_tools.cli import main
 from host_tools.demo import RAW
 from host_tools.model import joining
@@ -164,6 +166,12 @@ def test_a_network_reads_nothing_of_another() -> None:
         answer(device, PAIR, 1, 2)
 
 
+def test_each_output_depends_on_its_networks_inputs_alone() -> None:
+    found, _ = lint_dynamic(joint(("lenet", "lenet-2")).trace)
+    assert not found
+    assert not lint(joint(FOUR).trace)
+
+
 def test_a_fault_of_one_leaves_the_others_outputs() -> None:
     first = joint(PAIR).trace
     jobs = Columns(first.actions[: first.networks[0].end_action]).is_op(Op.JOB).sum()
@@ -251,7 +259,8 @@ def test_commands(tmp_path: Path) -> None:
     gramophone("dump", out, "--format", "text", "-o", text)
     gramophone("assemble", text, "-o", tmp_path / "again.gtr")
     assert (tmp_path / "again.gtr").read_bytes() == out.read_bytes()
-    assert "is a joint trace" in gramophone("time", out, status=2).stderr
+    for command in (("time", out), ("build", out, "-o", tmp_path / "x"), ("report", out), ("diff", out, files[0])):
+        assert "is a joint trace" in gramophone(*command, status=2).stderr
     check(
         "join", json.loads(gramophone("join", out, "--take", "lenet", "-o", tmp_path / "one.gtr", "--json").stdout)
     )
