@@ -41,6 +41,11 @@ GR_INTERNAL uint32_t gr_driver_fault_place(uint32_t fault);
 /* Whether no job runs or waits. */
 GR_INTERNAL bool gr_driver_is_idle(void);
 
+#ifdef GRAMOPHONE_STEPS
+/* Whether an action is the first that says what the next job is: before it, others may have the GPU. */
+GR_INTERNAL bool gr_driver_begins_job(const struct gr_action *a);
+#endif
+
 /* What a trace must not do now with a register that it may write, at a byte offset: start a job whose code
  * could be changed. */
 GR_INTERNAL enum gr_status gr_driver_check_write(struct gr_replayer *r, uint32_t offset, uint32_t value);

@@ -92,8 +92,8 @@ struct gr_own {
 /* A replay that is under way, of gr_step. */
 struct gr_under_way {
     uint64_t spent_us; /* of the time budget: in this code, not between steps */
-    uint32_t next,
-        begun_at; /* actions: that the next step begins with, 0 if no step ended; and the last one */
+    uint64_t actions;  /* done so far, in all attempts */
+    uint32_t next;     /* action that the next step begins with; 0: no step has ended */
     uint32_t retries, jobs;
     bool is_begun;
 };

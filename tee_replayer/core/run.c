@@ -116,15 +116,12 @@ static enum gr_status execute(struct gr_replayer *r, const struct gr_action *a)
 }
 
 #ifdef GRAMOPHONE_STEPS
-/* Whether a step ends before the job that action `index` begins; then it is where the next one goes on. Where
- * jobs overlap, it ends later. */
-static bool is_checkpoint(struct gr_replayer *r, uint32_t index)
+/* Whether a step ends before this action: it begins a job, and the ones before have ended. Where jobs
+ * overlap, it ends later. */
+static bool is_checkpoint(const struct gr_replayer *r, const struct gr_action *a)
 {
-    struct gr_under_way *w = &GR_PROGRESS(r)->under_way;
-    const bool is_one = r->report.phase == GR_PHASE_REPLAY && index != w->begun_at && gr_driver_is_idle();
-    if (is_one)
-        w->next = index;
-    return is_one;
+    return r->report.phase == GR_PHASE_REPLAY && r->report.jobs != GR_PROGRESS(r)->under_way.jobs &&
+           gr_driver_begins_job(a) && gr_driver_is_idle();
 }
 #endif
 
@@ -136,10 +133,10 @@ static enum gr_status execute_range(struct gr_replayer *r, uint32_t from, uint32
         if (status == GR_STATUS_OK && gr_port_now_us() >= r->deadline_us)
             status = GR_STATUS_BUDGET;
 #ifdef GRAMOPHONE_STEPS
-        if (status == GR_STATUS_OK && action.op == GR_OP_JOB && is_checkpoint(r, i))
-            status = check_fault(r);
-        if (GR_PROGRESS(r)->under_way.next)
-            return status;
+        if (status == GR_STATUS_OK && is_checkpoint(r, &action)) {
+            GR_PROGRESS(r)->under_way.next = i;
+            return check_fault(r);
+        }
 #endif
         if (status == GR_STATUS_OK)
             status = execute(r, &action);
@@ -188,13 +185,14 @@ static enum gr_status try_once(struct gr_replayer *r)
     r->report.phase = GR_PHASE_REPLAY;
 #ifdef GRAMOPHONE_STEPS
     struct gr_under_way *w = &GR_PROGRESS(r)->under_way;
-    w->begun_at = w->next ? w->next : GR_REPLAY_START(r);
+    const uint32_t from = w->next ? w->next : GR_REPLAY_START(r);
     if (!w->next) {
         r->report.jobs = 0;
         GR_TELL_COPY(r, gr_log_part(r->log, GR_LOG_REPLAY));
     }
+    w->jobs = r->report.jobs;
     w->next = 0;
-    const enum gr_status status = execute_range(r, w->begun_at, GR_END_ACTION(r));
+    const enum gr_status status = execute_range(r, from, GR_END_ACTION(r));
     if (status != GR_STATUS_OK || w->next)
         return status;
 #else

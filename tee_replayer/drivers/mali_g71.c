@@ -275,3 +275,10 @@ enum gr_status gr_driver_check_write(struct gr_replayer *r, uint32_t offset, uin
     const bool starts = in_slots < JOB_SLOTS * SLOT_BYTES && in_slots % SLOT_BYTES == 0 && value;
     return starts && r->locked ? GR_STATUS_REGISTER : GR_STATUS_OK;
 }
+
+#ifdef GRAMOPHONE_STEPS
+bool gr_driver_begins_job(const struct gr_action *a)
+{
+    return a->op == GR_OP_JOB;
+}
+#endif

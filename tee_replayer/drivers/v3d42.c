@@ -171,3 +171,12 @@ uint32_t gr_driver_fault_place(uint32_t fault)
     (void)fault;
     return gr_port_read32(GR_HUB_MMU_VIO_ADDR);
 }
+
+#ifdef GRAMOPHONE_STEPS
+/* Descriptions of a job are written from here on, up to the one that starts it, so those of another
+ * network's jobs never mix with them; caches have been cleaned before. */
+bool gr_driver_begins_job(const struct gr_action *a)
+{
+    return a->op == GR_OP_REG_WRITE && a->arg * 4u == GR_CORE0_CSD_QUEUED_CFG1;
+}
+#endif

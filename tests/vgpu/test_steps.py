@@ -10,6 +10,7 @@ import pytest
 
 from host_tools.vgpu.binding import VirtualGpu
 from tee_replayer.generator.status import ReplayError
+from tests.support import replayer_samples as s
 from tests.vgpu.test_joined import FOUR, PAIR, Running, expected, inputs, joint, running, single
 from trace_format import profile
 from trace_format.actions import Columns, Op
@@ -103,12 +104,13 @@ def test_preempted_at_each_job(at: int) -> None:
 
 @pytest.mark.parametrize("at", range(1, JOBS))
 def test_power_is_cut_between_two_steps(at: int) -> None:
-    """What lies in memory and registers is of no use to the next replayer, and does it no harm."""
+    """What has stayed in memory is of no use to the next replayer, and does it no harm."""
     with running(single("lenet"), steps=True) as device:
         device.give(0, inputs(single("lenet"), 0))
         steps(device, at)
-        scribble(device.gpu)
-        after = Running(device.trace, device.gpu, device.memory, True)
+        memory = device.memory
+    with VirtualGpu("v3d42", {s.CARVEOUT_PHYS: memory}) as gpu:
+        after = Running(device.trace, gpu, memory, True)
         after.give(0, inputs(single("lenet"), 1))
         assert steps(after) == JOBS
         assert after.outputs(0) == expected("lenet", 1)
@@ -146,7 +148,7 @@ def test_the_time_budget_is_of_all_steps_together() -> None:
     with running(trace, steps=True) as device:
         steps(device)
         spent = device.replayer.report.replay_us
-    short = trace.with_(time_budget_us=max(spent // 2, 1))
+    short = trace.with_(meta={**trace.meta, "time_budget_us": max(spent // 2, 1)})
     with running(short, steps=True) as device, pytest.raises(ReplayError) as error:
         steps(device)
     assert error.value.report.name == "BUDGET"
