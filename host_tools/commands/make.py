@@ -33,8 +33,13 @@ MADE_OF = ".made-of.json"  # in `out`: what each task was made of the last time,
 )
 @click.argument("file", type=FILE, required=False)
 @click.option("-j", "--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Tasks at a time.")
+@click.option(
+    "--cache",
+    type=FILE,
+    help="Folder that results are kept in, which others may share; default: the user's cache.",
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be made, and why; make nothing.")
-def make_command(file: Path | None, jobs: int, dry_run: bool) -> Outcome:
+def make_command(file: Path | None, jobs: int, cache: Path | None, dry_run: bool) -> Outcome:
     """Make what a project file names and is not up to date: traces, firmware, images.
 
     docs/PROJECT.md describes the file, gramophone.toml. A task is done again if what it is made of has changed: a
@@ -46,7 +51,7 @@ def make_command(file: Path | None, jobs: int, dry_run: bool) -> Outcome:
     """
     project = read_project(file or Path(FILE_NAME))
     tasks = tasks_of(project)
-    store, tool, before = Store(), tool_stamp(), _before(project)
+    store, tool, before = Store(cache), tool_stamp(), _before(project)
     if dry_run:
         return _plan(graph.plan(tasks, store, tool, before), project)
     project.out.mkdir(parents=True, exist_ok=True)

@@ -46,7 +46,9 @@ class Store:
     """The results that are kept in a folder; by default in the cache's part `make`."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder or cache_dir("make")
+        """OSError: the folder is not there and cannot be made."""
+        self.folder = (folder or cache_dir("make")).resolve()  # tasks run elsewhere
+        self.folder.mkdir(parents=True, exist_ok=True)
 
     def find(self, key: str) -> Entry | None:
         """A result, whole; None if there is none, or what there is was damaged."""

@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -64,8 +63,7 @@ def states(found: dict[str, Any], state: str) -> list[str]:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    (tmp_path / "store").mkdir()
-    monkeypatch.setattr(make, "Store", lambda: Store(tmp_path / "store"))
+    monkeypatch.setattr(make, "Store", lambda cache: Store(tmp_path / "store"))
     monkeypatch.setattr(make, "tool_stamp", lambda: "this")
     folder = tmp_path / "project"
     folder.mkdir()
@@ -145,8 +143,16 @@ def test_a_failure_leaves_the_others(project: Project) -> None:
 def test_an_interrupt_ends_what_is_being_done_and_the_rest_is_made_later(tmp_path: Path, project: Project) -> None:
     project.write()
     marked = Marked()
-    environment = marked.environment | {"SOURCE_DATE_EPOCH": str(int(time.time()))}  # nothing of it is kept
-    command = [sys.executable, "-m", "host_tools.cli", "make", str(project.file)]
+    environment = marked.environment
+    command = [
+        sys.executable,
+        "-m",
+        "host_tools.cli",
+        "make",
+        str(project.file),
+        "--cache",
+        str(tmp_path / "cache"),
+    ]
     started = subprocess.Popen(
         command, env=environment, stderr=subprocess.PIPE, text=True, preexec_fn=default_signals
     )
@@ -156,6 +162,7 @@ def test_an_interrupt_ends_what_is_being_done_and_the_rest_is_made_later(tmp_pat
     assert started.returncode == 130, errors
     assert "interrupted" in errors
     assert marked.gone()
+    assert not list((tmp_path / "cache").glob(".work-*"))
     again = subprocess.run([*command, "--json"], env=environment, capture_output=True, text=True, check=True)
     found = json.loads(again.stdout)
     assert "build" in states(found, "up to date")

@@ -34,7 +34,6 @@ class Project:
         self.rules.write_text(RULES)
         self.text.write_text("abc")
         self.store = Store(folder / "store")
-        self.store.folder.mkdir()
         self.before: dict[str, Mapping[str, str]] = {}
         self.options: tuple[str, ...] = ()
 
