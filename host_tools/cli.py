@@ -28,6 +28,10 @@ COMMANDS = {
         "Say what a file is, and its main figures.",
     ),
     "cache": LazyCommand("cache.cache_group", "Show what is kept between runs, and remove it."),
+    "make": LazyCommand(
+        "make.make_command",
+        "Make what a project file names and is not up to date: traces, firmware, images.",
+    ),
     "manual": LazyCommand("manual.manual_command", "Install man pages and shell completion."),
     "diff": LazyCommand(
         "diff.diff_command",

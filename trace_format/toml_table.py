@@ -6,7 +6,7 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-from trace_format.errors import TraceError
+from trace_format.errors import TraceError, meant
 
 
 def loads(text: bytes, error: type[TraceError]) -> dict[str, Any]:
@@ -29,6 +29,7 @@ class Table:
         self.rows = dict(rows)
         self.where = where
         self._error = error
+        self._known: set[str] = set()  # all keys that were asked for
 
     def fail(self, what: str, expected: object = None, found: object = None) -> TraceError:
         """An error in this table."""
@@ -36,6 +37,7 @@ class Table:
 
     def take(self, key: str, kind: type, default: Any = None) -> Any:
         """The value of a key, which must be of this type; without a default it must be there."""
+        self._known.add(key)
         if key not in self.rows:
             if default is None:
                 raise self.fail(f"{key} is missing")
@@ -74,7 +76,8 @@ class Table:
     def end(self) -> None:
         """No key is left."""
         if self.rows:
-            raise self.fail(f"unknown keys {', '.join(sorted(self.rows))}")
+            left = sorted(self.rows)
+            raise self.fail(f"unknown keys {', '.join(left)}{meant(left[0], self._known - self.rows.keys())}")
 
 
 def over(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ PARTS = {
     "bearssl": "BearSSL's source",
     "firmware": "firmware that replay compiled",
     "machines": "recording machines that are ready for a job",
+    "make": "what make has made, by what it was made of",
     "optee": "OP-TEE and TF-A, built",
     "packages": "recording machines with further packages",
     "pnnx": "the converter of networks",

@@ -11,6 +11,7 @@
 #include "driver.h"
 #include "gr_target.h"
 #include "internal.h"
+#include "own.h"
 
 enum {
     LEVEL_BITS = 9,

@@ -29,7 +29,7 @@ FOLDERS: Mapping[str, Set[str]] = {
 FLOORS: Sequence[Sequence[str]] = (
     ("cli",),
     ("commands",),
-    ("demo", "flash", "device", "audit_firmware", "sbom", "provenance", "text"),
+    ("demo", "flash", "device", "audit_firmware", "sbom", "provenance", "tasks", "text"),
     ("audit",),
     ("runners",),
     ("record",),
@@ -52,6 +52,7 @@ WORDS = {
     "audit_firmware": "compiled firmware",
     "sbom": "bills of materials",
     "provenance": "what goes with a trace",
+    "tasks": "what make does",
     "text": "a trace as text",
     "audit": "lint, reports, differences between traces",
     "runners": "what a replay runs on: this machine, Unicorn, QEMU, OP-TEE, Linux",

@@ -76,7 +76,7 @@ def unexplained(document: str, is_run: bool) -> list[str]:
         session = block.kind == "console" and not is_run and "not run" not in block.marks
         if session or (block.kind == "sh" and not sh_is_explained):
             wrong.append(f"line {block.line}: ```{block.kind} is not run, and no comment above it says why")
-        if block.kind not in ("console", "sh", "python", "toml", "text", "c", ""):
+        if block.kind not in ("console", "sh", "python", "toml", "yaml", "text", "c", ""):
             wrong.append(f"line {block.line}: ```{block.kind} is no kind of block")
         if block.kind != "console" and any(text.startswith("$ ") for _, text in block.rows):
             wrong.append(f"line {block.line}: a session that is not called console")

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone make`: all that a project file names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, say, warn
+from host_tools.commands.make_file import FILE_NAME, Project, read_project
+from host_tools.commands.make_results import problems, results
+from host_tools.commands.make_tasks import tasks_of
+from host_tools.support.files import write_atomically
+from host_tools.tasks import graph
+from host_tools.tasks.graph import Done, State
+from host_tools.tasks.page import page
+from host_tools.tasks.store import Store, put
+from host_tools.tasks.task import tool_stamp
+from trace_format.errors import GramophoneError, printable
+
+RESULTS, PAGE = "results.json", "results.html"
+MADE_OF = ".made-of.json"  # in `out`: what each task was made of the last time, for reasons only
+
+
+@click.command(
+    "make",
+    cls=GramophoneCommand,
+    example="gramophone make\ngramophone make --dry-run\ngramophone make vision/gramophone.toml -j 2",
+)
+@click.argument("file", type=FILE, required=False)
+@click.option("-j", "--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Tasks at a time.")
+@click.option(
+    "--cache",
+    type=FILE,
+    help="Folder that results are kept in, which others may share; default: the user's cache.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be made, and why; make nothing.")
+def make_command(file: Path | None, jobs: int, cache: Path | None, dry_run: bool) -> Outcome:
+    """Make what a project file names and is not up to date: traces, firmware, images.
+
+    docs/PROJECT.md describes the file, gramophone.toml. A task is done again if what it is made of has changed: a
+    file's content, an option, a package, the tool. What was made is kept in the cache and put into the folder
+    `out`, with reports, and a table as results.json and results.html. If one fails, the others are made; after an
+    interrupt the rest is.
+
+    Exit status 1: something failed, is not as expected, or is over its budget.
+    """
+    project = read_project(file or Path(FILE_NAME))
+    tasks = tasks_of(project)
+    store, tool, before = Store(cache), tool_stamp(), _before(project)
+    if dry_run:
+        return _plan(graph.plan(tasks, store, tool, before), project)
+    project.out.mkdir(parents=True, exist_ok=True)
+    made_of = dict(before)
+
+    def told(done: Done) -> None:
+        """Of each task at once: an interrupt keeps what was made until then."""
+        if done.entry and done.ingredients:
+            made_of[done.task.name] = dict(done.ingredients)
+        if done.entry and done.task.place:
+            put(done.entry, project.out / done.task.place)
+        if done.state != State.UP_TO_DATE:
+            said = f"{done.task.name}: {done.state}"
+            say(f"{said} ({done.why})" if done.state == State.MADE else f"{said}: {done.why}")
+
+    try:
+        done = graph.run(tasks, store, tool, before, jobs=jobs, told=told)
+    finally:
+        write_atomically(project.out / MADE_OF, json.dumps(made_of, sort_keys=True).encode())
+    found = results(project, done)
+    rows = [*found["traces"], *found["targets"]]
+    ok = all(row["ok"] for row in rows)
+    write_atomically(project.out / RESULTS, json.dumps({"ok": ok, **found}, indent=1).encode() + b"\n")
+    write_atomically(project.out / PAGE, page(found, {row["title"]: problems(row) for row in rows}).encode())
+    for warning in dict.fromkeys(f"{row['title']}: {text}" for row in rows for text in row["warnings"]):
+        warn(warning)
+    data = {"dry_run": False, "out": str(project.out), "tasks": [_task(row) for row in done], **found}
+    return Outcome(data, "\n".join(_lines(found, project, done)), ok)
+
+
+def _before(project: Project) -> Mapping[str, Mapping[str, str]]:
+    """What each task was made of the last time; nothing where that is not known."""
+    try:
+        said = json.loads((project.out / MADE_OF).read_text(encoding="utf-8"))
+        return said if isinstance(said, dict) and all(isinstance(row, dict) for row in said.values()) else {}
+    except (OSError, ValueError):
+        return {}
+
+
+def _task(done: Done) -> dict[str, Any]:
+    return {
+        "name": done.task.name,
+        "state": done.state.value,
+        "why": done.why,
+        "sha256": done.entry.sha256 if done.entry else None,
+    }
+
+
+def _plan(done: list[Done], project: Project) -> Outcome:
+    """What a dry run says; an input that cannot be read is an error."""
+    for row in done:
+        if row.state == State.FAILED:
+            raise GramophoneError(f"{project.file}: {row.task.name}: {row.why}")
+    data = {"dry_run": True, "out": str(project.out), "tasks": [_task(row) for row in done]}
+    lines = [f"{row.state.value:11} {row.task.name}{': ' + row.why if row.why else ''}" for row in done]
+    to_do = sum(row.state == State.TO_DO for row in done)
+    return Outcome(data, "\n".join([*map(printable, lines), f"{to_do} of {len(done)} tasks to do"]))
+
+
+def _lines(found: dict[str, Any], project: Project, done: list[Done]) -> list[str]:
+    rows = []
+    width = max(len(row["title"]) for row in (*found["traces"], *found["targets"]))
+    for row in (*found["traces"], *found["targets"]):
+        size = row.get("trace_bytes", row.get("image_bytes"))
+        what = f"{size} bytes" if size is not None else ""
+        if row.get("jobs") is not None:
+            what += f", {row['jobs']} jobs"
+        rows.append(f"{'ok' if row['ok'] else 'NOT ok':6} {row['title']:{width}} {what}".rstrip())
+        rows += [f"       {text}" for text in problems(row)]
+    counts = {state: sum(row.state == state for row in done) for state in State}
+    said = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+    return [*map(printable, rows), f"{project.out / PAGE}: {said}"]

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Doing what is not up to date: several tasks at a time, and a failure leaves what does not depend on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from host_tools.support.progress import phase
+from host_tools.tasks.store import Entry, Store
+from host_tools.tasks.task import Answer, Task, check_names, key_of, perform
+from trace_format.errors import GramophoneError
+
+NEW = "not made before"
+GONE = "not in the cache any more"
+
+
+class State(StrEnum):
+    """What has become of a task."""
+
+    UP_TO_DATE = "up to date"
+    MADE = "made"
+    TO_DO = "to do"  # of a dry run
+    FAILED = "failed"
+    LEFT = "left"  # something that it uses failed
+
+
+@dataclass(frozen=True)
+class Done:
+    """A task, and what has become of it.
+
+    Attributes:
+        why: why it was, or would be, done; of one that failed, the error.
+        ingredients: what it was made of; empty where that is not known.
+        entry: its result, if there is one.
+    """
+
+    task: Task
+    state: State
+    why: str = ""
+    ingredients: Mapping[str, str] | None = None
+    entry: Entry | None = None
+
+
+Known = Mapping[str, Mapping[str, str]]
+
+
+def reason(before: Mapping[str, str] | None, now: Mapping[str, str]) -> str:
+    """Why a task is not up to date, by what it was made of before."""
+    if before is None:
+        return NEW
+    changed = [name.partition(" as ")[0] for name, value in now.items() if before.get(name) != value]
+    changed += [f"{name.partition(' as ')[0]} (no longer used)" for name in before if name not in now]
+    return f"changed: {', '.join(dict.fromkeys(changed))}" if changed else GONE
+
+
+def plan(tasks: Sequence[Task], store: Store, tool: str, before: Known) -> list[Done]:
+    """What `run` would do, and why; nothing is done."""
+    check_names(tasks)
+    found: dict[str, Done] = {}
+    for task in tasks:
+        waits = [name for name in task.uses.values() if found[name].entry is None]
+        if waits:
+            found[task.name] = Done(task, State.TO_DO, f"uses {', '.join(dict.fromkeys(waits))}")
+            continue
+        try:
+            ingredients = task.ingredients(_hashes(task, found), tool, prepare=False)
+        except (OSError, GramophoneError) as error:
+            found[task.name] = Done(task, State.FAILED, _sentence(error))
+            continue
+        entry = store.find(key_of(ingredients))
+        state = State.UP_TO_DATE if entry else State.TO_DO
+        why = "" if entry else reason(before.get(task.name), ingredients)
+        found[task.name] = Done(task, state, why, ingredients, entry)
+    return list(found.values())
+
+
+def run(
+    tasks: Sequence[Task],
+    store: Store,
+    tool: str,
+    before: Known,
+    *,
+    jobs: int = 1,
+    told: Callable[[Done], None] = lambda done: None,
+) -> list[Done]:
+    """Do what is not up to date.
+
+    What has been made is in the store when `told` hears of it, so an interrupt loses only what is being done.
+
+    Args:
+        tasks: each after those that it uses.
+        store: where results are kept.
+        tool: as `task.tool_stamp`.
+        before: task -> what it was made of the last time, for reasons.
+        jobs: how many tasks are run at a time.
+        told: is told of each task when it is over, in this thread.
+    """
+    check_names(tasks)
+    found: dict[str, Done] = {}
+    running: dict[Future[Done], Task] = {}
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        while len(found) < len(tasks):
+            busy = {task.name for task in running.values()}
+            for task in tasks:
+                if task.name in found or task.name in busy or not set(task.uses.values()) <= found.keys():
+                    continue
+                if failed := [name for name in task.uses.values() if found[name].entry is None]:
+                    found[task.name] = Done(task, State.LEFT, f"needs {', '.join(dict.fromkeys(failed))}")
+                    told(found[task.name])
+                elif len(running) < jobs:
+                    running[pool.submit(_one, task, found, store, tool, before.get(task.name))] = task
+            if running:
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    del running[future]
+                    done = future.result()
+                    found[done.task.name] = done
+                    told(done)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)  # programs of tasks end with this process's signal
+    return [found[task.name] for task in tasks]
+
+
+def _one(task: Task, found: Mapping[str, Done], store: Store, tool: str, before: Mapping[str, str] | None) -> Done:
+    try:
+        ingredients = task.ingredients(_hashes(task, found), tool, prepare=True)
+        key = key_of(ingredients)
+        if entry := store.find(key):
+            return Done(task, State.UP_TO_DATE, "", ingredients, entry)
+        made: dict[str, Path] = {}
+        for name in task.uses.values():
+            other = found[name].entry
+            assert other is not None
+            assert other.output is not None
+            made[name] = other.output
+        with store.workplace() as folder, phase(task.name):
+            answer = perform(task, folder, made)
+            if answer.status == 2:
+                return Done(task, State.FAILED, answer.error, ingredients)
+            output = folder / task.output if task.output else None
+            if output and not output.exists():
+                return Done(task, State.FAILED, f"wrote no {task.output}: {_no(answer)}", ingredients)
+            entry = store.keep(key, answer, output)
+        return Done(task, State.MADE, reason(before, ingredients), ingredients, entry)
+    except (OSError, GramophoneError) as error:
+        return Done(task, State.FAILED, _sentence(error))
+
+
+def _no(answer: Answer) -> str:
+    return str(answer.data.get("reason") or answer.data.get("error") or f"status {answer.status}")
+
+
+def _hashes(task: Task, found: Mapping[str, Done]) -> dict[str, str]:
+    entries = {name: found[name].entry for name in task.uses.values()}
+    return {name: entry.sha256 for name, entry in entries.items() if entry}
+
+
+def _sentence(error: Exception) -> str:
+    return f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
