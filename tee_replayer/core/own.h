@@ -6,8 +6,6 @@
 #include "internal.h"
 
 #ifdef GRAMOPHONE_NETWORKS
-#define GR_FIRST_ACTION(r) (GR_NETWORK(r)->first_action)
-#define GR_END_ACTION(r) (GR_NETWORK(r)->end_action)
 #define GR_REPLAY_START(r) (GR_NETWORK(r)->replay_start)
 #define GR_FIRST_SLOT(r) (GR_NETWORK(r)->first_slot)
 #define GR_END_SLOT(r) (GR_NETWORK(r)->end_slot)
@@ -17,8 +15,6 @@
 #define GR_BUDGET_US(r) (GR_NETWORK(r)->time_budget_us)
 #define GR_IS_OWN_SLOT(r, slot) ((slot)-GR_FIRST_SLOT(r) < GR_END_SLOT(r) - GR_FIRST_SLOT(r))
 #else
-#define GR_FIRST_ACTION(r) 0
-#define GR_END_ACTION(r) ((r)->action_count)
 #define GR_REPLAY_START(r) ((r)->replay_start)
 #define GR_FIRST_SLOT(r) 0
 #define GR_END_SLOT(r) ((r)->slot_count)

@@ -11,7 +11,6 @@
 #include "driver.h"
 #include "gr_target.h"
 #include "internal.h"
-#include "own.h"
 
 enum {
     LEVEL_BITS = 9,

@@ -150,6 +150,23 @@ static enum gr_status try_once(struct gr_replayer *r);
 */
 static bool is_divergence(struct gr_replayer *r);
 
+/*@ requires \valid(r);
+    assigns r->report, r->started, r->tables, r->locked;
+*/
+static bool may_try_again(struct gr_replayer *r);
+
+/*@ requires r->state == GR_STATE_LOADED ==> ready(r);
+    requires \valid(r);
+    assigns r->report;
+    ensures \result == GR_STATUS_OK ==> r->state == GR_STATE_LOADED;
+*/
+static enum gr_status check_bound(struct gr_replayer *r);
+
+/*@ requires \valid(r);
+    assigns \nothing;
+*/
+static enum gr_status finish(struct gr_replayer *r);
+
 /*@ requires carveout(r) && tables(r);
     requires slot < r->slot_count;
     assigns \nothing;
