@@ -231,7 +231,7 @@ void gr_restart(struct gr_replayer *r)
  */
 static bool may_try_again(struct gr_replayer *r)
 {
-    const bool again =
+    const bool may_help =
         is_divergence(r) && r->report.retries < GR_RETRIES(r) && r->report.retries < GR_RETRY_LIMIT;
     gr_driver_reset(r);
 #ifdef GRAMOPHONE_NETWORKS
@@ -239,7 +239,7 @@ static bool may_try_again(struct gr_replayer *r)
 #else
     r->started = false;
 #endif
-    return again;
+    return may_help;
 }
 
 /* Whether a replay may begin. */
