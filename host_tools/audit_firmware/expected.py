@@ -60,6 +60,8 @@ OF_FUNCTIONS = {
     HAS_ENCRYPTION: "gr_agree",
     SEAMS[KeyKind.ES256_ML_DSA_44][1]: "gr_ml_dsa_verify",
     SEAMS[KeyKind.ES384][1]: "gr_es384_verify",
+    amalgamate.HAS_NETWORKS: "gr_network_differences",
+    amalgamate.HAS_STEPS: "gr_step",
 }
 _LOG_STEPS = ("gr_hmac",)  # of firmware with a replay log
 _LEFT_OUT = re.compile(r"/\*.*?\*/|^#ifdef GRAMOPHONE_OPERATORS\n.*?^#endif", re.DOTALL | re.MULTILINE)
@@ -112,6 +114,7 @@ def steps(profile: Profile, board: Board | None, on: Collection[str] = ()) -> di
     left_out = {
         *(() if amalgamate.HAS_TRUST in on else amalgamate.TRUST_SOURCES),
         *(() if HAS_ENCRYPTION in on else (amalgamate.DECRYPTS,)),
+        *(() if amalgamate.HAS_NETWORKS in on else (amalgamate.NETWORKS,)),
     }
     core = [path for path in sorted(CORE.glob("*.c")) if path.name not in left_out]
     files = [*core, driver_source(profile)]

@@ -313,9 +313,9 @@ GR_NOINLINE enum gr_status gr_run(struct gr_replayer *r)
 #else
 GR_NOINLINE enum gr_status gr_run(struct gr_replayer *r)
 {
-    r->report.status = check_bound(r);
-    if (r->report.status != GR_STATUS_OK)
-        return r->report.status;
+    const enum gr_status bound = check_bound(r);
+    if (bound != GR_STATUS_OK)
+        return r->report.status = bound;
     const uint64_t start = gr_port_now_us();
     r->deadline_us = start + GR_BUDGET_US(r);
     r->report.retries = 0;
