@@ -23,7 +23,7 @@ from tinygrad.codegen import to_program
 from tinygrad.codegen.opt import heuristic
 from tinygrad.engine.realize import get_call_arg_uops
 from tinygrad.helpers import Context
-from tinygrad.nn.onnx import Domain, OnnxRunner, OpSetId, required_input_python_consts
+from tinygrad.nn.onnx import Domain, OnnxRunner, OpSetId, onnx_ops, required_input_python_consts
 from tinygrad.uop.ops import Ops, UOp, buffers
 
 from host_tools.record.compiled import (
@@ -60,8 +60,14 @@ heuristic.hand_coded_optimizations = within_registers(heuristic.hand_coded_optim
 def front_end(model: Path) -> OnnxRunner:
     """tinygrad's reader of an ONNX file, with our operators besides its own."""
     runner = OnnxRunner(model)
-    runner.onnx_ops = {
-        **runner.onnx_ops,
+    runner.onnx_ops = operators(runner)
+    return runner
+
+
+def operators(runner: OnnxRunner) -> dict[str, Any]:
+    """tinygrad's operators of ONNX by name, and ours."""
+    found = {
+        **onnx_ops,
         **OPERATORS,
         "LogSoftmax": exponentials.log_softmax,
         "Softmax": {
@@ -76,9 +82,12 @@ def front_end(model: Path) -> OnnxRunner:
         "DynamicQuantizeLSTM": recurrent.quantized_lstm,
         **scan.within(runner),
     }
-    for name in REDUCTIONS:
-        runner.onnx_ops[name] = loops.apart(runner.onnx_ops[name])
-    return runner
+    return found | {name: loops.apart(found[name]) for name in REDUCTIONS}
+
+
+def operator_names() -> list[str]:
+    """Names of all that there are: no file is read, as they only keep the reader that they are given."""
+    return sorted(operators(OnnxRunner.__new__(OnnxRunner)))
 
 
 def compiled(model: Path) -> Plan:
