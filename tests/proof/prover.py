@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tee_replayer.generator import target
+from tee_replayer.generator import conditionals, target
 from tee_replayer.generator.status import CORE
 from tests.proof.splice import ProofError, parse, splice
 from tests.proof.units import Defect, Unit
@@ -62,6 +62,12 @@ def functions(source: str) -> list[str]:
     )
 
 
+def variant(text: str, macros: dict[str, int]) -> str:
+    """A shipped C file as a replayer with these options has it; its lines keep their numbers."""
+    known = set(re.findall(r"\bGRAMOPHONE_\w+", text))
+    return conditionals.resolve(text, known, macros, left_out="\n")
+
+
 def prove(unit: Unit, gpu: str, folder: Path, environment: dict[str, str], defect: Defect | None = None) -> Result:
     """Prove a unit, or (WP) the function that a defect is in.
 
@@ -69,9 +75,10 @@ def prove(unit: Unit, gpu: str, folder: Path, environment: dict[str, str], defec
         ProofError: an annotation has no place, the defect's text is not there, or Frama-C failed.
     """
     path = CORE.parent / unit.source
-    text = path.read_text()
+    shipped = path.read_text()
+    text = variant(shipped, unit.macros)
     defined = functions(text)
-    if gone := {*unit.left_out, *unit.only} - set(defined):
+    if gone := {*unit.left_out} - {*functions(shipped)} | {*unit.only} - {*defined}:
         raise ProofError(f"{path.name}: named for the proof, but not there (any more): {', '.join(sorted(gone))}")
     names = [name for name in unit.only or defined if name not in unit.left_out]
     if defect:
@@ -86,7 +93,8 @@ def prove(unit: Unit, gpu: str, folder: Path, environment: dict[str, str], defec
     (folder / "shipped" / path.name).write_text(text)
     (folder / "gr_target.h").write_text(target.header(profile.load(gpu)))
     includes = " ".join(f"-I{part}" for part in (folder, CORE, LOG, GENERATED, HERE / "wp"))
-    command = ["frama-c", "-c11", "-machdep", "gcc_x86_64", f"-cpp-extra-args={includes}"]
+    macros = " ".join(f"-D{name}={value}" for name, value in unit.macros.items())
+    command = ["frama-c", "-c11", "-machdep", "gcc_x86_64", f"-cpp-extra-args={includes} {macros}"]
     command.append(str(HERE / unit.tool / f"{unit.name}.c"))
     if unit.tool == "wp":
         command += ["-wp", "-wp-rte", "-rte-no-pointer-call", "-wp-fct", ",".join(names), "-wp-prover", "cvc4"]

@@ -15,7 +15,8 @@ class Unit:
         source: below tee_replayer.
         gpus: for which targets.
         tool: wp or eva.
-        left_out: functions that WP does not prove, and why.
+        macros: options of the replayer whose variant of the file is proved, with their values.
+        left_out: functions that WP does not prove, and why; also of other variants.
         model: WP's memory model.
         harness: its name, if it is not the source's.
         only: the functions that an Eva harness is about; () for all.
@@ -24,6 +25,7 @@ class Unit:
     source: str
     gpus: tuple[str, ...]
     tool: str = "wp"
+    macros: dict[str, int] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     model: str = "Typed"
     harness: str = ""
@@ -48,9 +50,10 @@ class Defect:
 
 BOTH = ("v3d42", "mali_g71")
 ANY = ("v3d42",)  # nothing in the unit depends on the GPU
+LOG = {"GRAMOPHONE_LOG": 1, "GRAMOPHONE_LOG_HASHES": 1, "GRAMOPHONE_TRUST": 1}
 UNITS = (
     Unit("core/lz4.c", ANY),
-    Unit("core/planes.c", ANY),
+    Unit("core/planes.c", ANY, macros={"GRAMOPHONE_PLANES": 1}),
     Unit("core/stream.c", ANY),
     Unit("core/envelope.c", ANY),
     Unit(
@@ -90,8 +93,8 @@ UNITS = (
     ),
     Unit("core/slots.c", ANY, tool="eva", harness="bind", only=("gr_slot_info", "gr_bind")),
     Unit("core/check.c", BOTH, tool="eva"),
-    Unit("log/log.c", ANY, tool="eva"),
-    Unit("log/attest.c", ANY, tool="eva"),
+    Unit("log/log.c", ANY, tool="eva", macros=LOG),
+    Unit("log/attest.c", ANY, tool="eva", macros=LOG),
     Unit(
         "core/run.c",
         BOTH,
