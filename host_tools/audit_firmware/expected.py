@@ -84,9 +84,14 @@ def other_devices(platform: str) -> frozenset[int]:
     return _OTHER_DEVICES.get(platform, frozenset())
 
 
-def driver_registers(profile: Profile) -> frozenset[int]:
-    """Byte offsets that the nano driver writes by itself, by its source; of repeated blocks in all of them."""
-    source = driver_source(profile).read_text(encoding="utf-8")
+def driver_registers(profile: Profile, on: Collection[str] = ()) -> frozenset[int]:
+    """Byte offsets that the nano driver writes by itself, by its source; of repeated blocks in all of them.
+
+    Args:
+        profile: the GPU.
+        on: macros of options that the firmware has, of OF_FUNCTIONS.
+    """
+    source = conditionals.resolve(driver_source(profile).read_text(encoding="utf-8"), OF_FUNCTIONS, on)
     by_name = {
         register_name(register): register.offset for register in (*profile.registers.values(), *profile.others)
     }
