@@ -60,6 +60,7 @@ OF_FUNCTIONS = {
     HAS_ENCRYPTION: "gr_agree",
     SEAMS[KeyKind.ES256_ML_DSA_44][1]: "gr_ml_dsa_verify",
     SEAMS[KeyKind.ES384][1]: "gr_es384_verify",
+    SEAMS[KeyKind.ED25519][1]: "gr_ed25519_verify",
 }
 _LOG_STEPS = ("gr_hmac",)  # of firmware with a replay log
 _LEFT_OUT = re.compile(r"/\*.*?\*/|^#ifdef GRAMOPHONE_OPERATORS\n.*?^#endif", re.DOTALL | re.MULTILINE)

@@ -106,6 +106,10 @@ static uint32_t verify(const struct loader *l, const struct gr_trust_key *key, c
     if (entry->kind == GR_ENTRY_ML_DSA_44)
         return gr_ml_dsa_verify(start, size, entry->key, entry->signature, l->workspace, good);
 #endif
+#ifdef GRAMOPHONE_ED25519
+    if (entry->kind == GR_KEY_KIND_ED25519)
+        return gr_ed25519_verify(start, size, key->key, entry->signature, good);
+#endif
 #ifdef GRAMOPHONE_ES384
     if (entry->kind == GR_KEY_KIND_ES384) {
         uint8_t longer[48] = {0};
@@ -157,7 +161,7 @@ GR_NOINLINE static uint32_t lacking(const struct loader *l, const struct gr_trus
         *why = GR_STATUS_SIGNATURE;
 #ifdef GRAMOPHONE_ML_DSA
         /* Of a hybrid key, ES256 is asked for less than a good verdict: the ML-DSA half answers the rest. */
-        const uint32_t halves = kind >> 1 & ~kind & 1; /* GR_KEY_KIND_ES256_ML_DSA_44: 2 of 1 to 3 */
+        const uint32_t halves = kind >> 1 & ~kind & 1; /* GR_KEY_KIND_ES256_ML_DSA_44: 2 of 1 to 4 */
         rest = halves * HALF_VERDICT;
         if (halves) {
             kind = GR_KEY_KIND_ES256;
