@@ -60,12 +60,12 @@ static void add_edwards(struct edwards_point *sum, const struct edwards_point *p
 /* A point by its encoding; false: there is none, or it is not its one encoding. */
 static bool load_edwards(struct edwards_point *p, const uint8_t bytes[EDWARDS_BYTES])
 {
-    coordinate both[2];
+    uint64_t both[2 * EDWARDS_WORDS];
     memset(p, 0, sizeof *p);
     p->z[0] = 1;
-    const uint64_t wrong = edwards25519_decode_alt(both[0], bytes);
-    memcpy(p->x, both[0], sizeof p->x);
-    memcpy(p->y, both[1], sizeof p->y);
+    const uint64_t wrong = edwards25519_decode_alt(both, bytes);
+    memcpy(p->x, both, sizeof p->x);
+    memcpy(p->y, both + EDWARDS_WORDS, sizeof p->y);
     bignum_mul_p25519_alt(p->t, p->x, p->y);
     return !wrong;
 }
