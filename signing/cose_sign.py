@@ -12,8 +12,9 @@ As with COSE_Sign1 (envelope.py), each message has one encoding, and only that o
              a0                            unprotected header, empty
              58 40 <64 bytes>              r || s, with the low s
 
-One of Ed25519 has 27 (-8, EdDSA) for 26, and R || S. One of ES384 has 56 a2 01 38 22 04 50 (-35) and 58 60 <96 bytes> instead. Its s is low too, which is a matter of
-its verification: firmware without ES384 passes over such signatures.
+One of Ed25519 has 27 (-8, EdDSA) instead of 26, and R || S. One of ES384 has 56 a2 01 38 22 04 50 (-35) and
+58 60 <96 bytes>; its s is low too, which is a matter of its verification: firmware without ES384 passes over such
+signatures.
 
 The signature of a hybrid key is two of these with the key's id, so that any COSE library verifies each: one of
 ES256, then one of ML-DSA-44 (RFC 9964), whose unprotected header brings the public key, of which a trust policy

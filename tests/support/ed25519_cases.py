@@ -159,7 +159,13 @@ def bad_numbers() -> list[Case]:
     found = [r + number.to_bytes(32, "little") for number in numbers if number < 2**256]
     # R of nonce 0 is infinity; its other encodings are the same point.
     zero = of_scalars(7, 0)
-    others = [encoded(INFINITY, P), encoded((1, 1)), encoded((1, 1), P), encoded((1, P - 1)), (2).to_bytes(32, "little")]
+    others = [
+        encoded(INFINITY, P),
+        encoded((1, 1)),
+        encoded((1, 1), P),
+        encoded((1, P - 1)),
+        (2).to_bytes(32, "little"),
+    ]
     found += [other + signed_with(7, other) for other in others]
     return [Case(one.hex(), zero.message, zero.key, one, False) for one in found]
 

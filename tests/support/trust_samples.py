@@ -128,7 +128,9 @@ HYBRIDS = [
 WIDE = [FileSigner(ec.derive_private_key(0x3847654321 * number, ec.SECP384R1())) for number in range(1, 4)]
 WIDER = sorted([*WIDE[:2], TRACERS[0]], key=lambda signer: signer.kid)
 # Keys of Ed25519, likewise.
-EDWARDS = [FileSigner(ed25519.Ed25519PrivateKey.from_private_bytes(bytes([number]) * 32)) for number in range(1, 4)]
+EDWARDS = [
+    FileSigner(ed25519.Ed25519PrivateKey.from_private_bytes(bytes([number]) * 32)) for number in range(1, 4)
+]
 EDWARDIAN = sorted([*EDWARDS[:2], TRACERS[0]], key=lambda signer: signer.kid)
 MIXED = sorted([*HYBRIDS[:2], TRACERS[0]], key=lambda signer: signer.kid)
 
