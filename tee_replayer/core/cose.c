@@ -89,7 +89,7 @@ bool gr_read_message(const uint8_t **at, const uint8_t *end, struct gr_message *
              !gr_is_same(last.kid, entry.kid, KID_BYTES)))
             return false;
 #ifdef GRAMOPHONE_ML_DSA
-        m->kinds |= 1u << entry.kind;
+        m->hybrid |= entry.kind == GR_ENTRY_ML_DSA_44;
 #endif
         p = entry.end;
     }

@@ -117,20 +117,16 @@ static bool is_below_order(const coordinate a)
     return a[i] < N25519[i];
 }
 
-GR_SEAM uint32_t gr_ed25519_verify(const uint8_t *message, size_t bytes, const uint8_t key[32],
-                                   const uint8_t signature[64], uint32_t good)
+/* The verdict on R = s B - h A. Apart from the hash, so that the two do not take the stack at once. */
+static GR_SEAM uint32_t verify_edwards(const uint64_t digest[EDWARDS_DIGEST_WORDS], const uint8_t key[32],
+                                       const uint8_t signature[64], uint32_t good)
 {
     static const coordinate zero = {0};
     struct edwards_point base, q, r, sum;
     coordinate s, h;
-    uint64_t digest[EDWARDS_DIGEST_WORDS];
-    uint8_t first[2 * EDWARDS_BYTES];
-    memcpy(first, signature, EDWARDS_BYTES);
-    memcpy(first + EDWARDS_BYTES, key, EDWARDS_BYTES);
     memcpy(s, signature + EDWARDS_BYTES, sizeof s);
-    if (!gr_sha512(first, message, bytes, (uint8_t *)digest) || !is_below_order(s) ||
-        !load_edwards(&base, B25519) || !load_edwards(&r, first) || !load_edwards(&q, key) ||
-        is_of_small_order(&q))
+    if (!is_below_order(s) || !load_edwards(&base, B25519) || !load_edwards(&r, signature) ||
+        !load_edwards(&q, key) || is_of_small_order(&q))
         return ~good;
     bignum_mod_n25519(h, EDWARDS_DIGEST_WORDS, digest);
     bignum_sub_p25519(q.x, zero, q.x); /* -A */
@@ -139,4 +135,16 @@ GR_SEAM uint32_t gr_ed25519_verify(const uint8_t *message, size_t bytes, const u
     if (edwards_difference(&sum, &r))
         return ~good;
     return good ^ (uint32_t)edwards_difference(&sum, &r);
+}
+
+GR_SEAM uint32_t gr_ed25519_verify(const uint8_t *message, size_t bytes, const uint8_t key[32],
+                                   const uint8_t signature[64], uint32_t good)
+{
+    uint64_t digest[EDWARDS_DIGEST_WORDS];
+    uint8_t first[2 * EDWARDS_BYTES];
+    memcpy(first, signature, EDWARDS_BYTES);
+    memcpy(first + EDWARDS_BYTES, key, EDWARDS_BYTES);
+    if (!gr_sha512(first, message, bytes, (uint8_t *)digest))
+        return ~good;
+    return verify_edwards(digest, key, signature, good);
 }

@@ -21,7 +21,7 @@ from tests.support.trust_samples import edwards_policy
 
 WORD = (1 << 32) - 1
 GOOD = 0x5AA53CC3
-STACK_LIMIT = 2560  # of the 8 KiB that OP-TEE's core has
+STACK_LIMIT = 2048  # of the 8 KiB that OP-TEE's core has
 Verify = Callable[[e.Case], bool]
 
 
