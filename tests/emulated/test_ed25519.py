@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The firmware's Ed25519 and SHA-512 as machine code of AArch64, in Unicorn: Wycheproof, what is odd, alignment and
-stack.
+"""The firmware's Ed25519 and SHA-512 as machine code of AArch64, in Unicorn: what is odd, alignment and stack.
 
 tests/vgpu/test_ed25519.py has more cases, for the same C on this machine.
 """

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Inputs of Ed25519 verifications with the right verdict: Wycheproof's, those of Ed25519's authors, of which RFC 8032
-has some, and keys, points and numbers made to be odd. Where there is no given verdict, it is the host's: OpenSSL's,
-and `signing.curves.refusal` of keys."""
+"""Inputs of Ed25519 verifications with the right verdict: Wycheproof's, those of Ed25519's authors, and odd ones.
+
+Where no verdict is given, it is the host's: OpenSSL's, and `signing.curves.refusal` of keys.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from signing.curves import ED25519_PRIME as P
 from signing.keys import PublicKey
 
 N = 2**252 + 27742317777372353535851937790883648493  # RFC 8032, 5.1: the base point's order
-D = -121665 * pow(121666, -1, P) % P
+D = -121665 * pow(121666, -1, P) % P  # RFC 8032, 5.1
+ROOT = pow(2, (P - 1) // 4, P)  # of -1
 Point = tuple[int, int]
 INFINITY: Point = (0, 1)
 
@@ -87,19 +89,22 @@ def encoded(p: Point, more: int = 0) -> bytes:
     return ((p[1] + more) | (p[0] & 1) << 255).to_bytes(32, "little")
 
 
-def with_y(y: int) -> Point:
-    """A point; ValueError where no x fits."""
+def x_of(y: int) -> int | None:
+    """An x to this y, None where the curve has none (RFC 8032, 5.1.3)."""
     square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
     x = pow(square, (P + 3) // 8, P)
-    for root in (x, x * pow(2, (P - 1) // 4, P) % P):
-        if root * root % P == square:
-            return root, y
-    raise ValueError(y)
+    return next((r for r in (x, x * ROOT % P) if r * r % P == square), None)
 
 
-BASE = with_y(4 * pow(5, -1, P) % P)
-BASE = BASE if BASE[0] % 2 == 0 else (P - BASE[0], BASE[1])
-TORSION = with_y(0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7)  # of order 8
+def point(y: int) -> Point:
+    """The one of two points of this y that has an even x."""
+    x = x_of(y)
+    assert x is not None
+    return (P - x if x & 1 else x), y
+
+
+BASE = point(4 * pow(5, -1, P) % P)
+TORSION = point(0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7)  # of order 8
 SMALL = [times(number, TORSION) for number in range(8)]
 
 
@@ -132,7 +137,7 @@ def mixed() -> list[Case]:
 
 def bad_keys() -> list[Case]:
     """Keys of small order, and no points; with signatures that fit where anything does."""
-    keys = {f"{number} T": encoded(point) for number, point in enumerate(SMALL)}
+    keys = {f"{number} T": encoded(small) for number, small in enumerate(SMALL)}
     keys |= {f"{number} T, x negative": encoded((1, SMALL[number][1])) for number in (0, 4)}
     keys |= {f"y is p and {y}": encoded((x, y), P) for y in (0, 1) for x in (0, 1)}
     keys |= {f"y is p and {y}": encoded((0, y), P) for y in range(2, 19)}

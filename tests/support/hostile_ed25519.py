@@ -114,7 +114,7 @@ def anybody(number: int, raw: bytes = b"") -> tuple[Policy, Make]:
 
 
 def mixed(good: bool) -> tuple[Policy, Make]:
-    """A key with a part of order 8, and a signature whose equation holds only with the cofactor, or without, too."""
+    """A key with a part of order 8, and a signature that is good with the cofactor, and without it as is said."""
     raw = e.of_scalars(12345, 678, 1).key
 
     def signature(tbs: bytes) -> bytes:
