@@ -61,11 +61,12 @@ def wycheproof() -> Iterator[Case]:
 def authors() -> list[Case]:
     """The 1024 of Ed25519's authors, the first three of which are of RFC 8032, 7.1, as is the last one."""
     file = resources.files("securesystemslib") / "_vendor" / "ed25519" / "test_data" / "ed25519"
-    rows = [row.split(":") for row in file.read_text(encoding="ascii").split()]
-    return [
-        Case(f"message of {len(message) // 2} bytes", *map(bytes.fromhex, (message, key, signed[:128])), True)
-        for _secret, key, message, signed, _ in rows
-    ]
+    found = []
+    for row in file.read_text(encoding="ascii").split():
+        _secret, key, message, signed, _ = row.split(":")
+        name, signature = f"message of {len(message) // 2} bytes", bytes.fromhex(signed[:128])
+        found.append(Case(name, bytes.fromhex(message), bytes.fromhex(key), signature, good=True))
+    return found
 
 
 def add(p: Point, q: Point) -> Point:

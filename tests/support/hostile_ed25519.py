@@ -9,6 +9,7 @@ from collections.abc import Callable
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from signing.cose_sign import Entry, Signatures, to_be_signed
+from signing.curves import ED25519_PRIME
 from signing.keys import Algorithm, PublicKey
 from signing.sign import FileSigner, entries, head_of
 from signing.trust import Key, Policy, Role, Rule
@@ -178,7 +179,7 @@ SIGNATURE: dict[str, Make] = {
     "R is no point": parts((2).to_bytes(32, "little"), S),
     "R has the other sign": parts(R[:31] + bytes([R[31] ^ 0x80]), S),
     "exchanged": parts(SIGNED[32:], int.from_bytes(R, "little") % e.N),
-    "R is infinity, as y = p + 1": signed_with(e.INFINITY, more=e.P),
+    "R is infinity, as y = p + 1": signed_with(e.INFINITY, more=ED25519_PRIME),
     "R is infinity, with x negative": signed_with((1, 1)),
     "R is infinity, S is 0": parts(e.encoded(e.INFINITY), 0),
     "R has a part of order 2": signed_with(e.add(e.BASE, e.SMALL[4]), 1),
@@ -213,7 +214,7 @@ BAD_KEYS: dict[str, tuple[Policy, Make]] = {
     "a key of order 4": anybody(2),
     "a key of order 8": anybody(1),
     "a key of order 8, with the other sign": anybody(7),
-    "the key is infinity, as y = p + 1": anybody(0, e.encoded(e.INFINITY, e.P)),
+    "the key is infinity, as y = p + 1": anybody(0, e.encoded(e.INFINITY, ED25519_PRIME)),
     "the key is infinity, with x negative": anybody(0, e.encoded((1, 1))),
     "a key that is no point": odd((2).to_bytes(32, "little"), A.sign),
     "a key of zeros": odd(bytes(32), A.sign),

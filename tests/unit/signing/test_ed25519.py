@@ -11,6 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ed25519
 from cwt import COSE, COSEKey, VerifyError
 
+from signing.curves import ED25519_PRIME
 from signing.errors import KeyFileError
 from signing.keys import PublicKey, load_public_key
 from signing.sign import entries
@@ -56,7 +57,7 @@ def test_a_policy_with_such_keys_is_read_as_it_was_written() -> None:
 
 def test_keys_of_small_order_are_no_keys_of_a_policy() -> None:
     for point in e.SMALL:
-        for more in (0, e.P) if point[1] < 19 else (0,):
+        for more in (0, ED25519_PRIME) if point[1] < 19 else (0,):
             public = PublicKey(_public(e.encoded(point, more)))
             assert Key(public.kid, public.raw, KeyKind.ED25519).first is None
             with pytest.raises(KeyFileError, match="small order"):
