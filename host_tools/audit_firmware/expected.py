@@ -60,6 +60,7 @@ OF_FUNCTIONS = {
     HAS_ENCRYPTION: "gr_agree",
     SEAMS[KeyKind.ES256_ML_DSA_44][1]: "gr_ml_dsa_verify",
     SEAMS[KeyKind.ES384][1]: "gr_es384_verify",
+    SEAMS[KeyKind.ED25519][1]: "gr_ed25519_verify",
     amalgamate.HAS_NETWORKS: "gr_network_differences",
     amalgamate.HAS_STEPS: "gr_step",
 }

@@ -87,7 +87,7 @@ NETWORKS = click.option(
 STEPS = click.option(
     "--steps", is_flag=True, help="A replay can stop between two jobs and go on later (`gr_step`)."
 )
-ALGORITHMS = {"hybrid": KeyKind.ES256_ML_DSA_44, "es384": KeyKind.ES384}
+ALGORITHMS = {"hybrid": KeyKind.ES256_ML_DSA_44, "es384": KeyKind.ES384, "eddsa": KeyKind.ED25519}
 ALGORITHM = click.option(
     "--algorithm",
     "algorithms",
