@@ -3,7 +3,7 @@
 
 A function counts by its digest (digests.py), which covers all that it calls, and not by its name: an image's names
 are claims. So it is known as the tested compiler makes it (GCC 12, the generated Makefile's flags); of another
-compiler the finding stays, and a file of `--allow` can name it. tests/emulated/test_audit_known.py says what the
+compiler the finding stays, and a file of `--allow` can name it. tests/emulated/test_known.py says what the
 digests are now.
 """
 
