@@ -60,18 +60,17 @@ _RULES = frozenset(known.rule for known in KNOWN)
 
 
 def accepted(program: Program, findings: Sequence[FirmwareFinding]) -> dict[int, str]:
-    """Index of each finding that is in a function that is known -> the reason."""
+    """Index of each finding that is in a function that is known -> the reason.
+
+    Where functions share instructions, each must be known: one may run them with other values.
+    """
     found = {}
-    digests: dict[int, str] = {}
     for index, finding in enumerate(findings):
-        if finding.rule.id not in _RULES or finding.address is None:
-            continue
-        for function in _functions(program, finding.address):
-            if function.start not in digests:
-                digests[function.start] = digest(program, function)
-            for known in KNOWN:
-                if (known.rule, known.digest) == (finding.rule.id, digests[function.start]):
-                    found[index] = known.reason
+        if finding.rule.id in _RULES and finding.address is not None:
+            digests = {digest(program, function) for function in _functions(program, finding.address)}
+            for row in KNOWN:
+                if row.rule == finding.rule.id and {row.digest} == digests:
+                    found[index] = row.reason
     return found
 
 
