@@ -111,6 +111,7 @@ UNITS = (
     Unit("log/attest.c", ANY, tool="eva", macros=LOG),
     Unit("store/store.c", ANY, tool="eva", macros={"GRAMOPHONE_STORE": 1, "GRAMOPHONE_TRUST": 1}),
     Unit("core/networks.c", ANY, tool="eva", macros=JOINT, slevel=20),
+    Unit("core/policy.c", ANY, tool="eva", macros=TRUST, slevel=5),
     Unit("core/trust.c", ANY, tool="eva", macros=TRUST, slevel=30),
     Unit("core/encryption.c", ANY, tool="eva", macros={"GRAMOPHONE_ENCRYPTION": 1}),
     Unit(
@@ -188,6 +189,7 @@ DEFECTS = (
     Defect("attest", "v3d42", "gr_attest", "nonce_bytes - GR_NONCE_MIN > GR_NONCE_MAX - GR_NONCE_MIN || ", ""),
     Defect("encryption", "v3d42", "is_message", "bytes < MESSAGE_BYTES || ", ""),
     Defect("encryption", "v3d42", "is_message", " || bytes != MESSAGE_BYTES + (uint64_t)*count * ROW_BYTES", ""),
+    Defect("policy", "v3d42", "gr_trust_is_valid", "bytes < sizeof *p || ", ""),
     Defect("trust", "v3d42", "judge", "m.payload_bytes > GR_MAX_TRUST_BYTES", "0"),
     Defect("trust", "v3d42", "judge", "manifest_at + GR_MANIFEST_BYTES > l->head_bytes", "0"),
     Defect("networks", "v3d42", "gr_take_networks", "count < 2 || count > GR_NETWORKS", "count < 2"),
