@@ -107,8 +107,9 @@ WP = [unit for unit in UNITS if unit.tool == "wp"]
 def test_every_proved_function_has_a_contract(unit: Unit) -> None:
     """Of one without, WP assumes that it may write anything, and nothing can be proved of what calls it."""
     folder = prover.HERE / "wp"
-    harness = (folder / f"{unit.name}.c").read_text()
-    headers = [(folder / name).read_text() for name in re.findall(r'^#include "(\w+\.h)"', harness, re.MULTILINE)]
+    harness = (folder / f"{unit.stem}.c").read_text()
+    included = [folder / name for name in re.findall(r'^#include "(\w+\.h)"', harness, re.MULTILINE)]
+    headers = [path.read_text() for path in included if path.exists()]
     contracts = re.findall(r"\*/\n[^;{/]*?\b(\w+)\(", "\n".join([harness, *headers]))
     text = prover.variant((CORE.parent / unit.source).read_text(), unit.macros)
     assert {*prover.functions(text)} - {*unit.left_out} - {*contracts} == set()
