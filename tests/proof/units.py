@@ -61,7 +61,8 @@ BOTH = ("v3d42", "mali_g71")
 ANY = ("v3d42",)  # nothing in the unit depends on the GPU
 LOG = {"GRAMOPHONE_LOG": 1, "GRAMOPHONE_LOG_HASHES": 1, "GRAMOPHONE_TRUST": 1}
 JOINT = {"GRAMOPHONE_NETWORKS": 3, "GRAMOPHONE_STEPS": 1}
-TRUST = {"GRAMOPHONE_TRUST": 1, "GRAMOPHONE_ML_DSA": 1, "GRAMOPHONE_ES384": 1, "GRAMOPHONE_CLOCK": 1}
+KINDS = {"GRAMOPHONE_ML_DSA": 1, "GRAMOPHONE_ES384": 1, "GRAMOPHONE_ED25519": 1}
+TRUST = {"GRAMOPHONE_TRUST": 1, "GRAMOPHONE_CLOCK": 1, **KINDS}
 NO_CASTS = {"table": "a cast of bytes to words, which WP's memory model lacks"}
 UNITS = (
     Unit("core/lz4.c", ANY),
@@ -195,7 +196,7 @@ DEFECTS = (
     Defect("networks", "v3d42", "gr_take_networks", "count < 2 || count > GR_NETWORKS", "count < 2"),
     Defect("networks", "v3d42", "gr_network_info", "index >= gr_network_count(r)", "index > gr_network_count(r)"),
     Defect("step", "v3d42", "execute_range", "i = from; i < to; i++", "i = from; i <= to; i++"),
-    Defect("cose", "v3d42", "gr_read_entry", "room(at, end) < before + f->signature_bytes || ", ""),
+    Defect("cose", "v3d42", "gr_read_entry", "room(at, end) < before + signature_bytes || ", ""),
     Defect("stream-encryption", "v3d42", "next_chunk", "(bytes + 15) / 16", "(bytes + 31) / 16"),
     Defect("v3d42-joint", "v3d42", "gr_driver_switch", "MMU_CTL_ON | TLB_CLEAR", "TLB_CLEAR"),
     Defect("slots", "v3d42", "copy_run", "place < GR_WORK_AT(r) || ", ""),

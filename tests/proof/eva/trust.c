@@ -51,6 +51,11 @@ uint32_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65], co
 uint32_t gr_es384_verify(const uint8_t digest[48], const uint8_t key[97], const uint8_t signature[96],
                          uint32_t good);
 /*@ requires \valid_read(message + (0 .. bytes - 1));
+    requires \valid_read(key + (0 .. 31)) && \valid_read(signature + (0 .. 63));
+    assigns \result \from message[0 .. bytes - 1], key[0 .. 31], signature[0 .. 63], good; */
+uint32_t gr_ed25519_verify(const uint8_t *message, size_t bytes, const uint8_t key[32],
+                           const uint8_t signature[64], uint32_t good);
+/*@ requires \valid_read(message + (0 .. bytes - 1));
     requires \valid_read(key + (0 .. GR_ML_DSA_KEY_BYTES - 1));
     requires \valid_read(signature + (0 .. GR_ML_DSA_SIGNATURE_BYTES - 1));
     requires \valid((uint8_t *)workspace + (0 .. GR_ML_DSA_WORKSPACE_BYTES - 1));
@@ -69,7 +74,7 @@ bool gr_read_message(const uint8_t **at, const uint8_t *end, struct gr_message *
     m->payload_bytes = Frama_C_unsigned_int_interval(0, sizeof envelope);
     m->entries = envelope;
     m->count = Frama_C_unsigned_int_interval(0, 2);
-    m->kinds = Frama_C_unsigned_int_interval(0, UINT32_MAX);
+    m->hybrid = Frama_C_unsigned_int_interval(0, 1);
     *at = Frama_C_nondet_ptr(envelope, (void *)(uintptr_t)end);
     return true;
 }
@@ -81,7 +86,7 @@ bool gr_read_entry(const uint8_t *at, const uint8_t *end, struct gr_entry *entry
     if (Frama_C_interval(0, 1))
         return false;
     *entry =
-        (struct gr_entry){Frama_C_unsigned_int_interval(1, 3), header, kid, ml_dsa_key, signature, envelope};
+        (struct gr_entry){Frama_C_unsigned_int_interval(1, 4), header, kid, ml_dsa_key, signature, envelope};
     return true;
 }
 
@@ -124,7 +129,7 @@ const struct gr_trust_key *gr_trust_key_at(const struct gr_trust_policy *p, uint
 {
     //@ assert key: \valid_read(p) && number < GR_MAX_TRUST_KEYS;
     Frama_C_make_unknown((char *)&key, sizeof key);
-    key.kind = Frama_C_interval(GR_KEY_KIND_ES256, GR_KEY_KIND_ES384);
+    key.kind = Frama_C_interval(GR_KEY_KIND_ES256, GR_KEY_KIND_ED25519);
     return &key;
 }
 

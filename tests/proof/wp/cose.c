@@ -34,7 +34,7 @@ bool gr_trust_is_before(const uint8_t *kid, const uint8_t *other);
 /*@ predicate inside(uint8_t *p, uint8_t *at, uint8_t *end, integer bytes) =
       \base_addr(p) == \base_addr(at) && 0 <= p - at && bytes <= end - p;
 
-    predicate entry_of(struct gr_entry *e, uint8_t *at, uint8_t *end) = 1 <= e->kind <= 3 &&
+    predicate entry_of(struct gr_entry *e, uint8_t *at, uint8_t *end) = 1 <= e->kind <= 4 &&
       e->protected_header == at + 1 && 22 <= e->kid - at + 15 <= LONGEST_PROTECTED_BYTES &&
       inside(e->kid, at, end, 16) && inside(e->signature, at, end, 64) && inside(e->end, at, end, 0) &&
       (e->kind == GR_ENTRY_ML_DSA_44 ==> inside(e->signature, at, end, 2420) && inside(e->key, at, end, 1312))
