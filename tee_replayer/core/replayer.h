@@ -83,6 +83,9 @@ struct gr_own {
     uint32_t first_action, replay_start, end_action; /* the actions before replay_start are the prologue */
     uint32_t first_slot, end_slot, retry_limit;
     uint64_t time_budget_us;
+#ifdef GRAMOPHONE_SCHEDULE
+    uint64_t takes_us; /* a replay, as the trace says; where it does not, all that it may take */
+#endif
     uint64_t work_at, work_end;     /* working memory */
     uint64_t driver_at, driver_end; /* page tables, scratch page */
 };
@@ -123,7 +126,7 @@ enum { GR_SLOTS = 256, GR_KEPT = 8 };
 #ifdef GRAMOPHONE_SCHEDULE
 enum { GR_REQUESTS = GRAMOPHONE_SCHEDULE }; /* that wait at the same time */
 
-/* Data for a slot, of as many bytes as the slot has. */
+/* Data for a slot, of as many bytes as it has. */
 struct gr_binding {
     void *data;
     uint64_t bytes;
@@ -241,14 +244,14 @@ GR_API bool gr_step(struct gr_replayer *r);
  * what was done (joint traces with one working memory for all; Malis), a replay that has begun ends before
  * any other begins.
  *
- * `bindings` names data of inputs and outputs, which is bound when the replay begins, and unbound when it is
- * over; slots that it does not name are as gr_bind left them. Array and data stay where they are, and are
- * not changed, until then. `id`: number of the request, not 0.
+ * `bindings` names data of slots, which is bound when the replay begins, and unbound when it is over (for
+ * parameters, that takes the prologue each time); slots that it does not name are as gr_bind left them. Array
+ * and data stay where they are, and are not changed, until then. `id`: number of the request, not 0.
  *
- * ARGUMENT: no such network; a slot that is not its, is a parameter, or has other bytes. QUEUE: too many
- * wait. DEADLINE: it is over, or by the times that the trace predicts (where it does not: by time budgets)
- * this request, or one that was accepted before, would be late. Prologues are not predicted: the first
- * replay takes longer, and so does each after a reset. */
+ * ARGUMENT: no such network; a slot that is not its, or has other bytes. QUEUE: too many wait. DEADLINE: it is
+ * over, or by the times that the trace predicts (where it does not: by time budgets) this request, or one
+ * that was accepted before, would be late. Prologues are not predicted: the first replay takes longer, and so
+ * does each after a reset. */
 GR_API enum gr_status gr_submit(struct gr_replayer *r, uint32_t network, uint64_t due_us,
                                 const struct gr_binding *bindings, uint32_t count, uint32_t *id);
 #define GR_NO_DEADLINE UINT64_MAX

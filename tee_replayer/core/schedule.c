@@ -6,30 +6,13 @@
 
 #ifdef GRAMOPHONE_SCHEDULE
 
-/* A clock that goes back stands still until it is where it was: nobody gets more time by it. */
-static uint64_t now_us(struct gr_replayer *r)
-{
-    const uint64_t now = gr_port_now_us();
-    if (now > r->queue.latest_us)
-        r->queue.latest_us = now;
-    return r->queue.latest_us;
-}
-
-/* What a replay takes, as the trace says; where it does not, all that it may take. */
-static uint64_t predicted_us(const struct gr_replayer *r, uint32_t network)
-{
-    struct gr_network_info info;
-    const bool is_known = gr_network_info(r, network, &info) && info.predicted_us;
-    return is_known ? info.predicted_us : r->networks[network].time_budget_us;
-}
-
 static struct gr_under_way *under_way(struct gr_replayer *r, const struct gr_request *q)
 {
     return &r->progress[q->network].under_way;
 }
 
 /* Of the time that a request has been given. */
-static uint64_t left_us(struct gr_replayer *r, const struct gr_request *q)
+GR_NOINLINE static uint64_t left_us(struct gr_replayer *r, const struct gr_request *q)
 {
     const uint64_t spent = q->is_begun ? under_way(r, q)->spent_us : 0;
     return spent < q->given_us ? q->given_us - spent : 0;
@@ -41,93 +24,67 @@ static bool can_interleave(const struct gr_replayer *r)
     return !r->is_exclusive && gr_driver_can_switch();
 }
 
+/* Have the request at one place of the queue at another, and those between move up. */
+GR_NOINLINE static void move(struct gr_queue *queue, uint32_t from, uint32_t to)
+{
+    const struct gr_request q = queue->requests[from];
+    const uint32_t step = from < to ? 1 : UINT32_MAX;
+    for (; from != to; from += step)
+        queue->requests[from] = queue->requests[from + step];
+    queue->requests[to] = q;
+}
+
 /* Where a request is served that is not begun: after those due when it is or before, and after one that is
  * begun and would lose what it has done. */
-static uint32_t place(const struct gr_replayer *r, uint32_t network, uint64_t due_us)
+static uint32_t place(const struct gr_replayer *r, const struct gr_request *new)
 {
-    const struct gr_queue *queue = &r->queue;
     uint32_t at = 0;
-    while (at < queue->length && queue->requests[at].due_us <= due_us)
-        at++;
-    for (uint32_t i = at; i < queue->length; i++) {
-        const struct gr_request *q = &queue->requests[i];
-        if (q->is_begun && (q->network == network || !can_interleave(r)))
+    for (uint32_t i = 0; i < r->queue.length; i++) {
+        const struct gr_request *q = &r->queue.requests[i];
+        if (q->due_us <= new->due_us || (q->is_begun && (q->network == new->network || !can_interleave(r))))
             at = i + 1;
     }
     return at;
 }
 
-/* Whether it can be kept, with all that are served before, that a request which is served at a place and
- * takes so long is done when it is due, and each after it that would be done in time without it is. */
-static bool fits(struct gr_replayer *r, uint32_t at, uint64_t due_us, uint64_t takes_us)
+/* Whether a request that is served at a place is done when it is due, and each after it that would be in time
+ * without it. */
+static bool fits(struct gr_replayer *r, const struct gr_request *new, uint32_t at)
 {
-    const uint64_t now = now_us(r);
-    if (due_us <= now)
-        return false;
-    uint64_t sum = 0; /* of no more than GR_REQUESTS times that are below 2^40 each */
-    for (uint32_t i = 0; i < at; i++)
-        sum += left_us(r, &r->queue.requests[i]);
-    if (sum + takes_us > due_us - now)
-        return false;
-    for (uint32_t i = at; i < r->queue.length; i++) {
-        const struct gr_request *q = &r->queue.requests[i];
+    const uint64_t now = r->queue.latest_us;
+    uint64_t sum = 0; /* of at most GR_MAX_REQUESTS times below 2^40 each */
+    for (uint32_t i = 0; i < r->queue.length + 1; i++) {
+        const struct gr_request *q = i == at ? new : &r->queue.requests[i - (i > at)];
         const uint64_t room = q->due_us > now ? q->due_us - now : 0;
         sum += left_us(r, q);
-        if (sum <= room && sum + takes_us > room)
+        if (sum > room && (i == at || (i > at && sum - new->given_us <= room)))
             return false;
     }
     return true;
 }
 
-static bool is_bindable(const struct gr_replayer *r, uint32_t network, const struct gr_binding *b)
-{
-    struct gr_slot_info info;
-    const struct gr_own *own = &r->networks[network];
-    return b->slot >= own->first_slot && b->slot < own->end_slot && gr_slot_info(r, b->slot, &info) &&
-           info.kind != GR_SLOT_KIND_PARAMETER && b->data && b->bytes == info.bytes;
-}
-
-static enum gr_status give_data(struct gr_replayer *r, const struct gr_request *q)
-{
-    for (uint32_t i = 0; i < q->count; i++) {
-        if (!is_bindable(r, q->network, &q->bindings[i]))
-            return GR_STATUS_ARGUMENT;
-        const struct gr_binding *b = &q->bindings[i];
-        const enum gr_status status = gr_bind(r, b->slot, b->data, b->bytes);
-        if (status != GR_STATUS_OK)
-            return status;
-    }
-    return GR_STATUS_OK;
-}
-
 /* A request is over: the caller may do what it likes with its memory. */
-static void take_out(struct gr_replayer *r, uint32_t at)
+GR_NOINLINE static void take_out(struct gr_replayer *r, uint32_t at)
 {
-    struct gr_queue *queue = &r->queue;
-    const struct gr_request *q = &queue->requests[at];
+    const struct gr_request *q = &r->queue.requests[at];
     for (uint32_t i = 0; q->is_begun && i < q->count; i++)
         gr_bind(r, q->bindings[i].slot, NULL, 0);
-    queue->length--;
-    for (; at < queue->length; at++)
-        queue->requests[at] = queue->requests[at + 1];
+    move(&r->queue, at, --r->queue.length);
 }
 
 /* The first request has used up what it was given: it pays with its place, and gets as much again. Others of
  * its network wait for it, since there is one working memory. */
-static void put_back(struct gr_replayer *r)
+static void put_back(struct gr_replayer *r, struct gr_request *q)
 {
     struct gr_queue *queue = &r->queue;
-    struct gr_request q = queue->requests[0];
-    q.given_us = under_way(r, &q)->spent_us + predicted_us(r, q.network);
-    q.due_us = q.within_us < UINT64_MAX - q.due_us ? q.due_us + q.within_us : UINT64_MAX;
-    uint32_t at = 1;
-    for (; at < queue->length; at++) {
-        const struct gr_request *next = &queue->requests[at];
-        if (next->due_us > q.due_us || next->network == q.network)
-            break;
-        queue->requests[at - 1] = *next;
-    }
-    queue->requests[at - 1] = q;
+    q->given_us += r->networks[q->network].takes_us;
+    const uint64_t due = q->due_us + q->within_us;
+    q->due_us = due < q->due_us ? UINT64_MAX : due;
+    uint32_t to = 0;
+    while (to + 1 < queue->length && queue->requests[to + 1].due_us <= q->due_us &&
+           queue->requests[to + 1].network != q->network)
+        to++;
+    move(queue, 0, to);
 }
 
 enum gr_status gr_submit(struct gr_replayer *r, uint32_t network, uint64_t due_us,
@@ -139,28 +96,33 @@ enum gr_status gr_submit(struct gr_replayer *r, uint32_t network, uint64_t due_u
         return GR_STATUS_STATE;
     if (network >= r->network_count || count > r->slot_count)
         return GR_STATUS_ARGUMENT;
+    const struct gr_own *own = &r->networks[network];
     for (uint32_t i = 0; i < count; i++) {
-        if (!is_bindable(r, network, &bindings[i]))
+        const struct gr_binding *b = &bindings[i];
+        if (b->slot < own->first_slot || b->slot >= own->end_slot || !b->data ||
+            b->bytes != gr_slot_bytes(r, b->slot))
             return GR_STATUS_ARGUMENT;
     }
     if (queue->length >= GR_REQUESTS)
         return GR_STATUS_QUEUE;
-    const uint64_t takes = predicted_us(r, network);
-    const uint32_t at = place(r, network, due_us);
-    if (!fits(r, at, due_us, takes))
+    /* A clock that goes back stands still until it is where it was: nobody gets more time by it. */
+    const uint64_t now = gr_port_now_us();
+    if (now > queue->latest_us)
+        queue->latest_us = now;
+    const struct gr_request q = {.bindings = bindings,
+                                 .due_us = due_us,
+                                 .within_us = due_us - queue->latest_us,
+                                 .given_us = own->takes_us,
+                                 .id = queue->last_id + 1,
+                                 .network = network,
+                                 .count = count};
+    const uint32_t at = place(r, &q);
+    if (!fits(r, &q, at))
         return GR_STATUS_DEADLINE;
-    for (uint32_t i = queue->length; i > at; i--)
-        queue->requests[i] = queue->requests[i - 1];
-    queue->length++;
-    queue->last_id += queue->last_id == UINT32_MAX ? 2 : 1; /* never 0 */
-    *id = queue->last_id;
-    queue->requests[at] = (struct gr_request){.bindings = bindings,
-                                              .due_us = due_us,
-                                              .within_us = due_us - queue->latest_us,
-                                              .given_us = takes,
-                                              .id = *id,
-                                              .network = network,
-                                              .count = count};
+    queue->requests[queue->length] = q;
+    move(queue, queue->length++, at);
+    *id = q.id;
+    queue->last_id = q.id == UINT32_MAX ? 0 : q.id; /* 0 is no request's */
     return GR_STATUS_OK;
 }
 
@@ -170,16 +132,18 @@ uint32_t gr_schedule_step(struct gr_replayer *r)
     if (!gr_requests(r))
         return 0;
     const uint32_t id = q->id;
-    r->report.status = gr_select(r, q->network);
-    if (!q->is_begun && under_way(r, q)->is_begun)
-        gr_restart(r); /* the caller's own replay is given up, as by gr_run */
+    r->network = q->network;
+    r->report.status = GR_STATUS_OK;
+    if (!q->is_begun)
+        gr_abandon(r);
     if (!under_way(r, q)->is_begun) {
         q->is_begun = true;
-        r->report.status = give_data(r, q);
+        for (uint32_t i = 0; i < q->count && r->report.status == GR_STATUS_OK; i++)
+            r->report.status = gr_bind(r, q->bindings[i].slot, q->bindings[i].data, q->bindings[i].bytes);
     }
     if (r->report.status == GR_STATUS_OK && gr_step(r)) {
         if (!left_us(r, q) && can_interleave(r))
-            put_back(r);
+            put_back(r, q);
         return 0;
     }
     take_out(r, 0);
@@ -195,14 +159,13 @@ enum gr_status gr_withdraw(struct gr_replayer *r, uint32_t id)
 {
     for (uint32_t i = 0; i < gr_requests(r); i++) {
         const struct gr_request *q = &r->queue.requests[i];
-        if (q->id != id)
-            continue;
-        if (q->is_begun) {
+        if (q->id == id) {
             r->network = q->network;
-            gr_restart(r);
+            if (q->is_begun)
+                gr_abandon(r);
+            take_out(r, i);
+            return GR_STATUS_OK;
         }
-        take_out(r, i);
-        return GR_STATUS_OK;
     }
     return GR_STATUS_ARGUMENT;
 }

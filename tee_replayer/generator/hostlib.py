@@ -305,7 +305,9 @@ class HostReplayer:
             ReplayError: it is refused: ARGUMENT, QUEUE, DEADLINE, STATE.
         """
         ffi = _ffi()
-        given = {slot: ffi.from_buffer("uint8_t[]", item, require_writable=True) for slot, item in (data or {}).items()}
+        given = {
+            slot: ffi.from_buffer("uint8_t[]", item, require_writable=True) for slot, item in (data or {}).items()
+        }
         bindings = ffi.new("struct gr_binding[]", [(item, len(item), slot) for slot, item in given.items()])
         number = ffi.new("uint32_t *")
         status = self._lib.gr_host_submit(self._host, network, due_us, bindings, len(given), number)

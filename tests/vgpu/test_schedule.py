@@ -202,15 +202,22 @@ def test_there_is_no_such_network_and_no_such_slot() -> None:
     assert device.replayer.requests == 0
 
 
-def test_parameters_are_not_bound_by_requests() -> None:
-    trace = s.trace(slots=[dataclasses.replace(slot, kind=SlotKind.PARAMETER) for slot in s.slots()[:1]])
-    trace = trace.with_(actions=np.array([*s.PROLOGUE, action(Op.JOB, number=0)], dtype=trace.actions.dtype))
+def test_parameters_of_requests() -> None:
+    """Each has the prologue with its own, and none is left for the next."""
+    slots = s.slots(bound=False)
+    trace = s.trace(slots=[dataclasses.replace(slots[0], kind=SlotKind.PARAMETER), slots[1]])
+    prologue = [*s.PROLOGUE[:-1], action(Op.COPY_TO_GPU, slot=0), s.PROLOGUE[-1]]
+    trace = trace.with_(actions=np.array([*prologue, *s.REPLAY[1:]], dtype=trace.actions.dtype))
     device = s.Device(carveout_bytes=1 << 20, networks=2, schedule=QUEUE)
     device.replayer.load(s.signed(trace), s.KEY)
-    with pytest.raises(ReplayError) as error:
-        device.replayer.submit(0, NO_DEADLINE, {0: np.zeros((2, 3), "<f4")})
-    assert error.value.report.name == "ARGUMENT"
-    assert device.replayer.submit(0, NO_DEADLINE)
+    for value in (1.0, 2.0):
+        data, out = np.full((2, 3), value, "<f4"), np.zeros((2, 3), "<f4")
+        number = device.replayer.submit(0, NO_DEADLINE, {0: data, 1: out})
+        assert device.replayer.schedule_step() == number
+        assert device.replayer.report.ok
+        assert np.array_equal(data, out)
+    assert device.replayer.submit(0, NO_DEADLINE, {1: out}) == device.replayer.schedule_step()
+    assert device.replayer.report.name == "UNBOUND"
 
 
 def test_the_queue_is_full() -> None:
@@ -242,22 +249,22 @@ def test_a_clock_that_goes_back_gives_nobody_more_time() -> None:
     assert device.refused(1, 110 * MS) == "DEADLINE"  # the first would be late
     device.submit(1, 126 * MS)
     assert device.drain() == [0, 0, 1]
-    # What ran while it went back has used up its whole time budget: it fails, and others do not.
-    device.submit(0, NO_DEADLINE)
+
+
+def test_a_clock_that_goes_back_during_a_step_is_charged_to_who_ran() -> None:
+    """It has used up its whole time budget, and fails; others do not."""
+    device = Scheduled([[10 * MS] * 3, [5 * MS]])
+    device.replayer.set_clock(500 * MS * 1000)
+    device.submit(0, 600 * MS)
     device.step()
-    back = device.gpu.on_write
-
-    def on_write(name: str, value: int) -> None:
-        device.replayer.set_clock(0)
-
-    device.gpu.on_write = on_write
-    device.replayer.schedule_step()
-    device.gpu.on_write = back
-    while device.replayer.requests:
-        device.replayer.schedule_step()
+    device.gpu.on_write = lambda name, value: device.replayer.set_clock(0)
+    assert device.replayer.schedule_step() == 0
+    device.gpu.on_write = lambda name, value: None
+    assert device.replayer.schedule_step()
     assert device.replayer.report.name == "BUDGET"
     device.submit(1, NO_DEADLINE, 3.0)
-    assert device.drain() == [1]
+    device.submit(0, NO_DEADLINE, 4.0)
+    assert device.drain() == [1, 0, 0, 0]
 
 
 def test_requests_of_one_network_do_not_overtake_one_that_has_begun() -> None:
