@@ -71,6 +71,16 @@ class Scheduled:
         self.data[number] = data, out
         return number
 
+    def submitted(self, network: int, due_us: int, value: float) -> bool:
+        """Whether a request is accepted; otherwise there was no room or no time for it."""
+        try:
+            self.submit(network, due_us, value)
+        except ReplayError as error:
+            if error.report.name not in ("DEADLINE", "QUEUE"):
+                raise
+            return False
+        return True
+
     def refused(self, network: int, due_us: int) -> str:
         """Name of the status with which a request is refused."""
         before = self.replayer.requests
@@ -106,12 +116,8 @@ class Scheduled:
                 self.replayer.set_clock(max(self.replayer.now_ns, int(coming[0][1].at_us * 1000)))
             while coming and coming[0][1].at_us <= self.now_us:
                 number, request = coming.pop(0)
-                try:
-                    due = int(request.at_us) + within_us[request.network]
-                    self.submit(request.network, due, float(number + 1))
-                except ReplayError as error:
-                    assert error.report.name in ("DEADLINE", "QUEUE")
-                else:
+                due = int(request.at_us) + within_us[request.network]
+                if self.submitted(request.network, due, float(number + 1)):
                     accepted.append(number)
             if self.replayer.requests:
                 order.append(self.step()[0])
@@ -121,11 +127,11 @@ class Scheduled:
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_the_order_of_jobs_is_that_of_the_simulation(data: st.DataObject) -> None:
-    """The same requests, jobs of the same times: `gramophone simulate`'s policy edf, for those that were accepted."""
+    """The same requests, jobs of the same times: policy edf of `gramophone simulate`, for those accepted."""
     us = st.integers(1, 9).map(lambda number: number * MS)
     jobs = data.draw(st.lists(st.lists(us, min_size=1, max_size=5), min_size=2, max_size=4))
     within = [sum(one) * data.draw(st.integers(2, 9)) + MS for one in jobs]
-    # Half a millisecond off all ends of jobs: what accesses take by this clock, microseconds in all, decides nothing.
+    # Half a millisecond off all ends of jobs: what accesses take by this clock, microseconds, decides nothing.
     at = st.tuples(st.integers(0, 150), st.integers(0, len(jobs) - 1))
     requests = sorted(
         sharing.Request(when * MS + 500.0, n) for when, n in data.draw(st.lists(at, min_size=1, max_size=30))
@@ -301,10 +307,7 @@ def test_it_does_not_wait_for_ever() -> None:
     device = Scheduled([[10 * MS] * 6, [5 * MS]], [20 * MS, 5 * MS + 1])
     long = device.submit(0, 25 * MS)
     for number in range(60):
-        try:
-            device.submit(1, int(device.now_us) + 12 * MS, number)
-        except ReplayError as error:
-            assert error.report.name == "DEADLINE"
+        device.submitted(1, int(device.now_us) + 12 * MS, number)
         if device.step()[1] == long:
             break
     else:
@@ -386,6 +389,11 @@ def give(device: Running, network: int, names: Sequence[str], seed: int) -> dict
     return found
 
 
+def steps_of(name: str) -> int:
+    """Of a replay."""
+    return int(Columns(single(name).actions).is_op(Op.JOB).sum())
+
+
 def results(device: Running, data: dict[int, Any]) -> dict[str, bytes]:
     """Outputs, by their names in the single trace."""
     slots = device.trace.slots
@@ -425,6 +433,23 @@ def test_interleaved_requests_give_what_single_traces_give(names: Sequence[str],
     count = len(some_of(range(10_000), 20))
     with running(joint(names).trace, schedule=QUEUE) as device:
         assert not any(interleaved(device, names, count, 5))
+
+
+@pytest.mark.parametrize("names", [PAIR, ("detector", "lenet")], ids="-".join)
+def test_preempted_at_each_job(names: Sequence[str]) -> None:
+    """By a request that is due before, whose whole replay comes in between."""
+    jobs = steps_of(names[0])
+    with running(joint(names).trace, schedule=QUEUE) as device:
+        for at in range(1, jobs):
+            slow, fast = give(device, 0, names, at % 3), give(device, 1, names, (at + 1) % 3)
+            first = device.replayer.submit(0, NO_DEADLINE, slow)
+            for _ in range(at):
+                assert not device.replayer.schedule_step()
+            second = device.replayer.submit(1, NO_DEADLINE - 1, fast)
+            over = [device.replayer.schedule_step() for _ in range(steps_of(names[1]) + jobs - at)]
+            assert [number for number in over if number] == [second, first]
+            assert results(device, slow) == expected(names[0], at % 3)
+            assert results(device, fast) == expected(names[1], (at + 1) % 3)
 
 
 def test_a_fault_of_one_leaves_the_others_outputs() -> None:

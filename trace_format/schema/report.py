@@ -13,7 +13,8 @@ class Status(Described):
 
     Any two values differ in 10 bits or more, and so from 0 and from all ones: a glitch does not turn one into
     another. Each but the trust policy's, STORE, ENCRYPTED, NETWORKS, QUEUE and DEADLINE is a constant of one
-    AArch64 instruction, and OK one that `cmp` takes. Those from DIVERGED to FAULT are worth a reset and another try.
+    AArch64 instruction, and OK one that `cmp` takes. Those from DIVERGED to FAULT are worth a reset and another
+    try.
     """
 
     OK = 0x00FFF000, "done"
