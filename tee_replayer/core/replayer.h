@@ -248,8 +248,8 @@ GR_API bool gr_step(struct gr_replayer *r);
  * parameters, that takes the prologue each time); slots that it does not name are as gr_bind left them. Array
  * and data stay where they are, and are not changed, until then. `id`: number of the request, not 0.
  *
- * ARGUMENT: no such network; a slot that is not its, or has other bytes. QUEUE: too many wait. DEADLINE: it is
- * over, or by the times that the trace predicts (where it does not: by time budgets) this request, or one
+ * ARGUMENT: no such network; a slot that is not its, or has other bytes. QUEUE: too many wait. DEADLINE: it
+ * is over, or by the times that the trace predicts (where it does not: by time budgets) this request, or one
  * that was accepted before, would be late. Prologues are not predicted: the first replay takes longer, and so
  * does each after a reset. */
 GR_API enum gr_status gr_submit(struct gr_replayer *r, uint32_t network, uint64_t due_us,

@@ -49,10 +49,10 @@ static uint32_t place(const struct gr_replayer *r, const struct gr_request *new)
 
 /* Whether a request that is served at a place is done when it is due, and each after it that would be in time
  * without it. */
-static bool fits(struct gr_replayer *r, const struct gr_request *new, uint32_t at)
+static bool is_in_time(struct gr_replayer *r, const struct gr_request *new, uint32_t at)
 {
     const uint64_t now = r->queue.latest_us;
-    uint64_t sum = 0; /* of at most GR_MAX_REQUESTS times below 2^40 each */
+    uint64_t sum = 0; /* of at most 64 times below 2^40 each */
     for (uint32_t i = 0; i < r->queue.length + 1; i++) {
         const struct gr_request *q = i == at ? new : &r->queue.requests[i - (i > at)];
         const uint64_t room = q->due_us > now ? q->due_us - now : 0;
@@ -117,7 +117,7 @@ enum gr_status gr_submit(struct gr_replayer *r, uint32_t network, uint64_t due_u
                                  .network = network,
                                  .count = count};
     const uint32_t at = place(r, &q);
-    if (!fits(r, &q, at))
+    if (!is_in_time(r, &q, at))
         return GR_STATUS_DEADLINE;
     queue->requests[queue->length] = q;
     move(queue, queue->length++, at);

@@ -20,8 +20,8 @@ struct gr_host {
     uint64_t now_ns, writes;
     const uint8_t *file;
     uint64_t file_bytes;
-    uint64_t read_us; /* what a read takes */
-    uint64_t tick_ns; /* what an access takes; 0: TICK_NS */
+    uint64_t read_us;         /* what a read takes */
+    uint64_t tick_ns;         /* what an access takes; 0: TICK_NS */
     const uint32_t *waits_us; /* what waiting takes, of each action */
     uint32_t wait_count;
 #ifdef GRAMOPHONE_TRUST

@@ -36,8 +36,8 @@ uint32_t gr_host_networks(const struct gr_host *host);
 uint32_t gr_host_select(struct gr_host *host, uint32_t network);
 /* gr_step, in a library that has it; without it, a replay is one step. */
 bool gr_host_step(struct gr_host *host);
-/* gr_submit, gr_schedule_step, gr_requests and gr_withdraw, in a library that has them; without, there is no room
- * for a request. */
+/* gr_submit, gr_schedule_step, gr_requests and gr_withdraw, in a library that has them; without, there is no
+ * room for a request. */
 struct gr_binding;
 uint32_t gr_host_submit(struct gr_host *host, uint32_t network, uint64_t due_us,
                         const struct gr_binding *bindings, uint32_t count, uint32_t *id);
