@@ -301,6 +301,14 @@ GR_NOINLINE bool gr_step(struct gr_replayer *r)
     return false;
 }
 
+#ifdef GRAMOPHONE_SCHEDULE
+GR_NOINLINE void gr_abandon(struct gr_replayer *r)
+{
+    if (GR_PROGRESS(r)->under_way.is_begun)
+        gr_restart(r);
+}
+#endif
+
 /* A replay that is under way is given up, with what it has left in memory. */
 GR_NOINLINE enum gr_status gr_run(struct gr_replayer *r)
 {

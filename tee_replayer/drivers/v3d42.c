@@ -111,6 +111,13 @@ bool gr_driver_switch(struct gr_replayer *r)
 }
 #endif
 
+#ifdef GRAMOPHONE_SCHEDULE
+bool gr_driver_can_switch(void)
+{
+    return true;
+}
+#endif
+
 /* A GPU that has reset itself would run jobs without translation, so that is looked at before each.
  * The table has no bit for execution: the code of a job must lie in the image, which neither the GPU nor a
  * caller can write to. It stays there while the job runs, since mappings do not change then. */
