@@ -181,7 +181,9 @@ def _made(asts: dict[str, Any], asked: Asked) -> list[Candidate]:
         heuristic.hand_coded_optimizations = kept
     found = [_candidate(None, [], lambda: whole)] if asked.plain else []
     nest = nest_of(seen[0]) if seen else None
-    for point in asked.points if nest else ():
+    if nest is None:
+        return found
+    for point in asked.points:
         try:
             opts = apply(seen[0].copy(), nest, point)
         except Exception as error:  # KernelOptError, and what tinygrad trips over

@@ -2,9 +2,9 @@
 """The compilers that there are, and what each is to the recorder: a program that makes a `Plan` of an ONNX file.
 
 A compiler is one file here and its row in `COMPILERS` (docs/PORTING.md). It runs in a process of its own, in a
-sandbox: `python -m PROGRAM MODEL.onnx PLAN [FOLDER]`, the folder for a search (search.py). The model has its weights
-inside and its shapes fixed, and ONNX Runtime has simplified it; what is made of it is tried on this machine, and
-recorded, by what is the same for all.
+sandbox: `python -m PROGRAM MODEL.onnx PLAN [FOLDER]`, the folder for a search (search.py). The model has its
+weights inside and its shapes fixed, and ONNX Runtime has simplified it; what is made of it is tried on this
+machine, and recorded, by what is the same for all.
 """
 
 from __future__ import annotations

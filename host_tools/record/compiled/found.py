@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What searches found of kernels, kept in the user's cache by content: what a kernel computes, the chip's
-constants, the compilers' versions, and our own code that makes kernels. A second network's search begins with it."""
+constants, the compilers' versions, and our own code that makes kernels. A second network's search begins there."""
 
 from __future__ import annotations
 

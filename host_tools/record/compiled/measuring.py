@@ -27,6 +27,7 @@ from host_tools.record.compiled.recording import run_plan
 from host_tools.record.compiled.shaders import spirv
 from host_tools.record.differences import relative_difference
 from host_tools.vgpu import confined
+from trace_format.trace import Trace
 
 TOLERANCE = 1e-5  # of the largest value: sums in another order differ by less
 BATCH_S = 300.0  # what a boot may take; one candidate that takes longer is none
@@ -88,6 +89,7 @@ class Bench:
                 continue
             generator = np.random.default_rng([SEED, zlib.crc32(self.kernel.key.encode()), at])
             count = view.size // np.dtype(kind).itemsize
+            values: NDArray[Any]
             if np.dtype(kind).kind == "f":
                 values = generator.uniform(0.5, 1, count) if positive else generator.normal(0, 1, count)
             else:
@@ -158,9 +160,6 @@ def measure(trials: Trials, chip: Chip, *, timeout: float, snapshot: str, what: 
         shaders = spirv(plan.kernels)
         limit = min(timeout, BATCH_S)
         trace = run_plan(layout, shaders, gpu=chip.gpu, timeout=limit, snapshot=snapshot, what=what)
-        work, left = confined.call(
-            lambda: job_work_and_outputs(trace), tuple[list[JobWork], dict[str, NDArray[Any]]]
-        )
     except (RecordError, PlanError) as error:
         if len(trials) == 1:
             return [Measured(None, why=str(error)[:300])]
@@ -171,6 +170,12 @@ def measure(trials: Trials, chip: Chip, *, timeout: float, snapshot: str, what: 
             for part in both
             for one in measure(part, chip, timeout=timeout, snapshot=snapshot, what=f"{what}, again in halves")
         ]
+    return _counted(trace, trials, chip)
+
+
+def _counted(trace: Trace, trials: Trials, chip: Chip) -> list[Measured]:
+    """What a replay counts of each candidate, and whether its outputs are right."""
+    work, left = confined.call(lambda: job_work_and_outputs(trace), tuple[list[JobWork], dict[str, NDArray[Any]]])
     rows = [job for job in work if job.dispatches][: len(trials)]
     if len(rows) != len(trials):
         raise RecordError(f"expected {len(trials)} dispatches of candidates, found {len(rows)}")

@@ -189,7 +189,7 @@ def _plan(linear: UOp, inputs: dict[str, Tensor], outputs: dict[str, Tensor], ch
     named |= {tensor.uop.base: (Kind.OUTPUT, name, tensor) for name, tensor in outputs.items()}
     numbers: dict[UOp, int] = {}
     kernels: dict[str, int] = {}
-    calls = []
+    calls: list[Call] = []
     renderer = Glsl()
 
     def view(argument: UOp) -> View:

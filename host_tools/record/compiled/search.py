@@ -114,7 +114,7 @@ class _State:
         self.pool = self.pool or space.promising(nest)[:POOL]
         measured = {row.point: _us(row) for row in self.rows if row.point is not None}
         near = sorted(measured, key=lambda point: (measured[point], point))[:3]
-        more = {other for point in near for other in space.neighbours(nest, point) if space.valid(nest, other)}
+        more = {other for point in near for other in space.neighbours(nest, point)}
         candidates = sorted({*self.pool, *more} - measured.keys())
         found: list[Point] = []
         alike: dict[tuple[int, ...], int] = {}
@@ -263,11 +263,11 @@ class _Rounds:
 
     def _batch(self, states: list[_State], turn: int) -> int:
         asked = [Asked(state.kernel.key, state.next_points(), not state.bench.expected) for state in states]
-        made = self._made(asked)
+        code = made(self.folder / candidates.KERNELS, asked)
         trials: list[tuple[Bench, Candidate]] = []
         rows: dict[str, list[Row]] = {}
         owner: list[_State] = []
-        for state, found in zip(states, made, strict=True):
+        for state, found in zip(states, code, strict=True):
             rows[state.kernel.key] = []
             if not state.bench.expected:
                 without = found.pop(0)
@@ -303,20 +303,28 @@ class _Rounds:
         how = self.how
         return measure(trials, self.chip, timeout=how.timeout, snapshot=how.snapshot, what=what)
 
-    def _made(self, asked: Sequence[Asked]) -> list[list[Candidate]]:
-        """The candidates' code, by tinygrad in a sandbox."""
-        with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
-            request, answer = Path(name) / "asked", Path(name) / "made"
-            request.write_bytes(plain.dumps(list(asked)))
-            kernels = self.folder / candidates.KERNELS
-            command = [*PYTHON, PROGRAM, *map(str, (kernels, request, answer))]
-            sandbox = Sandbox(reads=(kernels,), writes=(Path(name),))
-            done = programs.run(command, timeout_s=MAKING_S, sandbox=sandbox)
-            if done.returncode or not answer.exists():
-                said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-                raise RecordError(f"candidates cannot be made: {said}")
-            found: list[list[Candidate]] = plain.loads(list[list[Candidate]], answer.read_bytes())
-        return found
+
+def made(kernels: Path, asked: Sequence[Asked]) -> list[list[Candidate]]:
+    """The candidates' code, by tinygrad in a sandbox.
+
+    Args:
+        kernels: the file that `schedule.py` left.
+        asked: what is wanted of each kernel.
+
+    Raises:
+        RecordError: tinygrad ends with an error.
+    """
+    with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
+        request, answer = Path(name) / "asked", Path(name) / "made"
+        request.write_bytes(plain.dumps(list(asked)))
+        command = [*PYTHON, PROGRAM, *map(str, (kernels, request, answer))]
+        sandbox = Sandbox(reads=(kernels,), writes=(Path(name),))
+        done = programs.run(command, timeout_s=MAKING_S, sandbox=sandbox)
+        if done.returncode or not answer.exists():
+            said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+            raise RecordError(f"candidates cannot be made: {said}")
+        found: list[list[Candidate]] = plain.loads(list[list[Candidate]], answer.read_bytes())
+    return found
 
 
 def _parts(items: Sequence[T], bench: Callable[[T], Bench]) -> list[list[T]]:

@@ -23,6 +23,7 @@ MOST_AT_ONCE, MOST_STEPS = 32, 160  # results of a thread; with unrolled steps
 MOST_ALONG, MOST_UNROLLED, MOST_ITEMS = 16, 16, 256
 FEW_RESULTS = 8192  # up to so many, items of a workgroup may share a sum
 DRAWN, BEST, GENERATIONS = 2500, 12, 3
+SWAPPED = 1.02  # of the cost, so that the other order is tried after the one
 SEED = 20261127
 
 
@@ -94,18 +95,33 @@ def valid(nest: Nest, point: Point) -> bool:
         else:
             results *= steps
     shared = [items for axis, items in zip(nest.axes, point.items, strict=True) if axis.summed and items > 1]
-    lanes = nest.axes[point.lanes]
     return (
         results <= MOST_AT_ONCE
         and results * unrolled <= MOST_STEPS
         and prod(point.items) <= MOST_ITEMS
         and len(shared) <= 1
-        and not lanes.summed
+        and not nest.axes[point.lanes].summed
     )
 
 
+def plainest(nest: Nest, point: Point) -> Point:
+    """The plainest of the schedules that give the same kernel."""
+    along = [at for at, axis in enumerate(nest.axes) if not axis.summed and point.items[at] > 1]
+    both = any(point.steps[at] > 1 for at in along)
+    left = [axis.size // (point.steps[at] * point.items[at]) for at, axis in enumerate(nest.axes)]
+    crossed = len(left) > 1 and not nest.axes[1].summed and left[0] > 1 and left[1] > 1
+    lanes = point.lanes if point.lanes in along else along[0] if along else 0
+    return replace(point, lanes=lanes, apart=point.apart and both, swapped=point.swapped and crossed)
+
+
 def neighbours(nest: Nest, point: Point) -> Iterator[Point]:
-    """Schedules that differ in one thing."""
+    """Valid schedules that differ in one thing."""
+    for other in _changed(nest, point):
+        if valid(nest, other):
+            yield plainest(nest, other)
+
+
+def _changed(nest: Nest, point: Point) -> Iterator[Point]:
     for at, axis in enumerate(nest.axes):
         for steps in _divisors(axis.size, MOST_UNROLLED if axis.summed else MOST_ALONG):
             yield replace(point, steps=_with(point.steps, at, steps))
@@ -139,12 +155,12 @@ def promising(nest: Nest) -> list[Point]:
     found = {}
     for _ in range(DRAWN):
         point = drawn()
-        if point not in found and valid(nest, point):
+        if valid(nest, point) and (point := plainest(nest, point)) not in found:
             found[point] = predicted(nest, point)
     for _ in range(GENERATIONS):
         for point in sorted(found, key=lambda one: (found[one], one))[:BEST]:
             for other in neighbours(nest, point):
-                if other not in found and valid(nest, other):
+                if other not in found:
                     found[other] = predicted(nest, other)
     return sorted(found, key=lambda one: (found[one], one))
 
@@ -207,7 +223,7 @@ def predicted(nest: Nest, point: Point) -> float:
         clocks += times * values * lines * 1.5
         live += values
     cost = batches * max(instructions * 4 / 8, clocks / 2)
-    return cost * (1 + max(0, live - REGISTERS) / 16)
+    return cost * (1 + max(0, live - REGISTERS) / 16) * (SWAPPED if point.swapped else 1)
 
 
 def _lines(access: Access, order: Sequence[int], items: Sequence[int], near: Sequence[int], lanes: int) -> int:
