@@ -2,8 +2,8 @@
 """Searched kernels against the compiler's own and against ncnn's: `python -m tests.bench.kernels [NAME...]`.
 
 A network is recorded by tinygrad as it is, and after a search of so many minutes; ncnn's recording is that of the
-same layers (tests/bench/recordings.py). Instructions, lines of 64 bytes and microseconds are of one replay of the built
-trace, counted on the virtual GPU and estimated by the model; the difference is that of the replay from ONNX
+same layers (tests/bench/recordings.py). Instructions, lines of 64 bytes and microseconds are of one replay of the
+built trace, counted on the virtual GPU and estimated by the model; the difference is that of the replay from ONNX
 Runtime, for an input that was not recorded. `decoder` is the language model's (docs/examples/text).
 """
 
@@ -26,15 +26,14 @@ from rich.console import Console
 from rich.table import Table
 
 from docs.examples.text import DECODER
-from host_tools.accesses.job_work import JobWork, job_work
+from host_tools.accesses.job_times import job_times
 from host_tools.accesses.observe import random_inputs
 from host_tools.model.interpreter import interpreter
-from host_tools.model.timing import chip_of, estimate
+from host_tools.model.timing import chip_of
 from host_tools.passes.pipeline import build
 from host_tools.record import onnx_model
 from host_tools.record.frontends import TINYGRAD, SearchFor, record_onnx
 from host_tools.support.gpu_folders import DEFAULT_GPU
-from host_tools.vgpu import confined
 from tests.bench import kernel_networks, networks
 from tests.bench.recordings import BOOT_S
 from trace_format import profile
@@ -84,14 +83,13 @@ class Row:
 
 def cost(trace: Trace) -> Cost:
     """What a replay of a built trace costs."""
-    chip = chip_of(trace.gpu)
-    jobs = [job for job in confined.call(lambda: job_work(trace), list[JobWork]) if not job.prepares]
-    rows = [row for job in jobs for row in job.dispatches]
+    jobs = [(job, time) for job, time in job_times(trace, chip_of(trace.gpu)) if not job.prepares]
+    rows = [row for job, _ in jobs for row in job.dispatches]
     return Cost(
         len(jobs),
         sum(row.instructions for row in rows),
         sum(row.loaded_lines + row.stored_lines for row in rows),
-        sum(estimate(job.dispatches, chip).us for job in jobs),
+        sum(time.us for _, time in jobs),
     )
 
 

@@ -28,7 +28,7 @@ GPU = "v3d42"
 LIMIT = 1e-5
 
 
-def test_candidates_are_timed_and_judged(record_root: RecordRoot, tmp_path: Path) -> None:
+def test_candidates_are_timed_and_judged(root: RecordRoot, tmp_path: Path) -> None:
     """In one boot: two schedules, one of which is planted with a wrong value; and one that is no code."""
     net = searched(tmp_path)
     kernel = net.kernels[0]
@@ -56,7 +56,7 @@ def test_candidates_are_timed_and_judged(record_root: RecordRoot, tmp_path: Path
 
 
 def test_a_searched_network_is_right_and_not_slower(
-    record_root: RecordRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: RecordRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = tmp_path / "kept"
     cache.mkdir()

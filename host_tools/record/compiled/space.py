@@ -23,6 +23,9 @@ MOST_AT_ONCE, MOST_STEPS = 32, 160  # results of a thread; with unrolled steps
 MOST_ALONG, MOST_UNROLLED, MOST_ITEMS = 16, 16, 256
 FEW_RESULTS = 8192  # up to so many, items of a workgroup may share a sum
 DRAWN, BEST, GENERATIONS = 2500, 12, 3
+WIDEST_LOAD = 4  # elements
+# Fitted by eye to the counts of MobileNet's pointwise kernels; they order candidates, no more.
+LOAD_INSTRUCTIONS, LINE_CLOCKS, STORE_CLOCKS = 4, 2.0, 17
 SWAPPED = 1.02  # of the cost, so that the other order is tried after the one
 SEED = 20261127
 
@@ -206,42 +209,57 @@ def predicted(nest: Nest, point: Point) -> float:
     )
     rounds = prod(axis.size // (steps[at] * items[at]) for at, axis in enumerate(nest.axes) if axis.summed)
     results = prod(steps[at] for at, axis in enumerate(nest.axes) if not axis.summed)
-    instructions, clocks, live = 20.0 + 3 * results + rounds * (prod(steps) + 6.0), 0.0, 8 + results
+    instructions, clocks, live = 20.0 + 3 * results + rounds * (prod(steps) + 8.0), 0.0, 8 + results
     for access in nest.accesses:
-        lines = _lines(access, order, items, near, min(group, LANES))
         if access.stored:
-            clocks += results * lines * 17
+            clocks += results * _lines(access, order, items, near, min(group, LANES), 1) * STORE_CLOCKS
             continue
-        values = _values(access, steps, far)
-        # Shared steps of a sum lie `size / items` apart; a load that no open loop moves is done once.
+        runs = _runs(_values(access, steps, far))
+        # A load that no open loop moves is done once.
         moves = any(
             axis.summed and stride and axis.size > steps[at] * items[at]
             for at, (axis, stride) in enumerate(zip(nest.axes, access.strides, strict=True))
         )
         times = rounds if moves else 1
-        instructions += times * values * 2.5
-        clocks += times * values * lines * 1.5
-        live += values
+        lines = _lines(access, order, items, near, min(group, LANES), max(runs))
+        instructions += times * (sum(runs) + LOAD_INSTRUCTIONS * len(runs))
+        clocks += times * len(runs) * lines * LINE_CLOCKS
+        live += sum(runs)
     cost = batches * max(instructions * 4 / 8, clocks / 2)
     return cost * (1 + max(0, live - REGISTERS) / 16) * (SWAPPED if point.swapped else 1)
 
 
-def _lines(access: Access, order: Sequence[int], items: Sequence[int], near: Sequence[int], lanes: int) -> int:
-    """Lines of memory that the lanes of one load touch."""
+def _lines(
+    access: Access, order: Sequence[int], items: Sequence[int], near: Sequence[int], lanes: int, width: int
+) -> int:
+    """Lines of memory that the lanes of one load touch, each of which loads some elements side by side."""
     touched = set()
     for lane in range(lanes):
         left, at = lane, 0
         for axis in order:
             left, along = divmod(left, items[axis])
             at += along * near[axis] * access.strides[axis]
-        touched.add(at * access.itemsize // LINE_BYTES)
+        touched |= {(at + more) * access.itemsize // LINE_BYTES for more in (0, width - 1)}
     return len(touched)
 
 
-def _values(access: Access, steps: Sequence[int], far: Sequence[int]) -> int:
-    """Different elements that one round of a thread loads."""
+def _values(access: Access, steps: Sequence[int], far: Sequence[int]) -> set[int]:
+    """The elements that one round of a thread loads."""
     found = {0}
     for stride, count, each in zip(access.strides, steps, far, strict=True):
         if stride and count > 1:
             found = {at + stride * each * step for at in found for step in range(count)}
-    return len(found)
+    return found
+
+
+def _runs(values: set[int]) -> list[int]:
+    """How many elements each load has: Mesa joins up to four that lie side by side."""
+    runs: list[int] = []
+    last = None
+    for at in sorted(values):
+        if last is not None and at == last + 1 and runs[-1] < WIDEST_LOAD:
+            runs[-1] += 1
+        else:
+            runs.append(1)
+        last = at
+    return runs
