@@ -64,6 +64,7 @@ JOINT = {"GRAMOPHONE_NETWORKS": 3, "GRAMOPHONE_STEPS": 1}
 KINDS = {"GRAMOPHONE_ML_DSA": 1, "GRAMOPHONE_ES384": 1, "GRAMOPHONE_ED25519": 1}
 TRUST = {"GRAMOPHONE_TRUST": 1, "GRAMOPHONE_CLOCK": 1, **KINDS}
 NO_CASTS = {"table": "a cast of bytes to words, which WP's memory model lacks"}
+NO_QUEUE = "of replayers with a queue of requests, of which nothing is proved yet"
 UNITS = (
     Unit("core/lz4.c", ANY),
     Unit("core/planes.c", ANY, macros={"GRAMOPHONE_PLANES": 1}),
@@ -104,7 +105,8 @@ UNITS = (
         BOTH,
         left_out=dict.fromkeys(
             ("gr_slot_info", "gr_bind"), "other types than bytes, and the caller's pointer: see the unit bind"
-        ),
+        )
+        | {"is_under_way": NO_QUEUE},
     ),
     Unit("core/slots.c", ANY, tool="eva", harness="bind", only=("gr_slot_info", "gr_bind")),
     Unit("core/check.c", BOTH, tool="eva"),
@@ -120,10 +122,11 @@ UNITS = (
         BOTH,
         left_out=dict.fromkeys(
             ("gr_step", "is_checkpoint"), "the solver does not finish in a replayer with steps: see the unit step"
-        ),
+        )
+        | {"gr_abandon": NO_QUEUE},
     ),
     Unit("core/run.c", ANY, tool="eva", macros=JOINT, slevel=20, harness="step"),
-    Unit("drivers/v3d42.c", ("v3d42",), left_out=NO_CASTS),
+    Unit("drivers/v3d42.c", ("v3d42",), left_out=NO_CASTS | {"gr_driver_can_switch": NO_QUEUE}),
     Unit("drivers/v3d42.c", ("v3d42",), variant="joint", macros=JOINT, left_out=NO_CASTS),
     Unit(
         "drivers/mali_g71.c",
@@ -132,7 +135,8 @@ UNITS = (
         | dict.fromkeys(
             ("gr_driver_switch", "gr_driver_begins_job"),
             "of joint traces and steps: they write nothing",
-        ),
+        )
+        | {"gr_driver_can_switch": NO_QUEUE},
     ),
 )
 DEFECTS = (

@@ -11,6 +11,7 @@ import functools
 import mmap
 from collections import Counter
 from dataclasses import dataclass
+from typing import cast
 
 import pytest
 
@@ -63,7 +64,7 @@ def run(fault: Fault | None, memory: bytes = b"") -> Outcome:
     carveout[: len(memory)] = memory
     with VirtualGpu("v3d42", {s.CARVEOUT_PHYS: carveout}, latency_ns=LATENCY_NS, threads=1) as model:
         gpu = FaultyGpu(model, fault, carveout, CONTROL, RESET)
-        device = Running(trace(), gpu, carveout, steps=True)
+        device = Running(trace(), cast(VirtualGpu, gpu), carveout, steps=True)
         loaded = Counter({kind: counted(gpu, Fault(kind, 1)) for kind in Kind})
         ends, retries, struck = ["", ""], [0, 0], None
         for network, name in enumerate(PAIR):

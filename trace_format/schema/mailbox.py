@@ -17,8 +17,8 @@ REQUEST_MAGIC = b"GMBXREQ1"
 MAILBOX_LOG = 0xFFFFFF01
 MAILBOX_NONCE = 0xFFFFFF02
 MAILBOX_ATTESTATION = 0xFFFFFF03
-# The same for firmware with a queue: it begins a request, whose slots follow. `step` is its network, `bytes` after how
-# many microseconds it is due (all ones: whenever there is time), `offset` room for a mailbox_answer.
+# The same for firmware with a queue: it begins a request, whose slots follow. `step` is its network, `bytes` after
+# how many microseconds it is due (all ones: whenever there is time), `offset` room for a mailbox_answer.
 MAILBOX_REQUEST = 0xFFFFFF04
 MAILBOX_REQUEST_SLOTS = 16  # that a request has at most
 MAILBOX_ATTESTATION_BYTES = 1024  # room that is enough for any nonce
