@@ -118,13 +118,7 @@ def steps(profile: Profile, board: Board | None, on: Collection[str] = ()) -> di
         board: where it runs; None: it is not known.
         on: macros of options that it has, of HAS_TRUST and those of OF_FUNCTIONS.
     """
-    left_out = {
-        *(() if amalgamate.HAS_TRUST in on else amalgamate.TRUST_SOURCES),
-        *(() if HAS_ENCRYPTION in on else (amalgamate.DECRYPTS,)),
-        *(() if amalgamate.HAS_NETWORKS in on else (amalgamate.NETWORKS,)),
-        *(() if amalgamate.HAS_SCHEDULE in on else (amalgamate.SCHEDULE,)),
-    }
-    core = [path for path in sorted(CORE.glob("*.c")) if path.name not in left_out]
+    core = [CORE / name for name in amalgamate.core_sources(on)]
     files = [*core, driver_source(profile)]
     if board is None or not board.runs_optee:
         files += [BARE_METAL / "main.c", BARE_METAL / "port.c"]
