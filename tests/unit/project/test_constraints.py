@@ -26,6 +26,7 @@ def test_pins_are_for_the_oldest_python() -> None:
     wrong = {
         f"{found.name} {found.version}": needs
         for found in checked
-        if (needs := found.metadata.get("Requires-Python", "")) and not SpecifierSet(needs).contains(OLDEST_PYTHON)
+        if (needs := str(found.metadata.json.get("requires_python", "")))
+        and not SpecifierSet(needs).contains(OLDEST_PYTHON)
     }
     assert not wrong
