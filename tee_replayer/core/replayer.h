@@ -230,11 +230,16 @@ GR_API enum gr_status gr_run(struct gr_replayer *r);
 #ifdef GRAMOPHONE_STEPS
 /* Replay as far as the next job that can wait: no job runs then, and memory is kept. True: there is more to
  * do, so call it again; false: it is over, and the report says how. Other networks of a joint trace may have
- * steps in between; whoever has let others drive the GPU calls gr_restart, and the replay begins again.
+ * steps in between; whoever lets others drive the GPU calls gr_yield before, and the replay begins again.
  * Until it is over, gr_bind refuses (STATE) what is the network's: inputs may have been copied, outputs not
  * yet. After gr_restart it takes it, and the replay begins again; gr_run gives up the one that is under way.
  * Time between steps does not count against the time budget. */
 GR_API bool gr_step(struct gr_replayer *r);
+
+/* Before others drive the GPU: what runs stops, no page table of the replayer's is in use, and every network
+ * begins again, with a reset, when its next step comes. No register is written until then. False: the reset
+ * does not complete, so the GPU cannot be given away. */
+GR_API bool gr_yield(struct gr_replayer *r);
 #endif
 
 #ifdef GRAMOPHONE_SCHEDULE

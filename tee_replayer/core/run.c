@@ -307,6 +307,24 @@ void gr_abandon(struct gr_replayer *r)
         gr_restart(r);
 }
 
+bool gr_yield(struct gr_replayer *r)
+{
+    if (r->state != GR_STATE_LOADED)
+        return true;
+    if (r->touched && !gr_driver_reset(r))
+        return false;
+    r->touched = false;
+#ifdef GRAMOPHONE_NETWORKS
+    for (uint32_t i = 0; i < GR_NETWORKS; i++) {
+        r->progress[i].started = false;
+        r->progress[i].under_way.is_begun = false;
+    }
+#else
+    gr_restart(r);
+#endif
+    return true;
+}
+
 /* A replay that is under way is given up, with what it has left in memory. */
 GR_NOINLINE enum gr_status gr_run(struct gr_replayer *r)
 {

@@ -29,6 +29,7 @@ from trace_format.operators import Operator
 
 PARTS = ("ta", "client")  # besides the pseudo-TA
 POLICY = "policy.h"  # of the TA
+SHARING = "gramophone_pta_sharing.c"  # of the pseudo-TA
 CAN_MAP = 2 << 20  # OP-TEE's core maps large areas in units of so many bytes
 SPI_BASE = 32  # interrupt id of the first shared peripheral interrupt
 HERE = Path(__file__).resolve().parents[1] / "optee"
@@ -93,6 +94,8 @@ class OpTee:
         write_crypto(folder, options.libraries, options.cryptography)
         if options.evidence.log:
             add_log(folder)
+        if options.networks:
+            shutil.copyfile(HERE / "sharing" / SHARING, folder / SHARING)
         if options.operators:
             add_operators(folder, options.operators)
         copy_description(self.board, folder)

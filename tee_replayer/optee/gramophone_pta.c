@@ -28,7 +28,10 @@ static struct {
     uint64_t signed_bytes;   /* of the trace that is being sent; 0: none is */
     uint64_t received_bytes; /* of it, in the staging area */
     uint64_t staged_bytes;   /* of the staging area that may not be zero */
-    bool in_use, loaded, computed;
+    bool loaded;
+#ifndef GRAMOPHONE_NETWORKS
+    bool in_use, computed;
+#endif
 } device;
 
 static TEE_Result result_of(enum gr_status status)
@@ -49,7 +52,9 @@ static void unload(void)
     if (device.loaded)
         gr_unload(&device.replayer);
     device.loaded = false;
+#ifndef GRAMOPHONE_NETWORKS
     device.computed = false;
+#endif
     wipe_staging();
 }
 
@@ -70,19 +75,27 @@ static TEE_Result find_slot(uint32_t slot, struct gr_slot_info *info, uint8_t **
     }
 }
 
-/* The slot that a command's first parameter names, and where in its data the offset there leads. */
-static TEE_Result find_piece(const TEE_Param params[TEE_NUM_PARAMS], bool output, struct gr_slot_info *info,
-                             uint8_t **piece)
+/* Give slots their places, and outputs their memory; no input has a value yet. */
+static TEE_Result place_slots(uint32_t first, uint32_t end)
 {
-    const uint64_t offset = params[0].value.b;
-    TEE_Result result = TEE_ERROR_BAD_STATE;
-    if (device.loaded)
-        result = find_slot(params[0].value.a, info, piece);
-    if (result == TEE_SUCCESS && ((info->kind == GRAMOPHONE_OUTPUT) != output || offset > info->bytes))
-        result = TEE_ERROR_BAD_PARAMETERS;
-    if (result == TEE_SUCCESS)
-        *piece += offset;
-    return result;
+    for (uint32_t slot = first; slot < end; slot++) {
+        struct gr_slot_info info;
+        uint8_t *data = NULL;
+        TEE_Result result = find_slot(slot, &info, &data);
+        if (result == TEE_SUCCESS && info.kind == GRAMOPHONE_OUTPUT)
+            result = result_of(gr_bind(&device.replayer, slot, data, info.bytes));
+        else if (result == TEE_SUCCESS)
+            result = result_of(gr_bind(&device.replayer, slot, NULL, 0));
+        if (result != TEE_SUCCESS)
+            return result;
+        device.staged_bytes = (uint64_t)(data - device.staging) + info.bytes;
+    }
+    return TEE_SUCCESS;
+}
+
+static TEE_Result place_all_slots(void)
+{
+    return place_slots(0, gr_slot_count(&device.replayer));
 }
 
 /* Between secure memory and a parameter's, which may be a TA's: in a core with CFG_PAN that is another's. */
@@ -108,10 +121,42 @@ static TEE_Result answer(TEE_Param *param, const void *data, size_t bytes)
 #ifdef GRAMOPHONE_LOG
 #include "gramophone_pta_log.c"
 #endif
+#ifdef GRAMOPHONE_NETWORKS
+#include "gramophone_pta_sharing.c"
+#else
+static bool is_senders(void)
+{
+    return true;
+}
+#endif
+
+/* The slot that a command's first parameter names, and where in its data the offset there leads. */
+static TEE_Result find_piece(const TEE_Param params[TEE_NUM_PARAMS], bool output, struct gr_slot_info *info,
+                             uint8_t **piece)
+{
+    const uint64_t offset = params[0].value.b;
+    TEE_Result result = TEE_ERROR_BAD_STATE;
+    if (device.loaded)
+        result = find_slot(params[0].value.a, info, piece);
+#ifdef GRAMOPHONE_NETWORKS
+    if (result == TEE_SUCCESS)
+        result = check_slot(params[0].value.a);
+#endif
+    if (result == TEE_SUCCESS && ((info->kind == GRAMOPHONE_OUTPUT) != output || offset > info->bytes))
+        result = TEE_ERROR_BAD_PARAMETERS;
+    if (result == TEE_SUCCESS)
+        *piece += offset;
+    return result;
+}
 
 static TEE_Result load_begin(TEE_Param params[TEE_NUM_PARAMS])
 {
     const uint64_t bytes = reg_pair_to_64(params[0].value.b, params[0].value.a);
+#ifdef GRAMOPHONE_NETWORKS
+    const TEE_Result result = begin_sending();
+    if (result != TEE_SUCCESS)
+        return result;
+#endif
     unload();
     if (!bytes)
         return TEE_ERROR_BAD_PARAMETERS;
@@ -124,7 +169,7 @@ static TEE_Result load_begin(TEE_Param params[TEE_NUM_PARAMS])
 static TEE_Result load_data(TEE_Param params[TEE_NUM_PARAMS])
 {
     const size_t bytes = params[0].memref.size;
-    if (!device.signed_bytes)
+    if (!device.signed_bytes || !is_senders())
         return TEE_ERROR_BAD_STATE;
     if (bytes > device.signed_bytes - device.received_bytes)
         return TEE_ERROR_EXCESS_DATA;
@@ -143,24 +188,6 @@ static bool read_staged(void *ctx, uint64_t offset, uint8_t *to, uint32_t bytes)
     return true;
 }
 
-/* Give each slot its place, and each output its memory; no input has a value yet. */
-static TEE_Result place_slots(void)
-{
-    for (uint32_t slot = 0; slot < gr_slot_count(&device.replayer); slot++) {
-        struct gr_slot_info info;
-        uint8_t *data = NULL;
-        TEE_Result result = find_slot(slot, &info, &data);
-        if (result == TEE_SUCCESS && info.kind == GRAMOPHONE_OUTPUT)
-            result = result_of(gr_bind(&device.replayer, slot, data, info.bytes));
-        else if (result == TEE_SUCCESS)
-            result = result_of(gr_bind(&device.replayer, slot, NULL, 0));
-        if (result != TEE_SUCCESS)
-            return result;
-        device.staged_bytes = (uint64_t)(data - device.staging) + info.bytes;
-    }
-    return TEE_SUCCESS;
-}
-
 static TEE_Result verify_and_load(TEE_Param params[TEE_NUM_PARAMS] __unused)
 {
 #ifdef GRAMOPHONE_LOG
@@ -170,12 +197,15 @@ static TEE_Result verify_and_load(TEE_Param params[TEE_NUM_PARAMS] __unused)
 #endif
     const struct gr_source source = {read_staged, NULL};
     TEE_Result result = TEE_ERROR_BAD_STATE;
-    if (!device.signed_bytes || device.received_bytes != device.signed_bytes)
+    if (!device.signed_bytes || device.received_bytes != device.signed_bytes || !is_senders())
         return TEE_ERROR_BAD_STATE;
 #ifdef GRAMOPHONE_LOG
     if (!log_is_ready())
         return log_refuses();
     policy.log = &evidence.log;
+#endif
+#ifdef GRAMOPHONE_NETWORKS
+    take_back(); /* its identity is read */
 #endif
     result = result_of(gr_load(&device.replayer, &device.memory, &source, device.signed_bytes, &policy));
     device.loaded = result == TEE_SUCCESS;
@@ -188,9 +218,12 @@ static TEE_Result verify_and_load(TEE_Param params[TEE_NUM_PARAMS] __unused)
 #endif
     wipe_staging();
     if (device.loaded)
-        result = place_slots();
+        result = place_all_slots();
     if (result != TEE_SUCCESS)
         unload();
+#ifdef GRAMOPHONE_NETWORKS
+    end_sending();
+#endif
     return result;
 }
 
@@ -230,6 +263,7 @@ static TEE_Result set_input(TEE_Param params[TEE_NUM_PARAMS])
     return result_of(gr_bind(&device.replayer, params[0].value.a, piece - offset, info.bytes));
 }
 
+#ifndef GRAMOPHONE_NETWORKS
 static TEE_Result run(TEE_Param params[TEE_NUM_PARAMS] __unused)
 {
     TEE_Result result = TEE_ERROR_BAD_STATE;
@@ -248,6 +282,12 @@ static TEE_Result run(TEE_Param params[TEE_NUM_PARAMS] __unused)
     return result;
 }
 
+static bool has_computed(uint32_t slot __unused)
+{
+    return device.computed;
+}
+#endif
+
 static TEE_Result get_output(TEE_Param params[TEE_NUM_PARAMS])
 {
     struct gr_slot_info info;
@@ -255,11 +295,12 @@ static TEE_Result get_output(TEE_Param params[TEE_NUM_PARAMS])
     const TEE_Result result = find_piece(params, true, &info, &piece);
     if (result != TEE_SUCCESS)
         return result;
-    if (!device.computed)
+    if (!has_computed(params[0].value.a))
         return TEE_ERROR_BAD_STATE;
     return answer(&params[1], piece, MIN(params[1].memref.size, info.bytes - params[0].value.b));
 }
 
+#ifndef GRAMOPHONE_NETWORKS
 static TEE_Result forget(TEE_Param params[TEE_NUM_PARAMS] __unused)
 {
     if (!device.loaded)
@@ -270,7 +311,7 @@ static TEE_Result forget(TEE_Param params[TEE_NUM_PARAMS] __unused)
 #ifdef GRAMOPHONE_LOG
     log_forget_replay();
 #endif
-    return place_slots();
+    return place_all_slots();
 }
 
 static TEE_Result unload_command(TEE_Param params[TEE_NUM_PARAMS] __unused)
@@ -279,11 +320,17 @@ static TEE_Result unload_command(TEE_Param params[TEE_NUM_PARAMS] __unused)
     return TEE_SUCCESS;
 }
 
+static const struct gr_report *last_report(void)
+{
+    return &device.replayer.report;
+}
+#endif
+
 static TEE_Result get_log(TEE_Param params[TEE_NUM_PARAMS])
 {
-    if (!device.replayer.report.status)
+    if (!last_report()->status)
         return TEE_ERROR_BAD_STATE;
-    return answer(&params[0], &device.replayer.report, sizeof device.replayer.report);
+    return answer(&params[0], last_report(), sizeof *last_report());
 }
 
 static TEE_Result describe_trace(TEE_Param params[TEE_NUM_PARAMS])
@@ -329,15 +376,27 @@ static const struct {
 #ifdef GRAMOPHONE_TRUST
     [GRAMOPHONE_TRUST_VERSION] = {TEE_PARAM_TYPES(OUT, NONE, NONE, NONE), trust_version},
 #endif
+#ifdef GRAMOPHONE_NETWORKS
+    [GRAMOPHONE_CHOOSE] = {TEE_PARAM_TYPES(VALUE, NONE, NONE, NONE), choose},
+    [GRAMOPHONE_DESCRIBE_NETWORK] = {TEE_PARAM_TYPES(VALUE, OUT, NONE, NONE), describe_network},
+#endif
+#ifdef GRAMOPHONE_SCHEDULE
+    [GRAMOPHONE_SUBMIT] = {TEE_PARAM_TYPES(VALUE, NONE, NONE, NONE), submit},
+    [GRAMOPHONE_STEP] = {TEE_PARAM_TYPES(TEE_PARAM_TYPE_VALUE_OUTPUT, NONE, NONE, NONE), step},
+    [GRAMOPHONE_YIELD] = {TEE_PARAM_TYPES(NONE, NONE, NONE, NONE), yield},
+#endif
 };
 
-static TEE_Result invoke_command(void *session __unused, uint32_t command, uint32_t types,
+static TEE_Result invoke_command(void *session __maybe_unused, uint32_t command, uint32_t types,
                                  TEE_Param params[TEE_NUM_PARAMS])
 {
-    if (command >= ARRAY_SIZE(commands))
+    if (command >= ARRAY_SIZE(commands) || !commands[command].run)
         return TEE_ERROR_NOT_SUPPORTED;
     if (types != commands[command].types)
         return TEE_ERROR_BAD_PARAMETERS;
+#ifdef GRAMOPHONE_NETWORKS
+    sharing.caller = session;
+#endif
     return commands[command].run(params);
 }
 
@@ -353,41 +412,85 @@ static bool caller_allowed(void)
 #endif
 }
 
-static TEE_Result open_session(uint32_t types, TEE_Param params[TEE_NUM_PARAMS] __unused, void **session)
+/* Have the GPU and the secure memory. */
+static TEE_Result start(void)
 {
     struct gr_memory carveout;
-    if (types != TEE_PARAM_TYPES(NONE, NONE, NONE, NONE))
-        return TEE_ERROR_BAD_PARAMETERS;
-    if (!caller_allowed())
-        return TEE_ERROR_ACCESS_DENIED;
-    if (device.in_use)
-        return TEE_ERROR_BUSY;
     if (!gr_optee_find(&carveout) || carveout.bytes <= GR_STAGING_BYTES)
         return TEE_ERROR_GENERIC;
     device.memory = carveout;
     device.memory.bytes -= GR_STAGING_BYTES;
     device.staging = carveout.base + device.memory.bytes;
     gr_optee_take();
-    if (SHARED_GPU && !gr_driver_reset(&device.replayer))
-        return TEE_ERROR_GENERIC;
-    device.in_use = true;
-    *session = &device;
-    return TEE_SUCCESS;
+    return SHARED_GPU && !gr_driver_reset(&device.replayer) ? TEE_ERROR_GENERIC : TEE_SUCCESS;
 }
 
-/* The core also closes a session that did not open. */
-static void close_session(void *session)
+/* Nothing of what was loaded stays. */
+static void stop(bool has_gpu)
 {
-    if (!session)
-        return;
     unload();
     /* A GPU that does not complete its reset stays here. */
-    if (SHARED_GPU && gr_driver_reset(&device.replayer))
+    if (SHARED_GPU && has_gpu && gr_driver_reset(&device.replayer))
         gr_optee_give_back();
 #ifdef GRAMOPHONE_LOG
     log_forget_trace();
 #endif
     memset(&device, 0, sizeof device);
+}
+
+#ifdef GRAMOPHONE_NETWORKS
+static TEE_Result open_place(void **session)
+{
+    bool is_first = false;
+    struct client *client = find_place(&is_first);
+    const TEE_Result result = !client ? TEE_ERROR_BUSY : is_first ? start() : TEE_SUCCESS;
+    if (result != TEE_SUCCESS)
+        return result;
+    client->is_open = true;
+    *session = client;
+    return TEE_SUCCESS;
+}
+
+static void close_place(void *session)
+{
+    if (!leave(session))
+        return;
+    stop(!sharing.is_yielded);
+    memset(&sharing, 0, sizeof sharing);
+}
+#else
+static TEE_Result open_place(void **session)
+{
+    if (device.in_use)
+        return TEE_ERROR_BUSY;
+    const TEE_Result result = start();
+    if (result != TEE_SUCCESS)
+        return result;
+    device.in_use = true;
+    *session = &device;
+    return TEE_SUCCESS;
+}
+
+static void close_place(void *session __unused)
+{
+    stop(true);
+}
+#endif
+
+static TEE_Result open_session(uint32_t types, TEE_Param params[TEE_NUM_PARAMS] __unused, void **session)
+{
+    if (types != TEE_PARAM_TYPES(NONE, NONE, NONE, NONE))
+        return TEE_ERROR_BAD_PARAMETERS;
+    if (!caller_allowed())
+        return TEE_ERROR_ACCESS_DENIED;
+    return open_place(session);
+}
+
+/* The core also closes a session that did not open. */
+static void close_session(void *session)
+{
+    if (session)
+        close_place(session);
 }
 
 /* cppcheck-suppress syntaxError ; a macro of OP-TEE's */

@@ -2,7 +2,7 @@
 /*
  * The replayer as a pseudo-TA of OP-TEE: for clients.
  *
- * One session at a time: it has the GPU. A client does
+ * One session at a time, which has the GPU (more where it has a queue: below). A client does
  *
  *     LOAD_BEGIN, LOAD_DATA until all is there, LOAD,
  *     then as often as wanted { SET_INPUT for each input, RUN, GET_OUTPUT for each output }, then UNLOAD
@@ -16,18 +16,31 @@
  * has their meaning), or
  *   TEE_ERROR_BAD_PARAMETERS  parameters of other types than the command's, a slot's piece that lies outside
  *                             the slot, an output where an input is meant or the other way round
- *   TEE_ERROR_BAD_STATE       out of turn: nothing is loaded, not all data is there, no output was computed
- *   TEE_ERROR_EXCESS_DATA     more data than LOAD_BEGIN announced
+ *   TEE_ERROR_BAD_STATE       out of turn: nothing is loaded, not all data is there, no output was computed;
+ *                             no network is chosen, its request waits (of SUBMIT, RUN, a slot's data), or it
+ *                             has none (of STEP)
+ *   TEE_ERROR_ACCESS_DENIED   the slot is of a network that this session has not chosen
+ *   TEE_ERROR_BUSY            the network is another session's; of LOAD_BEGIN: others use the loaded trace,
+ * or another one sends one TEE_ERROR_EXCESS_DATA     more data than LOAD_BEGIN announced
  *   TEE_ERROR_OUT_OF_MEMORY   the trace, or its inputs and outputs, do not fit the secure memory
  *   TEE_ERROR_SHORT_BUFFER    no room for the answer; the size is set to what it takes
  *   TEE_ERROR_ITEM_NOT_FOUND  the trace has no such slot
  *   TEE_ERROR_NOT_SUPPORTED   no such command; those of a log and of attestations, where it has none
  *
+ * Where joint traces are taken ('generate --networks'), each network is one session's: CHOOSE it, and all
+ * commands that name no slot are about it. With a queue ('--schedule') there are as many sessions as
+ * networks. One loads; the others choose other networks of what it has loaded. Each may, instead of RUN,
+ *
+ *     SUBMIT, then STEP until the request is over, then GET_OUTPUT
+ *
+ * A STEP runs one piece of the request that is first, whosever that is; whoever waits lets everybody's work
+ * go on. A session that holds a network, and asks for nothing, keeps the trace loaded and costs nobody time.
+ *
  * With a replay log (docs/LOG.md), LOAD and RUN are refused with the result of GR_STATUS_LOG until LOG_OPEN,
  * and while there is no room for another entry.
  *
  * Opening a session returns TEE_SUCCESS, or
- *   TEE_ERROR_BUSY            another session has the GPU
+ *   TEE_ERROR_BUSY            another session has the GPU; or as many are open as there can be networks
  *   TEE_ERROR_ACCESS_DENIED   the caller is not the TA for applications (GRAMOPHONE_TA_ONLY in sub.mk)
  *   TEE_ERROR_GENERIC         the core has not mapped the GPU or the secure memory, or the normal world's GPU
  *                             does not complete its reset
@@ -95,6 +108,19 @@ enum gramophone_command {
     /* of a device with a trust policy: memref out: 4 bytes, the version under which the loaded trace was
        accepted */
     GRAMOPHONE_TRUST_VERSION,
+    /* where joint traces are taken: value in: network, 0. It is this session's until it ends or unloads; LOAD
+       has chosen the first one */
+    GRAMOPHONE_CHOOSE,
+    /* value in: network, 0; memref out: struct gramophone_network */
+    GRAMOPHONE_DESCRIBE_NETWORK,
+    /* with a queue: value in: after how many microseconds the replay is to be done, low and high half; all
+       ones: whenever there is time. Refused (QUEUE, DEADLINE) when it would be late, or make another late */
+    GRAMOPHONE_SUBMIT,
+    /* value out: 1, 0: the request waits or is under way; else 0, 0, and the result is that of its replay */
+    GRAMOPHONE_STEP,
+    /* the GPU is the normal world's until the next STEP, RUN or LOAD; its driver must have let it go by then.
+       What was under way begins again */
+    GRAMOPHONE_YIELD,
 };
 
 enum { GRAMOPHONE_DEVICE_KEY_BYTES = 65 };

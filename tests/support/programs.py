@@ -35,11 +35,11 @@ def run_program(
     extra: tuple[int, bytes] = (0, b""),
     timeout_s: float = 120,
 ) -> tuple[bytes, dict[str, int]]:
-    """Run a program for the normal world with a signed trace that has one input and one output.
+    """Run a program for the normal world with a signed trace; the first buffers of most are input and output.
 
     Args:
         image: with the program in it.
-        signed: the trace; its input is given zeros.
+        signed: the trace; its inputs are given zeros.
         repeat: the request's number of replays, which each program has its own meaning for.
         cpus: cores.
         icount: time counts instructions.
@@ -52,8 +52,8 @@ def run_program(
     """
     trace = Delivery(signed).trace
     assert trace
-    assert [slot.kind for slot in trace.slots] == [SlotKind.INPUT, SlotKind.OUTPUT]
-    inputs = {slot.name: np.zeros(slot.shape, slot.numpy_dtype) for slot in trace.slots[:1]}
+    given = (slot for slot in trace.slots if slot.kind is SlotKind.INPUT)
+    inputs = {slot.name: np.zeros(slot.shape, slot.numpy_dtype) for slot in given}
     inside = slice(optee.MAILBOX_BASE - secure_machine.DRAM_BASE, None)
     with tempfile.TemporaryDirectory() as name, secure_machine.dram(optee.DRAM_BYTES) as (path, memory):
         stats = Path(name) / "stats.json"

@@ -36,6 +36,26 @@ _Static_assert(offsetof(struct gramophone_slot, bound) == 52, "offset of gramoph
 _Static_assert(offsetof(struct gramophone_slot, dims) == 56, "offset of gramophone_slot.dims");
 _Static_assert(offsetof(struct gramophone_slot, bytes) == 80, "offset of gramophone_slot.bytes");
 
+/* Answer of GRAMOPHONE_DESCRIBE_NETWORK. */
+struct gramophone_network {
+    char name[40]; /* as in the trace, so of at most 32 bytes: a NUL follows */
+    uint32_t first_slot; /* its slots are those from this one on */
+    uint32_t slot_count; /* how many they are */
+    uint32_t predicted_us; /* of a replay, as the trace says; 0: it does not */
+    uint32_t longest_job_us; /* of it; 0: not known */
+    uint32_t period_us; /* it is to run so often; 0: whenever somebody asks */
+    uint32_t priority; /* as the trace says */
+};
+
+_Static_assert(sizeof(struct gramophone_network) == 64, "size of gramophone_network");
+_Static_assert(offsetof(struct gramophone_network, name) == 0, "offset of gramophone_network.name");
+_Static_assert(offsetof(struct gramophone_network, first_slot) == 40, "offset of gramophone_network.first_slot");
+_Static_assert(offsetof(struct gramophone_network, slot_count) == 44, "offset of gramophone_network.slot_count");
+_Static_assert(offsetof(struct gramophone_network, predicted_us) == 48, "offset of gramophone_network.predicted_us");
+_Static_assert(offsetof(struct gramophone_network, longest_job_us) == 52, "offset of gramophone_network.longest_job_us");
+_Static_assert(offsetof(struct gramophone_network, period_us) == 56, "offset of gramophone_network.period_us");
+_Static_assert(offsetof(struct gramophone_network, priority) == 60, "offset of gramophone_network.priority");
+
 /* clang-format on */
 
 #endif

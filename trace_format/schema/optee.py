@@ -26,10 +26,23 @@ Slot = Struct(
     "bytes" / u64 * "of dense data",
 )
 
+Network = Struct(
+    "name" / Text(40) * "as in the trace, so of at most 32 bytes: a NUL follows",
+    "first_slot" / u32 * "its slots are those from this one on",
+    "slot_count" / u32 * "how many they are",
+    "predicted_us" / u32 * "of a replay, as the trace says; 0: it does not",
+    "longest_job_us" / u32 * "of it; 0: not known",
+    "period_us" / u32 * "it is to run so often; 0: whenever somebody asks",
+    "priority" / u32 * "as the trace says",
+)
+
 OPTEE = Format(
     "optee",
     "what the pseudo-TA and its clients share besides its commands",
-    {"gramophone_slot": (Slot, "answer of GRAMOPHONE_DESCRIBE")},
+    {
+        "gramophone_slot": (Slot, "answer of GRAMOPHONE_DESCRIBE"),
+        "gramophone_network": (Network, "answer of GRAMOPHONE_DESCRIBE_NETWORK"),
+    },
     constants=numbers(vars()),
     prefix="",
 )

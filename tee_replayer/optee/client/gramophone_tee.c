@@ -167,6 +167,61 @@ uint32_t gramophone_tee_slot_count(struct gramophone_tee *tee, uint32_t *count, 
     return fail(TEEC_ERROR_COMMUNICATION, origin);
 }
 
+uint32_t gramophone_tee_network(struct gramophone_tee *tee, uint32_t network, struct gramophone_network *info,
+                                uint32_t *origin)
+{
+    TEEC_Operation operation = {.paramTypes = TEEC_PARAM_TYPES(VALUE, OUT, NONE, NONE)};
+    operation.params[0] = numbers(network, 0);
+    operation.params[1] = chunk_of(tee, sizeof *info);
+    const uint32_t result = invoke(tee, GRAMOPHONE_DESCRIBE_NETWORK, &operation, origin);
+    return result == TEEC_SUCCESS ? take(tee, &operation.params[1], info, sizeof *info, origin) : result;
+}
+
+uint32_t gramophone_tee_network_count(struct gramophone_tee *tee, uint32_t *count, uint32_t *origin)
+{
+    enum { MOST = 8 }; /* of the trace format */
+    struct gramophone_network info;
+    for (*count = 0; *count <= MOST; (*count)++) {
+        const uint32_t result = gramophone_tee_network(tee, *count, &info, origin);
+        if (result == TEEC_ERROR_ITEM_NOT_FOUND)
+            return TEEC_SUCCESS;
+        if (result != TEEC_SUCCESS)
+            return result;
+    }
+    return fail(TEEC_ERROR_COMMUNICATION, origin);
+}
+
+static uint32_t invoke_numbers(struct gramophone_tee *tee, enum gramophone_command command, uint32_t a,
+                               uint32_t b, uint32_t *origin)
+{
+    TEEC_Operation operation = {.paramTypes = TEEC_PARAM_TYPES(VALUE, NONE, NONE, NONE)};
+    operation.params[0] = numbers(a, b);
+    return invoke(tee, command, &operation, origin);
+}
+
+uint32_t gramophone_tee_choose(struct gramophone_tee *tee, uint32_t network, uint32_t *origin)
+{
+    return invoke_numbers(tee, GRAMOPHONE_CHOOSE, network, 0, origin);
+}
+
+uint32_t gramophone_tee_submit(struct gramophone_tee *tee, uint64_t within_us, uint32_t *origin)
+{
+    return invoke_numbers(tee, GRAMOPHONE_SUBMIT, (uint32_t)within_us, (uint32_t)(within_us >> 32), origin);
+}
+
+uint32_t gramophone_tee_step(struct gramophone_tee *tee, bool *waits, uint32_t *origin)
+{
+    TEEC_Operation operation = {.paramTypes = TEEC_PARAM_TYPES(TEEC_VALUE_OUTPUT, NONE, NONE, NONE)};
+    const uint32_t result = invoke(tee, GRAMOPHONE_STEP, &operation, origin);
+    *waits = result == TEEC_SUCCESS && operation.params[0].value.a;
+    return result;
+}
+
+uint32_t gramophone_tee_yield(struct gramophone_tee *tee, uint32_t *origin)
+{
+    return invoke_plain(tee, GRAMOPHONE_YIELD, origin);
+}
+
 /* The slot is of `bytes` bytes, and each of them can be named by the commands' 32 bits. */
 static uint32_t check_size(struct gramophone_tee *tee, uint32_t slot, size_t bytes, uint32_t *origin)
 {

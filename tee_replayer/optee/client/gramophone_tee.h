@@ -6,15 +6,17 @@
  *     then as often as wanted { _set_input for each input, _run, _get_output for each output },
  * gramophone_tee_close
  *
- * A session has the GPU to itself until it is closed. It belongs to one thread at a time; the library has no
- * other state. Each function returns a TEEC_Result: 0 (TEEC_SUCCESS), or an error that gramophone_tee_text
- * describes. `origin` takes who gave it (TEEC_ORIGIN_*), and may be NULL.
+ * A session has the GPU to itself until it is closed (more can be open where there is a queue: _submit). It
+ * belongs to one thread at a time; the library has no other state. Each function returns a TEEC_Result: 0
+ * (TEEC_SUCCESS), or an error that gramophone_tee_text describes. `origin` takes who gave it (TEEC_ORIGIN_*),
+ * and may be NULL.
  *
  * Data is copied through a piece of shared memory; the caller's own memory is not shared.
  */
 #ifndef GRAMOPHONE_TEE_H
 #define GRAMOPHONE_TEE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -62,6 +64,24 @@ uint32_t gramophone_tee_set_input(struct gramophone_tee *tee, uint32_t slot, con
 
 /* Replay once. */
 uint32_t gramophone_tee_run(struct gramophone_tee *tee, uint32_t *origin);
+
+/* Where joint traces are taken (gramophone_pta.h): networks, counted from 0. Choosing one makes it this
+ * session's; _load has chosen the first. TEEC_ERROR_BUSY: another session has it. TEEC_ERROR_NOT_SUPPORTED:
+ * the replayer takes no joint traces. */
+uint32_t gramophone_tee_network(struct gramophone_tee *tee, uint32_t network, struct gramophone_network *info,
+                                uint32_t *origin);
+uint32_t gramophone_tee_network_count(struct gramophone_tee *tee, uint32_t *count, uint32_t *origin);
+uint32_t gramophone_tee_choose(struct gramophone_tee *tee, uint32_t network, uint32_t *origin);
+
+/* With a queue, instead of _run: ask for a replay that is done within so many microseconds (UINT64_MAX:
+ * whenever there is time), then _step until `waits` is false. Each step is one piece of what is first,
+ * whosever it is; the result is that of the replay once it is over. Other sessions may have steps in between.
+ */
+uint32_t gramophone_tee_submit(struct gramophone_tee *tee, uint64_t within_us, uint32_t *origin);
+uint32_t gramophone_tee_step(struct gramophone_tee *tee, bool *waits, uint32_t *origin);
+
+/* Give the GPU to the normal world until the next step, run or load of any session. */
+uint32_t gramophone_tee_yield(struct gramophone_tee *tee, uint32_t *origin);
 
 /* What the last run computed: all of an output slot. TEEC_ERROR_BAD_PARAMETERS as for an input. */
 uint32_t gramophone_tee_get_output(struct gramophone_tee *tee, uint32_t slot, void *data, size_t bytes,

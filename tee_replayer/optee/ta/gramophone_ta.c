@@ -222,6 +222,15 @@ static TEE_Result attest(uint32_t types, TEE_Param params[TEE_NUM_PARAMS])
 }
 #endif
 
+#ifdef GRAMOPHONE_SCHEDULE
+/* A piece of what waits. The version counts once this session's own replay is over. */
+static TEE_Result step(uint32_t types, TEE_Param params[TEE_NUM_PARAMS])
+{
+    const TEE_Result result = invoke(GRAMOPHONE_STEP, types, params);
+    return params[0].value.a ? result : and_then(result, rollback_raise);
+}
+#endif
+
 /* The commands' parameters, as the pseudo-TA has them. */
 static const uint32_t types_of[] = {
     [GRAMOPHONE_LOAD_BEGIN] = TEE_PARAM_TYPES(VALUE, NONE, NONE, NONE),
@@ -242,6 +251,15 @@ static const uint32_t types_of[] = {
     [GRAMOPHONE_ATTEST_NONCE] = TEE_PARAM_TYPES(IN, OUT, NONE, NONE),
     [GRAMOPHONE_DEVICE_KEY] = TEE_PARAM_TYPES(OUT, NONE, NONE, NONE),
 #endif
+#ifdef GRAMOPHONE_NETWORKS
+    [GRAMOPHONE_CHOOSE] = TEE_PARAM_TYPES(VALUE, NONE, NONE, NONE),
+    [GRAMOPHONE_DESCRIBE_NETWORK] = TEE_PARAM_TYPES(VALUE, OUT, NONE, NONE),
+#endif
+#ifdef GRAMOPHONE_SCHEDULE
+    [GRAMOPHONE_SUBMIT] = TEE_PARAM_TYPES(VALUE, NONE, NONE, NONE),
+    [GRAMOPHONE_STEP] = TEE_PARAM_TYPES(TEE_PARAM_TYPE_VALUE_OUTPUT, NONE, NONE, NONE),
+    [GRAMOPHONE_YIELD] = TEE_PARAM_TYPES(NONE, NONE, NONE, NONE),
+#endif
 };
 
 TEE_Result TA_InvokeCommandEntryPoint(void *session __unused, uint32_t command, uint32_t types,
@@ -260,6 +278,13 @@ TEE_Result TA_InvokeCommandEntryPoint(void *session __unused, uint32_t command, 
     case GRAMOPHONE_SET_INPUT: return send(command, types, params, 1, true);
     case GRAMOPHONE_GET_OUTPUT: return get_output(types, params);
     case GRAMOPHONE_DESCRIBE: return query(command, types, params, 1);
+#ifdef GRAMOPHONE_NETWORKS
+    case GRAMOPHONE_DESCRIBE_NETWORK: return query(command, types, params, 1);
+    case GRAMOPHONE_CHOOSE: return and_then(invoke(command, types, params), admit); /* who did not load it */
+#endif
+#ifdef GRAMOPHONE_SCHEDULE
+    case GRAMOPHONE_STEP: return step(types, params);
+#endif
 #ifdef GRAMOPHONE_LOG
     case GRAMOPHONE_GET_ENTRIES: return get_entries(types, params);
 #endif
