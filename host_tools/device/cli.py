@@ -5,48 +5,32 @@ from __future__ import annotations
 
 import argparse
 import json
-import mmap
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from host_tools.device.evidence import LogFile, attest, check_attestation, nonce_of, pem
-from host_tools.device.library import ENTRIES, LIBRARY, LOGINS, VIAS, Session, TeeError
+from host_tools.device.library import ANY_TIME, ENTRIES, LIBRARY, LOGINS, VIAS, Session, TeeError
+from host_tools.device.slots import (
+    UsageError,
+    check_files,
+    choose,
+    exchange_of,
+    explained,
+    load,
+    slots_of,
+    with_log,
+)
 from host_tools.support import npy
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.messages import LOG, escape_unprintable, listening
 from host_tools.support.version import VERSION
-from trace_format.errors import GramophoneError, SlotError, listed, printable
-from trace_format.files import open_regular
+from trace_format.errors import GramophoneError, printable
 
-INPUT, OUTPUT, PARAMETER = 1, 2, 3  # SlotKind of the trace format
-KINDS = {INPUT: "input", OUTPUT: "output", PARAMETER: "parameter"}
 PROGRAM = "gramophone-tee"
 INTERRUPTED = 130  # exit status, as of a program that SIGINT ended (128 + 2)
-
-
-@dataclass(frozen=True)
-class Slot:
-    """What a trace takes or gives: `struct gramophone_slot`."""
-
-    index: int
-    name: str
-    kind: str
-    dtype: int
-    shape: tuple[int, ...]
-    bytes: int
-    bound: bool
-
-    def __str__(self) -> str:
-        recorded = ", has a recorded value" if self.bound else ""
-        return f"{self.kind} {printable(self.name)}: {npy.ELEMENTS[self.dtype][0]} {list(self.shape)}{recorded}"
-
-
-class UsageError(GramophoneError):
-    """Arguments that do not fit together."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -156,15 +140,20 @@ def parser() -> Parser:
     replay = command(
         "replay", replay_trace, "Replay a signed trace.", "net.sgtr --input data=digit.npy -o prob=prob.npy"
     )
-    for names, text in (
-        (("--input",), "Value of an input slot; repeatable."),
-        (("--param",), "Value of a parameter slot (weights); repeatable."),
-        (("-o", "--output"), "Where to write an output slot; repeatable."),
-    ):
-        replay.add_argument(
-            *names, type=_assignment, action="append", default=[], metavar="SLOT=FILE.npy", help=text
-        )
-    replay.add_argument("--repeat", type=_count, default=1, metavar="N", help="Replays in a row.")
+    submit = command(
+        "submit",
+        submit_trace,
+        "Replay a network of a joint trace by a deadline, while other sessions replay others.",
+        "joint.sgtr --network lenet --deadline 20000 --input lenet/data=digit.npy",
+    )
+    submit.add_argument(
+        "--deadline",
+        type=_microseconds,
+        metavar="US",
+        help="Microseconds from now; default: any time.",
+    )
+    for made in (replay, submit):
+        _add_files(made)
     replay.add_argument(
         "--entries", type=Path, metavar="FILE", help="Append the replay log's new entries to this file."
     )
@@ -186,6 +175,20 @@ def parser() -> Parser:
     )
     key.add_argument("-o", "--output", type=Path, metavar="FILE", required=True, help="Where to write it (PEM).")
     return top
+
+
+def _add_files(parser: Parser) -> None:
+    """Options of what replays."""
+    for names, text in (
+        (("--input",), "Value of an input slot; repeatable."),
+        (("--param",), "Value of a parameter slot (weights); repeatable."),
+        (("-o", "--output"), "Where to write an output slot; repeatable."),
+    ):
+        parser.add_argument(
+            *names, type=_assignment, action="append", default=[], metavar="SLOT=FILE.npy", help=text
+        )
+    parser.add_argument("--network", metavar="NAME", help="Which of a joint trace's networks.")
+    parser.add_argument("--repeat", type=_count, default=1, metavar="N", help="Replays in a row.")
 
 
 def help_of_commands(parser: Parser) -> list[tuple[str, str]]:
@@ -216,21 +219,15 @@ def _count(value: str) -> int:
     return int(value)
 
 
+def _microseconds(value: str) -> int:
+    if not value.isdecimal() or not 1 <= int(value) < 1 << 63:
+        raise argparse.ArgumentTypeError(f"expected microseconds, 1 or more, found {value!r}")
+    return int(value)
+
+
 def _open(options: argparse.Namespace) -> Session:
     login, group = options.login
     return Session(options.via, login, group, options.library)
-
-
-def _load(session: Session, path: Path) -> None:
-    with ExitStack() as stack:
-        file = stack.enter_context(open_regular(path))
-        if not path.stat().st_size:
-            raise GramophoneError(f"{path}: expected a signed trace, found an empty file")
-        data = stack.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        try:
-            session.load(data)
-        except TeeError as error:
-            raise _with_log(session, error) from None
 
 
 def info(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
@@ -239,7 +236,7 @@ def info(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
         data: dict[str, Any] = {"via": options.via}
         if options.signed is None:
             return data, f"the replayer answers, through the {options.via.upper()}"
-        _load(session, options.signed)
+        load(session, options.signed)
         manifest, log = session.manifest(), session.log()
         for name in ("name", "trace_id", "source_hash", "recorder", "kernel", "driver", "framework"):
             data[name] = session.text(getattr(manifest, name))
@@ -249,22 +246,11 @@ def info(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     return data, "\n".join(f"{name}: {value}" for name, value in data.items())
 
 
-def _slots(session: Session) -> list[Slot]:
-    found = []
-    for index, slot in enumerate(session.slots()):
-        if slot.kind not in KINDS or slot.dtype not in npy.ELEMENTS or slot.rank > len(slot.dims):
-            raise SlotError(f"slot {index} is of a kind or element type that this program does not know")
-        shape = tuple(int(size) for size in slot.dims[0 : slot.rank])
-        kind, name = KINDS[slot.kind], session.text(slot.name)
-        found.append(Slot(index, name, kind, int(slot.dtype), shape, int(slot.bytes), bool(slot.bound)))
-    return found
-
-
 def slots(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """What the trace takes and gives."""
     with _open(options) as session:
-        _load(session, options.signed)
-        found = _slots(session)
+        load(session, options.signed)
+        found = slots_of(session)
     rows = [
         {
             "name": slot.name,
@@ -282,54 +268,70 @@ def slots(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
 def verify(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Whether the device accepts the trace."""
     with _open(options) as session:
-        _load(session, options.signed)
+        load(session, options.signed)
         name = session.text(session.manifest().name)
     return {"name": name}, f"{options.signed}: accepted ({name})"
 
 
 def replay_trace(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Replay the trace, write its outputs."""
-    outputs = _unique("output", options.output)
-    inputs, parameters = _unique("input", options.input), _unique("parameter", options.param)
-    for path in outputs.values():
-        check_writable(path)
-        for read in (options.signed, *inputs.values()):
-            if path.exists() and read.exists() and path.samefile(read):
-                raise GramophoneError(f"{path}: this file is an input too ({read}): name another file to write")
+    check_files(options)
     check_attestation(options.nonce, options.attestation)
     entries = LogFile(options.entries)
     with _open(options) as session, ExitStack() as last:
         entries.take(session)  # so that there is room
         last.callback(entries.take, session)
-        _load(session, options.signed)
+        load(session, options.signed)
         LOG.debug("loaded: %s", session.log())
-        found = _slots(session)
-        giving = _named(found, OUTPUT)
-        values = _values("input", "--input", inputs, _named(found, INPUT))
-        values |= _values("parameter", "--param", parameters, _named(found, PARAMETER))
-        targets = {_known("output", name, giving): path for name, path in outputs.items()}
-        for slot, value in values.items():
-            session.set_input(slot.index, value)
+        exchange = exchange_of(options, choose(session, options.network))
+        exchange.give(session)
         for replay in range(options.repeat):
             try:
                 session.run()
             except TeeError as error:
-                raise _explained(_with_log(session, error), replay) from None
+                raise explained(with_log(session, error), replay) from None
             if replay % (ENTRIES // 2) == 0:
                 entries.take(session)
         attest(session, options.nonce, options.attestation)
         log = session.log()
-        results = {slot: session.output(slot.index, slot.bytes) for slot in targets}
-    for slot, data in results.items():
-        write_atomically(targets[slot], npy.npy(slot.dtype, slot.shape, data))
-    written = {slot.name: str(path) for slot, path in targets.items()}
-    figures = ("jobs", "actions", "retries", "secure_bytes", "verify_us", "load_us", "replay_us")
-    lines = [", ".join(f"{name} {log[name]}" for name in figures)]
-    if entries.path:
-        lines.append(f"log: {entries.taken} entries")
-    lines += [f"{printable(name)} -> {path}" for name, path in written.items()]
+        results = exchange.take(session)
+    written = exchange.write(results)
     answer = {"via": options.via, "replays": options.repeat, "log": log, "outputs": written}
+    lines = [_figures(log), *([f"log: {entries.taken} entries"] if entries.path else []), *_files(written)]
     return answer | {"entries": entries.taken}, "\n".join(lines)
+
+
+def submit_trace(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Ask for replays with a deadline, and have pieces of all that waits run until they are over."""
+    check_files(options)
+    pieces = 0
+    with _open(options) as session:
+        load(session, options.signed, or_share=True)
+        exchange = exchange_of(options, choose(session, options.network))
+        exchange.give(session)
+        for replay in range(options.repeat):
+            session.submit(ANY_TIME if options.deadline is None else options.deadline)
+            try:
+                waits = True
+                while waits:
+                    waits = session.step()
+                    pieces += 1
+            except TeeError as error:
+                raise explained(with_log(session, error), replay) from None
+        log = session.log()
+        results = exchange.take(session)
+    written = exchange.write(results)
+    answer = {"via": options.via, "replays": options.repeat, "pieces": pieces, "log": log, "outputs": written}
+    return answer, "\n".join([f"{_figures(log)}, {pieces} pieces", *_files(written)])
+
+
+def _figures(log: dict[str, int]) -> str:
+    figures = ("jobs", "actions", "retries", "secure_bytes", "verify_us", "load_us", "replay_us")
+    return ", ".join(f"{name} {log[name]}" for name in figures)
+
+
+def _files(written: dict[str, str]) -> list[str]:
+    return [f"{printable(name)} -> {path}" for name, path in written.items()]
 
 
 def take_log(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
@@ -349,52 +351,6 @@ def take_key(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
         key = session.device_key()
     write_atomically(options.output, pem(key))
     return {"output": str(options.output)}, f"{options.output}: the key of the device's attestations"
-
-
-def _named(slots: list[Slot], kind: int) -> dict[str, Slot]:
-    return {slot.name: slot for slot in slots if slot.kind == KINDS[kind]}
-
-
-def _unique(what: str, given: list[tuple[str, Path]]) -> dict[str, Path]:
-    files = dict(given)
-    if len(files) != len(given):
-        twice = next(name for name in files if [slot for slot, _ in given].count(name) > 1)
-        raise UsageError(f"{what} {twice!r} is given twice")
-    return files
-
-
-def _known(kind: str, name: str, slots: dict[str, Slot]) -> Slot:
-    if name not in slots:
-        raise SlotError(f"no {kind} {name!r}; there are: {listed(slots)}")
-    return slots[name]
-
-
-def _values(kind: str, option: str, files: dict[str, Path], taking: dict[str, Slot]) -> dict[Slot, bytes]:
-    """Data for the slots of a kind that are given; each slot without a recorded value must be."""
-    missing = [name for name, slot in taking.items() if not slot.bound and name not in files]
-    known = {_known(kind, name, taking): path for name, path in files.items()}
-    if missing:
-        raise SlotError(f"no value for {listed(missing)}: give {option} SLOT=FILE.npy for each")
-    return {slot: npy.load(path, slot.name, slot.dtype, slot.shape) for slot, path in known.items()}
-
-
-def _with_log(session: Session, error: TeeError) -> TeeError:
-    """The error of a load or a replay, with the replayer's report where there is one."""
-    try:
-        log = session.log()
-    except TeeError:
-        return error
-    return TeeError(str(error), error.result, error.origin, log)
-
-
-def _explained(error: TeeError, replay: int) -> TeeError:
-    """The error of a replay, with the action that failed in its text."""
-    log = error.log
-    if log is None:
-        return error
-    where = f"replay {replay + 1}, action {log['action']}, opcode {log['op']:#04x}, operand {log['offset']:#x}"
-    text = f"{error}; {where}: expected {log['expected']:#x}, found {log['seen']:#x}"
-    return TeeError(text, error.result, error.origin, log)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from trace_format.schema import OPTEE, REPORT, TRACE
 
 MODULE = "_binding"
 TARGET = Path(__file__).with_name(f"{MODULE}.py")
-STRUCTS = {"report": REPORT, "gramophone_slot": OPTEE, "manifest": TRACE}
+STRUCTS = {"report": REPORT, "gramophone_slot": OPTEE, "gramophone_network": OPTEE, "manifest": TRACE}
 CLIENT = REPLAYER / "optee" / "client" / "gramophone_tee.h"
 
 

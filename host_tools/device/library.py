@@ -19,10 +19,11 @@ VIAS = {TA: 0, PTA: 1}  # enum gramophone_tee_via
 LOGINS = {"public": 0, "user": 1, "group": 2}  # enum gramophone_tee_login
 REFUSALS, REFUSAL_BITS = 0x80000000, 0xF0000000  # results of the replayer and the TA: gramophone_pta.h
 ACCESS_DENIED, ITEM_NOT_FOUND = 0xFFFF0001, 0xFFFF0008  # GlobalPlatform's TEEC_ERROR_*
-NOT_SUPPORTED = 0xFFFF000A
+NOT_SUPPORTED, BUSY = 0xFFFF000A, 0xFFFF000D
 LOG = 0x8F03FF03  # GRAMOPHONE_RESULT(GR_STATUS_LOG)
 ORIGIN_API, ORIGIN_TEE = 1, 3  # TEEC_ORIGIN_*
 ENTRY_BYTES, ATTESTATION_BYTES, KEY_BYTES = 240, 1024, 65  # gramophone_tee.h
+ANY_TIME = (1 << 64) - 1  # GR_NO_DEADLINE
 ENTRIES = 64  # that wait in the device at most: gramophone_pta_log.c
 
 
@@ -112,6 +113,38 @@ class Session:
         """Replay once; TeeError when it fails."""
         self._call("replaying", self._lib.gramophone_tee_run)
 
+    def networks(self) -> list[Any]:
+        """The loaded trace's `struct gramophone_network`s; none where the device takes no joint traces."""
+        count = self._ffi.new("uint32_t *")
+        try:
+            self._call("counting networks", self._lib.gramophone_tee_network_count, count)
+        except TeeError as error:
+            if error.result == NOT_SUPPORTED:
+                return []
+            raise
+        networks = [self._ffi.new("struct gramophone_network *") for _ in range(count[0])]
+        for index, network in enumerate(networks):
+            self._call("describing a network", self._lib.gramophone_tee_network, index, network)
+        return networks
+
+    def choose(self, network: int) -> None:
+        """Have a network, until this session ends; TeeError when another session has it."""
+        self._call(f"choosing network {network}", self._lib.gramophone_tee_choose, network)
+
+    def submit(self, within_us: int = ANY_TIME) -> None:
+        """Ask for a replay that is done within so many microseconds; TeeError when it would be late."""
+        self._call("asking for a replay", self._lib.gramophone_tee_submit, within_us)
+
+    def step(self) -> bool:
+        """Run a piece of what is first; whether the request waits still. TeeError when its replay has failed."""
+        waits = self._ffi.new("bool *")
+        self._call("replaying", self._lib.gramophone_tee_step, waits)
+        return bool(waits[0])
+
+    def yield_gpu(self) -> None:
+        """Give the GPU to the normal world until the next step, run or load of any session."""
+        self._call("giving the GPU back", self._lib.gramophone_tee_yield)
+
     def output(self, slot: int, size: int) -> bytes:
         """What the last run computed: `size` bytes, which is all of the slot."""
         data = self._ffi.new("uint8_t[]", size)
@@ -161,7 +194,7 @@ class Session:
         """What went wrong in words, unless `hint` knows better."""
         origin = int(self._origin[0])
         if result == NOT_SUPPORTED and not hint:
-            hint = "the device was generated without it ('gramophone generate --replay-log --attest')"
+            hint = "the device was generated without it ('gramophone generate --replay-log --attest --schedule')"
         words = hint or self._words(self._lib.gramophone_tee_text(result))
         if result == LOG:
             words += "; 'gramophone-tee log FILE' takes the entries that wait"

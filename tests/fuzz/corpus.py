@@ -19,7 +19,7 @@ from tests.fuzz.encryption_corpus import messages
 from tests.fuzz.linux_corpus import commands, files
 from tests.fuzz.log_corpus import histories
 from tests.fuzz.operator_corpus import operator_inputs
-from tests.fuzz.optee_corpus import clients, sessions
+from tests.fuzz.optee_corpus import clients, sessions, sharing
 from tests.fuzz.targets import CORPUS, GPUS
 from tests.fuzz.trust_corpus import envelopes
 from tests.support import mali_samples, qpu_asm, replayer_samples
@@ -332,6 +332,7 @@ def corpora() -> dict[str, Inputs]:
         "linux-npy": dict(files()),
         "operators": dict(operator_inputs()),
         "pta": dict(sessions()),
+        "pta-sharing": dict(sharing()),
         "ta": dict(clients()),
         "trust": dict(envelopes()),
         "encryption": dict(messages()),

@@ -42,6 +42,41 @@ def sessions() -> Iterator[tuple[str, bytes]]:
     yield "short", loaded + call(3, 0, 0, 87) + call(8, size=79) + call(9, size=511)
 
 
+def sharing() -> Iterator[tuple[str, bytes]]:
+    """For a pseudo-TA with a queue: sessions, by bits 4 and 5 of `how`, each with a network."""
+    a, b, c = 0x00, 0x10, 0x20
+    choose, submit, step, give = 17, 19, 20, 21
+    close, size, late = 0xFF, 24, 0xFFFFFFFF
+    loaded = call(0, how=a) + call(1, how=a) + call(2, how=a)
+    both = loaded + call(choose, 1, how=b)
+    data = call(4, 0, 0, size, how=a) + call(4, 2, 0, size, how=b)
+    asked = call(submit, late, late, how=a) + call(submit, late, late, how=b)
+    taken = call(6, 1, 0, size, how=a) + call(6, 3, 0, size, how=b)
+    yield "two", both + data + asked + call(step, how=a) + call(step, how=b) + taken
+    yield "one-steps", both + data + asked + call(step, how=b) * 2 + taken + call(step, how=a) + taken
+    yield "runs", both + data + call(5, how=a) + call(5, how=b) + taken + call(10, how=a) + taken
+    yield "loads-again", both + data + loaded + asked + call(5, how=b) + taken
+    yield "others-slots", both + data + call(4, 2, 0, size, how=a) + call(4, 0, 0, size, how=b) + call(6, 3, how=a)
+    yield "not-chosen", loaded + call(4, 2, 0, size, how=b) + call(submit, how=b) + call(step, how=b)
+    yield "taken-twice", both + call(choose, 0, how=b) + call(choose, 1, how=a) + call(choose, 2, how=a)
+    yield "closes", both + data + asked + call(close, how=b) + call(choose, 1, how=a) + taken + call(step, how=a)
+    later = call(4, 2, 20, 4, how=a) + call(5, how=a) + call(6, 3, 0, size, how=a)
+    yield "after-another", both + data + call(close, how=b) + call(choose, 1, how=a) + later
+    yield (
+        "loader-closes",
+        both + data + asked + call(close, how=a) + call(step, how=b) + taken + call(choose, how=c),
+    )
+    yield (
+        "unloads",
+        both + asked + call(7, how=b) + call(7, how=a) + call(9, size=255, how=b),
+    )
+    yield "sends-together", call(0, how=a) + call(0, how=b) + call(1, how=b) + call(7, how=b) + call(1, how=a)
+    yield "gives", both + data + asked + call(give, how=a) * 2 + call(step, how=b) + call(give, how=b) + taken
+    yield "gives-and-closes", both + data + call(give, how=a) + call(close, how=a) + call(close, how=b)
+    yield "describes", both + call(18, 1, size=80, how=b) + call(18, 2, size=80) + call(3, 3, size=88) + call(11)
+    yield "late", both + data + call(submit, 0, how=a) + call(submit, 1, how=b) + call(step, how=a) + taken
+
+
 def clients() -> Iterator[tuple[str, bytes]]:
     """For the user TA: clients, and storage that fails."""
     load, run, unload = call(2), call(5), call(7)

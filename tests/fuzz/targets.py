@@ -89,11 +89,12 @@ def core(gpu: str) -> Target:
     )
 
 
-def sample_trace() -> str:
-    """A header with a signed trace of the V3D that copies its input to its output."""
+def sample_trace(networks: int = 1) -> str:
+    """A header with a signed trace of the V3D, each of whose networks copies its input to its output."""
     from tests.support import replayer_samples
 
-    data = replayer_samples.signed(replayer_samples.trace())
+    sample = replayer_samples.trace() if networks == 1 else replayer_samples.joint(networks)
+    data = replayer_samples.signed(sample)
     rows = ",".join(str(byte) for byte in data)
     row = f"static const uint8_t fuzz_trace[] __attribute__((unused)) = {{{rows}}};"
     return f"#pragma once\n#include <stdint.h>\n{row}\n"
@@ -167,6 +168,11 @@ BAREMETAL = Path(baremetal.__file__).parent
 OPTEE, LOG, LINUX = (CORE.parent / name for name in ("optee", "log", "linux"))
 # What a generated replayer.h has besides, where there is a log.
 DEVICE = '#include "attest.h"\n' + "static const struct gr_device { uint8_t bytes[128]; } gr_device;\n"
+FAKE_KERNEL: dict[str, Callable[[], str]] = {
+    "kernel/pseudo_ta.h": lambda: '#include "fake_optee.h"\n#include "driver.h"\n' + policy_text(),
+    "kernel/user_access.h": lambda: "",
+    "util.h": lambda: "",
+}
 TARGETS = {
     found.name: found
     for found in (
@@ -217,13 +223,25 @@ TARGETS = {
         around_v3d(
             "pta",
             [OPTEE / "gramophone_pta.c"],
-            {
-                "kernel/pseudo_ta.h": lambda: '#include "fake_optee.h"\n#include "driver.h"\n' + policy_text(),
-                "kernel/user_access.h": lambda: "",
-                "util.h": lambda: "",
-            },
+            FAKE_KERNEL,
             include=[OPTEE],
             flags=["-DGR_FIREWALL_BASE=1", "-DGR_CARVEOUT_BYTES=0x40000", "-DGR_STAGING_BYTES=0x4000"],
+            max_len=1024,
+        ),
+        around_v3d(
+            "pta-sharing",
+            [OPTEE / "gramophone_pta.c"],
+            {
+                **FAKE_KERNEL,
+                "fuzz_trace.h": lambda: sample_trace(2),
+                "gramophone_pta_sharing.c": (OPTEE / "sharing" / "gramophone_pta_sharing.c").read_text,
+            },
+            around=["pta_sharing.c"],
+            include=[OPTEE],
+            flags=[
+                *("-DGR_FIREWALL_BASE=1", "-DGR_CARVEOUT_BYTES=0x80000", "-DGR_STAGING_BYTES=0x8000"),
+                *("-DGRAMOPHONE_NETWORKS=2", "-DGRAMOPHONE_STEPS", "-DGRAMOPHONE_SCHEDULE=2"),
+            ],
             max_len=1024,
         ),
         Target(

@@ -131,6 +131,15 @@ PLANTED = {
     "a key that was not wrapped": ("encryption", "encryption.c", "return good && same == 1;", "return good;"),
     "a key schedule that stays": ("encryption", "encryption.c", "    gr_cipher_end(cipher);\n", ""),
     "a body of any counter": ("encryption", "encryption.c", "!gr_is_zero(m + COUNTER_AT + 12, 4) ||", "false ||"),
+    "another session's slots": ("pta-sharing", "gramophone_pta_sharing.c",
+                                "if (network->owner != sharing.caller)", "if (false)"),
+    "data that a replay has": ("pta-sharing", "gramophone_pta_sharing.c",
+                               "waits(network) ? TEE_ERROR_BAD_STATE : TEE_SUCCESS", "TEE_SUCCESS"),
+    "a trace that others use": ("pta-sharing", "gramophone_pta_sharing.c", "if (is_shared() ||", "if ("),
+    "data of who was there before": ("pta-sharing", "gramophone_pta_sharing.c",
+                                     "            memset(data, 0, slot.bytes);", "            {}"),
+    "a GPU that is not taken back": ("pta-sharing", "gramophone_pta_sharing.c",
+                                     "        gr_optee_take();", "        {}"),
     "hash not compared": ("lz4", "stream.c", "!gr_is_same(digest, s->hashes, sizeof digest) ||", "false &&"),
 }  # fmt: skip
 

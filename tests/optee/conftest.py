@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from host_tools.demo import RAW
+from host_tools.device.library import Session
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import RecordRoot, ready_root
 from host_tools.passes.pipeline import KEEP_INPUTS, build
@@ -22,6 +25,7 @@ from tee_replayer.generator.evidence import Evidence
 from tee_replayer.generator.generate import generate as generate_sources
 from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
+from tests.optee.libteec import Fake, made
 from tests.support.programs import MIN_SECURITY_VERSION
 from tests.support.signing_samples import ES256
 from trace_format.trace import Trace
@@ -100,3 +104,23 @@ def root(pta: Path) -> RecordRoot:
     except RecordError as error:
         pytest.skip(str(error))
     return found
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Fake:
+    """The libteec without a TEE, and the client library over it."""
+    try:
+        return made(tmp_path_factory.mktemp("libteec"))
+    except RecordError as error:
+        pytest.skip(f"libteec's header cannot be obtained: {error}")
+
+
+@pytest.fixture
+def fake(built: Fake) -> Fake:
+    built.clear()
+    return built
+
+
+@pytest.fixture
+def opened(fake: Fake) -> Callable[..., Session]:
+    return functools.partial(Session, library=fake.built)

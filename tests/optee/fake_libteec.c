@@ -24,6 +24,7 @@ static struct {
     uint64_t trace_bytes, trace_done;
     bool computed, keeps_log;
     uint32_t waiting, written; /* entries of the log */
+    uint32_t pieces, left;     /* of a request; 0: no joint traces */
 } fake;
 
 void fake_reset(uint32_t slot_bytes)
@@ -80,6 +81,13 @@ const uint8_t *fake_uuid(void)
 void fake_log(void)
 {
     fake.keeps_log = true;
+}
+
+/* The device takes joint traces: one of two networks, of which the first has all slots. A request takes so
+ * many pieces. */
+void fake_share(uint32_t pieces)
+{
+    fake.pieces = pieces;
 }
 
 /* Note a call; its own result, when it is to fail. */
@@ -195,6 +203,35 @@ static uint32_t entries(TEEC_Parameter *param)
     return answer(param, all, taken * GRAMOPHONE_TEE_ENTRY_BYTES);
 }
 
+static void compute(void)
+{
+    for (uint32_t i = 0; i < fake.slot_bytes; i++)
+        fake.output[i] = fake.input[i] ^ MASK;
+    fake.computed = true;
+}
+
+static uint32_t share(uint32_t command, TEEC_Parameter params[4])
+{
+    static const struct gramophone_network networks[] = {
+        {.name = "first", .slot_count = SLOTS, .predicted_us = 900}, {.name = "second", .first_slot = SLOTS}};
+    const uint32_t network = params[0].value.a;
+    switch (command) {
+    case GRAMOPHONE_DESCRIBE_NETWORK:
+        return network < 2 ? answer(&params[1], &networks[network], sizeof *networks)
+                           : TEEC_ERROR_ITEM_NOT_FOUND;
+    case GRAMOPHONE_CHOOSE: return network < 2 ? TEEC_SUCCESS : TEEC_ERROR_ITEM_NOT_FOUND;
+    case GRAMOPHONE_SUBMIT: fake.left = fake.pieces; return TEEC_SUCCESS;
+    case GRAMOPHONE_STEP:
+        if (!fake.left)
+            return TEEC_ERROR_BAD_STATE;
+        params[0].value.a = --fake.left ? 1 : 0;
+        if (!fake.left)
+            compute();
+        return TEEC_SUCCESS;
+    default: return TEEC_ERROR_NOT_SUPPORTED;
+    }
+}
+
 static uint32_t perform(uint32_t command, TEEC_Parameter params[4])
 {
     static const uint8_t key[GRAMOPHONE_DEVICE_KEY_BYTES] = {4, 1};
@@ -204,6 +241,8 @@ static uint32_t perform(uint32_t command, TEEC_Parameter params[4])
         fake.waiting++;
         fake.written++;
     }
+    if (command >= GRAMOPHONE_CHOOSE)
+        return fake.pieces ? share(command, params) : TEEC_ERROR_NOT_SUPPORTED;
     if (!fake.keeps_log && command > GRAMOPHONE_FORGET)
         return TEEC_ERROR_NOT_SUPPORTED;
     static const struct gr_report report = {.jobs = 14, .actions = 307};
@@ -222,11 +261,7 @@ static uint32_t perform(uint32_t command, TEEC_Parameter params[4])
     case GRAMOPHONE_SET_INPUT:
         memcpy(fake.input + at, params[1].memref.parent->buffer, bytes);
         return TEEC_SUCCESS;
-    case GRAMOPHONE_RUN:
-        for (uint32_t i = 0; i < fake.slot_bytes; i++)
-            fake.output[i] = fake.input[i] ^ MASK;
-        fake.computed = true;
-        return TEEC_SUCCESS;
+    case GRAMOPHONE_RUN: compute(); return TEEC_SUCCESS;
     case GRAMOPHONE_GET_OUTPUT:
         return fake.computed ? answer(&params[1], fake.output + at, bytes) : TEEC_ERROR_BAD_STATE;
     case GRAMOPHONE_UNLOAD: return TEEC_SUCCESS;
@@ -247,7 +282,8 @@ TEEC_Result TEEC_InvokeCommand(TEEC_Session *session, uint32_t command, TEEC_Ope
     const bool first_is_value = TEEC_PARAM_TYPE_GET(operation->paramTypes, 0) == TEEC_VALUE_INPUT;
     const uint32_t second = TEEC_PARAM_TYPE_GET(operation->paramTypes, 1);
     uint64_t bytes = second == TEEC_NONE ? 0 : params[1].memref.size;
-    if (!first_is_value && TEEC_PARAM_TYPE_GET(operation->paramTypes, 0) != TEEC_NONE)
+    const uint32_t first = TEEC_PARAM_TYPE_GET(operation->paramTypes, 0);
+    if (!first_is_value && first != TEEC_NONE && first != TEEC_VALUE_OUTPUT)
         bytes = params[0].memref.size;
     *origin = TEEC_ORIGIN_TRUSTED_APP;
     const uint32_t result = note(command, operation->paramTypes, first_is_value ? params[0].value.a : 0,

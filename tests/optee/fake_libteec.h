@@ -14,6 +14,7 @@ struct fake_call {
 void fake_reset(uint32_t slot_bytes);
 void fake_fail(uint32_t at, uint32_t result);
 void fake_log(void);
+void fake_share(uint32_t pieces);
 void fake_answer_less(uint32_t bytes);
 uint32_t fake_count(void);
 const struct fake_call *fake_call(uint32_t index);

@@ -3,25 +3,18 @@
 
 from __future__ import annotations
 
-import functools
-import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import cffi
 import numpy as np
 import pytest
 
-from host_tools.device import cli, library
+from host_tools.device import library
 from host_tools.device.evidence import pem
 from host_tools.device.library import Session, TeeError
-from host_tools.machine.errors import RecordError
-from host_tools.runners.optee import client
 from host_tools.runners.optee.normal_world import tee_result
-from host_tools.vgpu.binding import c_declarations
 from tee_replayer.generator.status import statuses, value_of
+from tests.optee.libteec import Fake, run
 from tests.support.signing_samples import ES256
 from trace_format.errors import GramophoneError
 
@@ -32,57 +25,6 @@ CONTEXT, MEMORY, OPEN = 0x100, 0x101, 0x102  # fake_libteec.c
 NONE, VALUE, IN, OUT = 0, 1, 0xD, 0xE  # TEEC_PARAM_TYPES
 BAD_PARAMETERS, COMMUNICATION, BUSY, OUT_OF_MEMORY = 0xFFFF0006, 0xFFFF000E, 0xFFFF000D, 0xFFFF000C
 API, TEE, TRUSTED_APP = 1, 3, 4  # TEEC_ORIGIN_*
-HEADER = Path(__file__).with_name("fake_libteec.h")
-
-
-class Fake:
-    """The libteec of fake_libteec.c, and the library built over it."""
-
-    def __init__(self, teec: Path, built: Path) -> None:
-        self.ffi = cffi.FFI()
-        self.ffi.cdef(c_declarations(HEADER.read_text()))
-        # It has libteec's own name, so that the library finds it where it looks for libteec.
-        self.lib = self.ffi.dlopen(str(teec), self.ffi.RTLD_GLOBAL | self.ffi.RTLD_NOW)
-        self.built = str(built)
-
-    @property
-    def calls(self) -> list[tuple[int, int, int, int, int]]:
-        """(command, types, a, b, bytes) of each call since the reset."""
-        rows = (self.lib.fake_call(index) for index in range(self.lib.fake_count()))
-        return [(row.command, row.types, row.a, row.b, row.bytes) for row in rows]
-
-    def clear(self, slot_bytes: int = SLOT) -> None:
-        self.lib.fake_reset(slot_bytes)
-
-    @property
-    def left_open(self) -> list[int]:
-        """Contexts, sessions, pieces of shared memory."""
-        return [self.lib.fake_state(which) for which in range(3)]
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Fake:
-    folder = tmp_path_factory.mktemp("libteec")
-    try:
-        headers = [f"-I{path}" for path in (client.libteec() / "include", client.SOURCES, *client.INCLUDES)]
-    except RecordError as error:
-        pytest.skip(f"libteec's header cannot be obtained: {error}")
-    teec = folder / "libteec.so"
-    source = Path(__file__).with_name("fake_libteec.c")
-    flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-Wl,-soname,libteec.so.2"]
-    subprocess.run(["gcc", *flags, *headers, "-o", str(teec), str(source)], check=True)
-    return Fake(teec, client.compile_library(folder / "o", "", folder))
-
-
-@pytest.fixture
-def fake(built: Fake) -> Fake:
-    built.clear()
-    return built
-
-
-@pytest.fixture
-def opened(fake: Fake) -> Callable[..., Session]:
-    return functools.partial(Session, library=fake.built)
 
 
 def pieces(total: int) -> list[int]:
@@ -187,16 +129,6 @@ def test_each_status_has_its_text(fake: Fake, opened: Callable[..., Session]) ->
         assert caught.value.refused
 
 
-def run(fake: Fake, capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, dict[str, Any]]:
-    """`gramophone-tee` with --json: its exit status and its object."""
-    status = cli.main([*map(str, arguments), "--json", "--library", fake.built])
-    shown = capsys.readouterr()
-    assert ("error: " in shown.err) == (status != 0)
-    found: dict[str, Any] = json.loads(shown.out)
-    assert found["ok"] == (status == 0)
-    return status, found
-
-
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
     path = tmp_path / "net.sgtr"
@@ -280,7 +212,10 @@ def test_the_devices_key(fake: Fake, tmp_path: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["log", "F"], "the device was generated without it ('gramophone generate --replay-log --attest')"),
+        (
+            ["log", "F"],
+            "the device was generated without it ('gramophone generate --replay-log --attest",
+        ),
         (["device-key", "-o", "F"], "the device was generated without it"),
         (["log", "net.sgtr"], "expected entries of a replay log, 240 bytes each, found 100 bytes"),
         (["log", "F", "--nonce", "00" * 8], "--nonce and --attestation belong together"),

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[3]
 FILES = (
     "host_tools/__init__.py",
     *(f"host_tools/support/{name}.py" for name in ("__init__", "files", "messages", "npy", "version")),
-    *(f"host_tools/device/{name}.py" for name in ("__init__", "_binding", "cli", "evidence", "library")),
+    *(f"host_tools/device/{name}.py" for name in ("__init__", "_binding", "cli", "evidence", "library", "slots")),
     "trace_format/__init__.py",
     *(f"trace_format/{name}.py" for name in ("errors", "files", "limits")),
 )

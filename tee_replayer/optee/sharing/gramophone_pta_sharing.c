@@ -53,6 +53,13 @@ static struct shared_network *network_of(uint32_t slot)
     return NULL;
 }
 
+/* Whether a network has a request of which its session has not been told that it is over. That is when the TA
+ * counts the trace's version: nothing of the replay goes out before. */
+static bool waits(const struct shared_network *network)
+{
+    return network->id || network->is_over;
+}
+
 /* Whether the caller may use a slot's data now. */
 static TEE_Result check_slot(uint32_t slot)
 {
@@ -61,13 +68,13 @@ static TEE_Result check_slot(uint32_t slot)
         return TEE_ERROR_ITEM_NOT_FOUND;
     if (network->owner != sharing.caller)
         return TEE_ERROR_ACCESS_DENIED;
-    return network->id ? TEE_ERROR_BAD_STATE : TEE_SUCCESS;
+    return waits(network) ? TEE_ERROR_BAD_STATE : TEE_SUCCESS;
 }
 
 static bool has_computed(uint32_t slot)
 {
     const struct shared_network *network = network_of(slot);
-    return network && network->computed && !network->is_over; /* the TA counts its version first */
+    return network && network->computed;
 }
 
 /* Whether a session other than the caller's has chosen a network. */
@@ -223,7 +230,7 @@ static TEE_Result submit(TEE_Param params[TEE_NUM_PARAMS])
 {
     struct shared_network *network = chosen();
     const uint64_t within = reg_pair_to_64(params[0].value.b, params[0].value.a), now = gr_port_now_us();
-    if (!network || network->id)
+    if (!network || waits(network))
         return TEE_ERROR_BAD_STATE;
     return result_of(ask(network, within < GR_NO_DEADLINE - now ? now + within : GR_NO_DEADLINE));
 }
@@ -232,7 +239,7 @@ static TEE_Result step(TEE_Param params[TEE_NUM_PARAMS])
 {
     struct shared_network *network = chosen();
     params[0].value.a = params[0].value.b = 0;
-    if (!network || !(network->id || network->is_over))
+    if (!network || !waits(network))
         return TEE_ERROR_BAD_STATE;
     if (network->id) {
         take_back();
@@ -250,7 +257,7 @@ static TEE_Result step(TEE_Param params[TEE_NUM_PARAMS])
 static TEE_Result run(TEE_Param params[TEE_NUM_PARAMS] __unused)
 {
     struct shared_network *network = chosen();
-    if (!network || network->id)
+    if (!network || waits(network))
         return TEE_ERROR_BAD_STATE;
     take_back();
     if (ask(network, GR_NO_DEADLINE) == GR_STATUS_OK) {

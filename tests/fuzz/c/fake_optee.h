@@ -28,6 +28,7 @@ typedef union {
 #define TEE_NUM_PARAMS 4
 #define TEE_PARAM_TYPE_NONE 0u
 #define TEE_PARAM_TYPE_VALUE_INPUT 1u
+#define TEE_PARAM_TYPE_VALUE_OUTPUT 2u
 #define TEE_PARAM_TYPE_MEMREF_INPUT 5u
 #define TEE_PARAM_TYPE_MEMREF_OUTPUT 6u
 #define TEE_PARAM_TYPES(a, b, c, d) ((a) | (b) << 4 | (c) << 8 | (d) << 12)
@@ -46,6 +47,7 @@ typedef union {
 #ifndef __unused
 #define __unused __attribute__((unused))
 #endif
+#define __maybe_unused __attribute__((unused))
 #define ARRAY_SIZE(x) (sizeof(x) / sizeof *(x))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define ROUNDUP(v, size) (((v) + (size)-1) & ~((__typeof__(v))(size)-1))
