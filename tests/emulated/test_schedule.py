@@ -4,158 +4,40 @@
 from __future__ import annotations
 
 import json
-import mmap
-import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
-from host_tools.model import joining
-from host_tools.runners import firmware, libraries, unicorn
-from host_tools.vgpu.binding import VirtualGpu
+from host_tools.runners import firmware
 from tee_replayer.generator.generate import generate
-from tee_replayer.generator.options import GenerateError, Options
-from tee_replayer.generator.platforms import platform_of
-from tee_replayer.generator.status import Report, value_of
+from tee_replayer.generator.options import GenerateError
+from tee_replayer.generator.status import value_of
 from tests.support import replayer_samples as s
-from tests.support.firmware_samples import GCC, STRICT
+from tests.support.mailbox_requests import (
+    ANY_TIME,
+    Asked,
+    Mailbox,
+    make_options,
+    mixed,
+    scheduling_firmware,
+    serve,
+)
 from tests.support.sampling import SomeOf
-from tests.vgpu.test_joined import PAIR, expected, inputs, joint, single
+from tests.vgpu.test_joined import PAIR, joint
 from trace_format import packing
-from trace_format.operators import used
-from trace_format.schema import SlotKind
 from trace_format.schema.mailbox import (
-    MAILBOX_BUFFERS,
-    MAILBOX_DATA_AT,
     MAILBOX_REQUEST,
     MAILBOX_REQUEST_SLOTS,
     MAILBOX_RESPONSE_AT,
 )
 
-QUEUE = 8
-ANY_TIME = (1 << 64) - 1
-LATER = 1 << 62  # microseconds; requests that differ by a little more are due in that order
-
-
-@dataclass
-class Asked:
-    """A request: what network, after how many microseconds it is due, and with which input; the answer to it."""
-
-    network: int
-    due_us: int
-    seed: int
-    status: int = 0
-    order: int = 0
-
 
 @pytest.fixture(scope="module")
 def scheduling(tmp_path_factory: pytest.TempPathFactory) -> firmware.Firmware:
     """Firmware with a queue."""
-    if shutil.which(GCC) is None:
-        pytest.skip(f"{GCC} is missing: apt-get install gcc-aarch64-linux-gnu")
-    out = tmp_path_factory.mktemp("scheduling") / "out"
-    generate(make_options(networks=2, schedule=QUEUE, operators=used(joint(PAIR).trace.actions)), out)
-    firmware.compile_firmware(out, STRICT)
-    return firmware.load(out)
-
-
-def make_options(**options: Any) -> Options:
-    """Options of the emulated board."""
-    return Options("v3d42", platform_of("qemu-virt"), s.KEY, libraries.source(), **options)
-
-
-class Mailbox:
-    """A firmware's mailbox, with a trace and what is asked of it."""
-
-    def __init__(self, fw: firmware.Firmware) -> None:
-        self.fw = fw
-        self.memory = np.frombuffer(mmap.mmap(-1, 8 << 20), np.uint8)
-        self.at = MAILBOX_DATA_AT
-        self.buffers: list[dict[str, int]] = []
-        self.carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
-
-    def put(self, data: bytes) -> int:
-        """Where data lies."""
-        place = self.at
-        self.memory[place : place + len(data)] = np.frombuffer(data, np.uint8)
-        self.at += -(-len(data) // 64) * 64
-        return place
-
-    def buffer(self, slot: int, offset: int, size: int, step: int = 0) -> None:
-        """A buffer as it is."""
-        self.buffers.append({"slot": slot, "step": step, "offset": offset, "bytes": size})
-
-    def run(self, signed: bytes, repeat: int = 1, **options: Any) -> tuple[int, Report]:
-        """Boot the firmware; how many replays it has done, and what it reports. All of its memory is wiped."""
-        size, row = packing.size_of("mailbox_request"), packing.size_of("mailbox_buffer")
-        assert len(self.buffers) <= MAILBOX_BUFFERS
-        place = self.put(signed)
-        words = {
-            "trace_offset": place,
-            "trace_bytes": len(signed),
-            "repeat": repeat,
-            "buffer_count": len(self.buffers),
-        }
-        data = packing.pack("mailbox_request", words)
-        data += b"".join(packing.pack("mailbox_buffer", buffer) for buffer in self.buffers)
-        assert len(data) == size + row * len(self.buffers)
-        self.memory[: len(data)] = np.frombuffer(data, np.uint8)
-        memory = {self.fw.board.carveout_base: self.carveout}
-        with VirtualGpu("v3d42", memory, **options) as device:
-            unicorn.Machine(self.fw, device, self.carveout, self.memory).run()
-        assert not self.carveout.any()
-        end = MAILBOX_RESPONSE_AT + packing.size_of("mailbox_response")
-        answer = packing.unpack("mailbox_response", bytes(self.memory[MAILBOX_RESPONSE_AT:end]))
-        return answer["replays"], Report(**answer["report"])
-
-
-def serve(fw: firmware.Firmware, asked: Sequence[Asked], repeat: int = 1, **options: Any) -> tuple[int, Report]:
-    """Have firmware serve requests; outputs of those that it served are the single traces'."""
-    trace, box = joint(PAIR).trace, Mailbox(fw)
-    outputs: list[tuple[Asked, int, dict[str, tuple[int, int]]]] = []
-    for one in asked:
-        name = PAIR[one.network]
-        row = trace.networks[one.network]
-        answer = box.put(bytes(packing.size_of("mailbox_answer")))
-        box.buffer(MAILBOX_REQUEST, answer, one.due_us, one.network)
-        places: dict[str, tuple[int, int]] = {}
-        for index in range(row.first_slot, row.first_slot + row.slot_count):
-            slot = trace.slots[index]
-            own = slot.name.partition(joining.SEPARATOR)[2]
-            if slot.kind is SlotKind.INPUT:
-                data = inputs(single(name), one.seed)[own].tobytes()
-            elif slot.kind is SlotKind.OUTPUT:
-                data = bytes(slot.dense_bytes)
-            else:
-                continue
-            place = box.put(data)
-            box.buffer(index, place, len(data))
-            if slot.kind is SlotKind.OUTPUT:
-                places[own] = place, len(data)
-        outputs.append((one, answer, places))
-    done, report = box.run(s.signed(trace), repeat, **options)
-    for one, at, places in outputs:
-        found = packing.unpack("mailbox_answer", bytes(box.memory[at : at + packing.size_of("mailbox_answer")]))
-        one.status, one.order = found["status"], found["order"]
-        if one.status == value_of("OK"):
-            got = {name: bytes(box.memory[place : place + size]) for name, (place, size) in places.items()}
-            assert got == expected(PAIR[one.network], one.seed)
-    return done, report
-
-
-def mixed(count: int, seed: int) -> list[Asked]:
-    """Requests at random, due in random order."""
-    random = np.random.default_rng(seed)
-    return [
-        Asked(int(random.integers(2)), LATER + (int(random.integers(1000)) << 40), int(random.integers(3)))
-        for _ in range(count)
-    ]
+    return scheduling_firmware(tmp_path_factory.mktemp("scheduling") / "out")
 
 
 def test_interleaved_requests(scheduling: firmware.Firmware, some_of: SomeOf) -> None:
