@@ -14,10 +14,11 @@ from host_tools.commands.facts import NAME, default_name, facts
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, UsageError, warn
 from host_tools.commands.streams import check_output, write
 from host_tools.commands.traces import read_trace
-from host_tools.model.joining import Joining, joint, named
+from host_tools.model.joining import Joining, differences, joint, named
 from host_tools.model.left_registers import left_registers
 from host_tools.model.timing import TimingError, chip_of
 from host_tools.support.progress import phase
+from trace_format import networks
 from trace_format.errors import printable
 from trace_format.schema import MAX_PRIORITY, PAGE_BYTES
 from trace_format.trace import Trace
@@ -30,10 +31,11 @@ MOST_US = 0xFFFFFFFF
     cls=GramophoneCommand,
     example="gramophone join digits.gtr scenes.gtr -o joint.gtr\n"
     "gramophone join digits.gtr scenes.gtr --names d,s --period d=20000 --priority d=9 -o joint.gtr\n"
-    "gramophone join joint.gtr --take digits -o again.gtr",
+    "gramophone join joint.gtr --take digits -o again.gtr\n"
+    "gramophone join joint.gtr --check digits=digits.sgtr",
 )
 @click.argument("files", metavar="TRACE...", nargs=-1, required=True, type=FILE)
-@click.option("-o", "--output", type=FILE, required=True, help="Trace to write; not signed.")
+@click.option("-o", "--output", type=FILE, help="Trace to write; not signed.")
 @click.option("--name", type=NAME, help="Name of the joint trace; default: the networks' names.")
 @click.option("--names", metavar="NAME,NAME...", help="Names of the networks; default: those of the traces.")
 @click.option("--exclusive", is_flag=True, help="One working memory for all: each network begins anew.")
@@ -50,9 +52,16 @@ MOST_US = 0xFFFFFFFF
 @click.option("--chip", help="Board of which times are estimated; default: that with the traces' GPU.")
 @click.option("--no-estimate", is_flag=True, help="Leave out how long each network takes.")
 @click.option("--take", metavar="NAME", help="The other way: take this network out of one joint trace.")
+@click.option(
+    "--check",
+    "checks",
+    type=Pair("NAME=TRACE"),
+    multiple=True,
+    help="Write nothing: say whether this network of a joint trace is this trace; repeatable.",
+)
 def join_command(
     files: Sequence[Path],
-    output: Path,
+    output: Path | None,
     name: str | None,
     names: str | None,
     exclusive: bool,
@@ -61,6 +70,7 @@ def join_command(
     chip: str | None,
     no_estimate: bool,
     take: str | None,
+    checks: Sequence[tuple[str, str]],
 ) -> Outcome:
     """Join traces of several networks to one, with one image and each its own working memory.
 
@@ -68,6 +78,12 @@ def join_command(
     budget (docs/adr/0065-joined-networks.md); slots are called NETWORK/SLOT. Signatures are not verified and not
     kept: sign the joint trace. A device takes it if it was generated with --networks.
     """
+    if checks:
+        if output or take:
+            raise UsageError("--check writes nothing, and takes nothing out")
+        return _compare(files, checks)
+    if output is None:
+        raise UsageError("-o: expected the file to write")
     check_output(output)
     if take is not None:
         return _take(files, output, take)
@@ -111,12 +127,39 @@ def join_command(
     return Outcome(data, "\n".join(lines))
 
 
-def _take(files: Sequence[Path], output: Path, name: str) -> Outcome:
+def _only(files: Sequence[Path], option: str) -> tuple[Trace, bool]:
+    """The one joint trace that an option takes, and whether it claims to be signed."""
     if len(files) != 1:
-        raise UsageError(f"--take: expected one joint trace, found {len(files)}")
+        raise UsageError(f"{option}: expected one joint trace, found {len(files)}")
     trace, claim = read_trace(files[0], joint=True)
     if not trace.networks:
-        raise UsageError(f"--take: {files[0]} is no joint trace")
+        raise UsageError(f"{option}: {files[0]} is no joint trace")
+    return trace, bool(claim)
+
+
+def _compare(files: Sequence[Path], checks: Sequence[tuple[str, str]]) -> Outcome:
+    """Whether networks are what their owners have, whose signatures are not a part of a joint trace."""
+    trace, _ = _only(files, "--check")
+    lines, rows = [], []
+    for name, path in checks:
+        network = trace.networks[networks.find(trace.networks, name)]
+        own, _ = read_trace(Path(path))
+        found = differences(trace, network, own)
+        lines += [f"{printable(name)}: {text}" for text in found] or [
+            f"{printable(name)} is {path}: its {network.end_action - network.first_action} actions, "
+            f"{network.slot_count} slots, image, limits"
+        ]
+        rows.append({"name": name, "file": path, "differences": found})
+    others = [row.name for row in trace.networks if row.name not in dict(checks)]
+    if others:
+        lines.append(f"not looked at: {', '.join(map(printable, others))}")
+    return Outcome(
+        {"file": str(files[0]), "checks": rows}, "\n".join(lines), ok=not any(r["differences"] for r in rows)
+    )
+
+
+def _take(files: Sequence[Path], output: Path, name: str) -> Outcome:
+    trace, claim = _only(files, "--take")
     if claim:
         warn(f"{files[0]}: its signature is not kept, and was not verified")
     taken = named(trace, name)

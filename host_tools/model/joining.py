@@ -171,21 +171,91 @@ def named(trace: Trace, name: str) -> Trace:
     return part(trace, trace.networks[networks.find(trace.networks, name)])
 
 
+def differences(whole: Trace, network: Network, own: Trace) -> list[str]:
+    """How a network of a joint trace differs from the trace that it is said to be: what its owner wants to know.
+
+    The other networks are not looked at: what they can reach is what the format lets them, by their rows.
+
+    Args:
+        whole: the joint trace.
+        network: of it.
+        own: the owner's trace.
+
+    Returns:
+        In words; none: each action, page of the image, slot and limit of a replay is the owner's.
+
+    Raises:
+        JoinError: the owner's trace is none that can be joined.
+    """
+    _check_one(Joining(network.name, own))
+    found = []
+    if whole.gpu != own.gpu:
+        found.append(f"it is for another GPU: expected {own.gpu}, found {whole.gpu}")
+    pages = {page: at for at, page in enumerate(_pages(whole.image))}
+    own_pages = _pages(own.image)
+    missing = [at for at, page in enumerate(own_pages) if page not in pages]
+    if missing:
+        return [
+            *found,
+            f"{len(missing)} of {len(own_pages)} pages of the image are missing, the first at {missing[0]}",
+        ]
+    page_at = np.array([pages[page] for page in own_pages], np.int64)
+    jobs = int(np.count_nonzero(whole.actions["op"][: network.first_action] == Op.JOB))
+    expected = _moved(own, page_at, network.first_page, network.first_slot, jobs)
+    actions = whole.actions[network.first_action : network.end_action]
+    if len(actions) != len(expected):
+        found.append(f"expected {len(expected)} actions, found {len(actions)}")
+    else:
+        other = np.flatnonzero(actions != expected)
+        found += [
+            f"action {at} is another: expected {expected[at]}, found {actions[at]}" for at in other[:1].tolist()
+        ]
+    slots = [replace(slot, name=_slot_name(network.name, slot.name)) for slot in own.slots]
+    if slots != list(whole.slots[network.first_slot : network.end_slot]):
+        found.append("its slots are others")
+    meta, joint_meta = Trace.META_DEFAULTS | own.meta, Trace.META_DEFAULTS | whole.meta
+    own_bytes = own.carveout_bytes - len(own_pages) * PAGE_BYTES
+    found += [
+        f"{what}: expected {wanted}, found {seen}"
+        for what, wanted, seen in (
+            ("bytes of working memory", own_bytes, network.page_count * PAGE_BYTES),
+            ("retries", meta["retry_limit"], network.retry_limit),
+            ("time budget in microseconds", meta["time_budget_us"], network.time_budget_us),
+        )
+        if wanted != seen
+    ]
+    if joint_meta["security_version"] < meta["security_version"]:
+        found.append(
+            f"the joint trace is older: expected security version {meta['security_version']} or above, "
+            f"found {joint_meta['security_version']}"
+        )
+    return found
+
+
+def _pages(image: bytes | memoryview) -> list[bytes]:
+    data = memoryview(image)
+    return [bytes(data[at : at + PAGE_BYTES]).ljust(PAGE_BYTES, b"\0") for at in range(0, len(data), PAGE_BYTES)]
+
+
 def _check(rows: Sequence[Joining]) -> None:
     if not 2 <= len(rows) <= MAX_NETWORKS:
         raise JoinError(f"expected 2 to {MAX_NETWORKS} traces, found {len(rows)}")
     names = [row.name for row in rows]
     for row in rows:
-        if not 0 < len(row.name.encode()) <= _NAME_BYTES or "\0" in row.name:
-            raise JoinError(f"a network's name has 1 to {_NAME_BYTES} bytes, and {row.name!r} has not (--names)")
+        _check_one(row)
         if names.count(row.name) > 1:
             raise JoinError(f"{names.count(row.name)} networks are called {row.name!r}: expected other --names")
-        if row.trace.raw:
-            raise JoinError(f"{row.name} is a raw recording: expected what `gramophone build` makes of it")
-        if row.trace.networks:
-            raise JoinError(f"{row.name} is a joint trace: expected the traces that it was made of")
         if row.trace.gpu != rows[0].trace.gpu:
             raise JoinError(f"{row.name} is for another GPU: expected {rows[0].trace.gpu}, found {row.trace.gpu}")
+
+
+def _check_one(row: Joining) -> None:
+    if not 0 < len(row.name.encode()) <= _NAME_BYTES or "\0" in row.name:
+        raise JoinError(f"a network's name has 1 to {_NAME_BYTES} bytes, and {row.name!r} has not (--names)")
+    if row.trace.raw:
+        raise JoinError(f"{row.name} is a raw recording: expected what `gramophone build` makes of it")
+    if row.trace.networks:
+        raise JoinError(f"{row.name} is a joint trace: expected the traces that it was made of")
 
 
 def _image(traces: Sequence[Trace]) -> tuple[bytes, list[NDArray[np.int64]], int]:
@@ -194,10 +264,8 @@ def _image(traces: Sequence[Trace]) -> tuple[bytes, list[NDArray[np.int64]], int
     content: list[bytes] = []
     places = []
     for trace in traces:
-        image = memoryview(trace.image)
         own = []
-        for at in range(0, len(image), PAGE_BYTES):
-            page = bytes(image[at : at + PAGE_BYTES]).ljust(PAGE_BYTES, b"\0")
+        for page in _pages(trace.image):
             key = hashlib.sha256(page).digest()
             if key not in index:
                 index[key] = len(content)
