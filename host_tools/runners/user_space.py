@@ -92,6 +92,8 @@ def build(
     codecs: Collection[Codec] = (),
     algorithms: Collection[KeyKind] = (),
     device_id: bytes = NO_ID,
+    networks: int = 0,
+    schedule: int = 0,
 ) -> Path:
     """The generated folder for a key after make, with the guest's overlay; from the cache.
 
@@ -111,6 +113,8 @@ def build(
                 codecs=codecs,
                 algorithms=algorithms,
                 device_id=device_id,
+                networks=networks,
+                schedule=schedule,
             ),
             folder,
         )

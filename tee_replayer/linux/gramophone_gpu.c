@@ -121,6 +121,94 @@ int gramophone_gpu_run(void)
     return result_of(gr_run(&gpu.replayer));
 }
 
+#ifdef GRAMOPHONE_NETWORKS
+bool gramophone_gpu_network(uint32_t network, struct gramophone_gpu_network *info)
+{
+    struct gr_network_info found;
+    if (!gpu.is_loaded || gr_network_count(&gpu.replayer) < 2 ||
+        !gr_network_info(&gpu.replayer, network, &found))
+        return gr_fail("no network %u", network);
+    *info = (struct gramophone_gpu_network){.first_slot = found.first_slot,
+                                            .slot_count = found.slot_count,
+                                            .predicted_us = found.predicted_us,
+                                            .longest_job_us = found.longest_job_us,
+                                            .period_us = found.period_us,
+                                            .priority = found.priority};
+    memcpy(info->name, found.name, sizeof info->name);
+    return true;
+}
+
+int gramophone_gpu_choose(uint32_t network)
+{
+    return result_of(gr_select(&gpu.replayer, network));
+}
+#else
+bool gramophone_gpu_network(uint32_t network, struct gramophone_gpu_network *info)
+{
+    (void)info;
+    return gr_fail("no network %u: this build takes no joint traces (--networks)", network);
+}
+
+int gramophone_gpu_choose(uint32_t network)
+{
+    return gramophone_gpu_network(network, NULL) ? GRAMOPHONE_GPU_OK : GRAMOPHONE_GPU_FAILED;
+}
+#endif
+
+#ifdef GRAMOPHONE_SCHEDULE
+int gramophone_gpu_submit(uint32_t network, uint64_t within_us, uint32_t *id)
+{
+    const uint64_t now = gr_port_now_us(),
+                   due = within_us < GR_NO_DEADLINE - now ? now + within_us : GR_NO_DEADLINE;
+    return result_of(gr_submit(&gpu.replayer, network, due, NULL, 0, id));
+}
+
+int gramophone_gpu_step(uint32_t *over)
+{
+    *over = gr_schedule_step(&gpu.replayer);
+    return *over ? result_of(gpu.replayer.report.status) : GRAMOPHONE_GPU_OK;
+}
+
+uint32_t gramophone_gpu_waiting(void)
+{
+    return gr_requests(&gpu.replayer);
+}
+
+int gramophone_gpu_withdraw(uint32_t id)
+{
+    return result_of(gr_withdraw(&gpu.replayer, id));
+}
+#else
+static int no_queue(void)
+{
+    return gr_fail("this build has no queue (--schedule)"), GRAMOPHONE_GPU_FAILED;
+}
+
+int gramophone_gpu_submit(uint32_t network, uint64_t within_us, uint32_t *id)
+{
+    (void)network, (void)within_us;
+    *id = 0;
+    return no_queue();
+}
+
+int gramophone_gpu_step(uint32_t *over)
+{
+    *over = 0;
+    return no_queue();
+}
+
+uint32_t gramophone_gpu_waiting(void)
+{
+    return 0;
+}
+
+int gramophone_gpu_withdraw(uint32_t id)
+{
+    (void)id;
+    return no_queue();
+}
+#endif
+
 void gramophone_gpu_report(struct gramophone_gpu_report *report)
 {
     const struct gr_report *found = &gpu.replayer.report;

@@ -63,6 +63,27 @@ int gramophone_gpu_bind(uint32_t slot, void *data, size_t bytes);
 /* Replay once. */
 int gramophone_gpu_run(void);
 
+/* Networks of a joint trace ('gramophone join'); of another trace, and where this build takes none
+ * ('gramophone generate --networks'), there are none to name. The one that was chosen is what
+ * gramophone_gpu_run replays; after loading it is the first. */
+struct gramophone_gpu_network {
+    char name[33];
+    uint32_t first_slot, slot_count;
+    uint32_t predicted_us, longest_job_us, period_us, priority; /* as the trace says; 0: not known */
+};
+bool gramophone_gpu_network(uint32_t network, struct gramophone_gpu_network *info);
+int gramophone_gpu_choose(uint32_t network);
+
+/* Where this build has a queue ('gramophone generate --schedule'), instead of gramophone_gpu_run: ask for a
+ * replay of a network within so many microseconds (UINT64_MAX: whenever there is time), with what is bound to
+ * its slots then; they stay as they are until it is over. Then call _step until nothing waits: each is one
+ * piece, of what is due first. `over` takes the number of the request that is over by it, or 0; the result is
+ * that of its replay. A request can be taken back. */
+int gramophone_gpu_submit(uint32_t network, uint64_t within_us, uint32_t *id);
+int gramophone_gpu_step(uint32_t *over);
+uint32_t gramophone_gpu_waiting(void);
+int gramophone_gpu_withdraw(uint32_t id);
+
 void gramophone_gpu_report(struct gramophone_gpu_report *report);
 
 /* Unload: the GPU is reset, the memory wiped; the GPU is free for other processes. */

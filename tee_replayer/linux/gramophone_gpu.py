@@ -19,6 +19,7 @@ from typing import Any
 LIBRARY = "libgramophone_gpu.so"
 KINDS = {1: "input", 2: "output", 3: "parameter"}
 REFUSED = 1
+ANY_TIME = (1 << 64) - 1
 
 
 class GpuError(Exception):
@@ -53,6 +54,32 @@ class Slot:
     shape: tuple[int, ...]
     bytes: int
     bound: bool
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network of a joint trace, whose slots are called NETWORK/SLOT.
+
+    Attributes:
+        index: its number.
+        predicted_us, longest_job_us, period_us, priority: as the trace says; 0: not known.
+    """
+
+    index: int
+    predicted_us: int
+    longest_job_us: int
+    period_us: int
+    priority: int
+
+
+class _Network(ctypes.Structure):
+    """struct gramophone_gpu_network."""
+
+    _fields_ = (
+        ("name", ctypes.c_char * 33),
+        *((name, ctypes.c_uint32) for name in ("first_slot", "slot_count", "predicted_us", "longest_job_us")),
+        *((name, ctypes.c_uint32) for name in ("period_us", "priority")),
+    )
 
 
 class _Slot(ctypes.Structure):
@@ -94,6 +121,8 @@ class Gpu:
         self._library = ctypes.CDLL(library)
         self._library.gramophone_gpu_error.restype = ctypes.c_char_p
         self._library.gramophone_gpu_slot.restype = ctypes.c_bool
+        self._library.gramophone_gpu_network.restype = ctypes.c_bool
+        self._library.gramophone_gpu_waiting.restype = ctypes.c_uint32
         self._bound: dict[str, Any] = {}
         self._slots: dict[str, Slot] = {}
         self._check(self._library.gramophone_gpu_open())
@@ -151,9 +180,60 @@ class Gpu:
         self._check(self._library.gramophone_gpu_bind(slot.index, kept, ctypes.c_size_t(slot.bytes)))
         self._bound[name] = kept
 
-    def run(self) -> None:
-        """Replay once; GpuError when it fails."""
+    def run(self, network: str | None = None) -> None:
+        """Replay once, a joint trace's network of this name; GpuError when it fails."""
+        if network is not None:
+            self._check(self._library.gramophone_gpu_choose(self._index(network)))
         self._check(self._library.gramophone_gpu_run())
+
+    @property
+    def networks(self) -> Mapping[str, Network]:
+        """Of the loaded trace, by name; none if it is not a joint one."""
+        found: dict[str, Network] = {}
+        row = _Network()
+        while self._library.gramophone_gpu_network(len(found), ctypes.byref(row)):
+            found[row.name.decode()] = Network(
+                len(found), row.predicted_us, row.longest_job_us, row.period_us, row.priority
+            )
+        return found
+
+    def submit(self, network: str, within_us: int = ANY_TIME) -> int:
+        """Ask for a replay within so many microseconds, with what is bound to the network's slots.
+
+        Returns:
+            The request's number, for `step` and `withdraw`.
+
+        Raises:
+            GpuError: no such network; too many wait; this request, or another, would be late.
+        """
+        number = ctypes.c_uint32()
+        due = ctypes.c_uint64(within_us)
+        self._check(self._library.gramophone_gpu_submit(self._index(network), due, ctypes.byref(number)))
+        return number.value
+
+    def step(self) -> int:
+        """Run a piece of what is due first: the number of the request that is over by it, or 0.
+
+        Raises:
+            GpuError: the replay of a request has failed; it does not wait any more.
+        """
+        over = ctypes.c_uint32()
+        self._check(self._library.gramophone_gpu_step(ctypes.byref(over)))
+        return over.value
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait or are under way."""
+        return int(self._library.gramophone_gpu_waiting())
+
+    def withdraw(self, request: int) -> None:
+        """Take a request back; GpuError when it does not wait."""
+        self._check(self._library.gramophone_gpu_withdraw(request))
+
+    def _index(self, network: str) -> int:
+        if network not in self.networks:
+            raise GpuError(f"no network {network!r}; there are: {', '.join(self.networks) or 'none'}", False)
+        return self.networks[network].index
 
     @property
     def report(self) -> dict[str, int]:

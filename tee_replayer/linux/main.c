@@ -21,7 +21,7 @@ static const char usage[] =
     "       gramophone-gpu give-back            the kernel's driver gets it back (root)\n"
     "       gramophone-gpu verify TRACE [--json]\n"
     "       gramophone-gpu replay TRACE [--input|--param SLOT=FILE.npy]... [--output SLOT=FILE.npy]...\n"
-    "                             [--repeat N] [--json]\n"
+    "                             [--network NAME] [--repeat N] [--json]\n"
     "example: gramophone-gpu replay lenet.sgtr --input data=seven.npy --output prob=prob.npy\n";
 
 enum { INPUT = 1, OUTPUT = 2, PARAMETER = 3, FILES = 256 };
@@ -36,6 +36,7 @@ struct file {
 
 struct request {
     const char *trace;
+    const char *network; /* NULL: the first, or the only one */
     struct file files[FILES];
     size_t count;
     uint32_t repeat;
@@ -81,6 +82,8 @@ static bool parse(struct request *request, char **words)
             good = parse_file(request, PARAMETER, next);
         else if (takes_next && !strcmp(word, "--repeat"))
             good = parse_repeat(request, next);
+        else if (takes_next && !strcmp(word, "--network"))
+            good = (request->network = next) || gr_fail("--network: expected a name, found nothing");
         else {
             takes_next = false;
             if (!strcmp(word, "--json"))
@@ -115,8 +118,20 @@ static bool bind_file(struct file *file)
     return gr_fail("the trace has no %s %.*s", kinds[file->kind], (int)length, file->slot);
 }
 
+/* Choose the network that is asked for by its name. */
+static int choose(const char *name)
+{
+    struct gramophone_gpu_network info;
+    for (uint32_t i = 0; gramophone_gpu_network(i, &info); i++)
+        if (!strcmp(info.name, name))
+            return gramophone_gpu_choose(i);
+    return gr_fail("no network %s", name), GRAMOPHONE_GPU_FAILED;
+}
+
 static int replay(struct request *request)
 {
+    if (request->network && choose(request->network) != GRAMOPHONE_GPU_OK)
+        return GRAMOPHONE_GPU_FAILED;
     for (size_t i = 0; i < request->count; i++)
         if (!bind_file(&request->files[i]))
             return GRAMOPHONE_GPU_FAILED;
