@@ -3,20 +3,10 @@
  * A normal world that loads, replays and unloads again and again, each time in a session of its own, and
  * reads how much of its heaps the core has allocated, before and after (struct answer), for test_cycles.py.
  */
+#include "heap.h"
 #include "program.h"
 
-/* OP-TEE's lib/libutee/include/pta_stats.h */
-#define STATS_UUID_BYTES                                                                                     \
-    {                                                                                                        \
-        0xd9, 0x6a, 0x5b, 0x40, 0xe2, 0xc7, 0xb1, 0xaf, 0x87, 0x94, 0x10, 0x02, 0xa5, 0xd5, 0xc6, 0x1b       \
-    }
-enum { STATS_ALLOCATIONS = 1, STATS_CORE_HEAP = 1, WARM_UP = 3, INPUT = 0, OUTPUT = 1 };
-
-struct heap {
-    char name[32];
-    uint64_t free_squares;
-    uint32_t allocated, max_allocated, size, failures, biggest_failure, used_at_failure;
-};
+enum { WARM_UP = 3, INPUT = 0, OUTPUT = 1 };
 
 static struct {
     struct mailbox_response mailbox;
@@ -26,18 +16,6 @@ static struct {
 } answer;
 
 static uint32_t first[1024];
-
-static uint32_t read_heap(struct heap *heap)
-{
-    static const uint8_t uuid[16] = STATS_UUID_BYTES;
-    uint32_t session, result = tee_open(uuid, &session);
-    if (result)
-        return result;
-    result = INVOKE(session, STATS_ALLOCATIONS, {TEE_VALUE_IN, STATS_CORE_HEAP, 0},
-                    {TEE_MEMREF_OUT, (uintptr_t)tee_chunk(), sizeof *heap});
-    memcpy(heap, tee_chunk(), sizeof *heap);
-    return result ? result : tee_close(session);
-}
 
 /* One session: load, an input, a replay, an output. Every other one ends without UNLOAD. */
 static uint32_t cycle(const struct mailbox_request *request, const struct mailbox_buffer buffers[2])

@@ -6,6 +6,7 @@
  * (struct scene, then inputs and expected outputs); the outcome after the mailbox's response (struct answer),
  * for test_sharing.py.
  */
+#include "heap.h"
 #include "program.h"
 
 #define SCENE_AT UINT64_C(0x1000000)
@@ -26,6 +27,8 @@ static struct {
     uint32_t result, origin;   /* of what must succeed */
     uint32_t asked, different; /* requests; outputs that are not those expected */
     uint32_t pieces, kept_out, yields, ident;
+    uint32_t longest_piece, longest_yield; /* calls, in ticks of the counter */
+    struct heap before, after;             /* the core's, with all sessions open */
     uint32_t count, results[56];
 } answer;
 
@@ -94,11 +97,28 @@ static uint32_t ask(uint32_t network)
     return result;
 }
 
+static uint64_t ticks(void)
+{
+    uint64_t now;
+    __asm__ volatile("isb; mrs %0, cntvct_el0" : "=r"(now));
+    return now;
+}
+
+/* Keep the time since `start` if it is the longest. */
+static void measure(uint32_t *longest, uint64_t start)
+{
+    const uint64_t took = ticks() - start;
+    if (took > *longest)
+        *longest = (uint32_t)took;
+}
+
 /* A piece; if the session's own replay is over by it, or was, its output. */
 static uint32_t go_on(uint32_t network)
 {
     const uint32_t bytes = scene.networks_[network].output_bytes;
+    const uint64_t start = ticks();
     uint32_t result = step(sessions[network], &waits[network]);
+    measure(&answer.longest_piece, start);
     answer.pieces++;
     if (result || waits[network])
         return result;
@@ -128,7 +148,9 @@ static uint32_t share(void)
         if (turn % 64 == 0)
             intrude(network);
         if (!result && scene.yield_every && turn % scene.yield_every == 0) {
+            const uint64_t start = ticks();
             result = INVOKE(sessions[network], GRAMOPHONE_YIELD, {0});
+            measure(&answer.longest_yield, start);
             if (!result)
                 answer.ident = *at(GPU_IDENT1);
             answer.yields++;
@@ -223,7 +245,11 @@ int normal_world(void)
     } else if (!answer.result) {
         answer.result = open_all(&request);
         if (!answer.result)
+            answer.result = read_heap(&answer.before);
+        if (!answer.result)
             answer.result = share();
+        if (!answer.result)
+            answer.result = read_heap(&answer.after);
         answer.origin = tee_origin();
         for (uint32_t i = 0; !answer.result && i < scene.networks; i++)
             answer.result = tee_close(sessions[i]);

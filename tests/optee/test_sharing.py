@@ -27,6 +27,7 @@ from tests.optee.test_client import (
     NOT_SUPPORTED,
     SUCCESS,
 )
+from tests.optee.test_cycles import HEAP
 from tests.support.programs import run_program
 from tests.support.sampling import SomeOf
 from tests.support.signing_samples import ES256
@@ -36,12 +37,16 @@ from trace_format.schema import SlotKind
 
 SCENE_AT, SCENE, ROW = 0x1000000, struct.Struct("<6I"), struct.Struct("<4I2Q")
 NETWORKS = 8
+NUMBERS = ("result", "origin", "asked", "different", "pieces", "kept_out", "yields", "ident")
 ANSWER = np.dtype(
     [
-        (name, "<u4")
-        for name in ("result", "origin", "asked", "different", "pieces", "kept_out", "yields", "ident", "count")
+        *((name, "<u4") for name in (*NUMBERS, "longest_piece", "longest_yield")),
+        ("before", HEAP),
+        ("after", HEAP),
+        ("count", "<u4"),
     ]
 )
+TICK_NS = 16  # of QEMU's counter, 62.5 MHz
 SAMPLES, REQUESTS = 4, 10_000
 ACCESS_DENIED = 0xFFFF0001
 IDENT1 = 0x000E1124  # of the virtual V3D
@@ -116,6 +121,7 @@ def test_interleaved_requests(names: Sequence[str], folder: Path, some_of: SomeO
     assert counts["normal_accesses"] == 0
     assert counts["carveout_bytes_left"] == 0
     assert counts["resets"] == 2, "of the first prologue and of the end"
+    assert answer["after"]["allocated"] == answer["before"]["allocated"] > 0
 
 
 def test_a_job_that_faults_costs_a_retry_and_no_output(folder: Path) -> None:
@@ -141,6 +147,9 @@ def test_the_normal_world_has_the_gpu_in_between(folder: Path) -> None:
     assert hex(answer["result"]) == hex(0), f"from origin {answer['origin']}, request {answer['asked']}"
     assert (answer["asked"], answer["different"], answer["ident"]) == (20, 0, IDENT1)
     assert answer["yields"] > 4
+    piece, given = (int(answer[name]) * TICK_NS / 1000 for name in ("longest_piece", "longest_yield"))
+    print(f"longest calls, in thousands of instructions: a piece {piece:.0f}, a yield {given:.0f}")
+    assert given < piece, "the normal world waits for one piece, and for less to have the GPU"
     assert counts["handovers"] >= 2 * answer["yields"]
     assert (counts["refused_accesses"], counts["refused_memory"]) == (0, 0)
     assert counts["carveout_bytes_left"] == 0
