@@ -31,6 +31,7 @@ from host_tools.support.programs import run
 from host_tools.tasks.task import Task
 from trace_format.errors import GramophoneError
 
+SECRET = frozenset(("--fleet-key", "--ta-signing-key", "--store"))  # options that read private keys
 NOT_PREPARED = "not prepared"
 
 
@@ -111,6 +112,7 @@ class _Graph:
             uses={f"{file}.gtr": built},
             output=f"{file}.sgtr",
             place=f"{title}/{file}.sgtr",
+            here=True,
         )
         from_signed = {f"{file}.sgtr": signed}
         words = Words([f"{file}.sgtr"])
@@ -136,6 +138,7 @@ class _Graph:
                 words,
                 options=((f"{part}.replay", network.options["replay"]),),
                 uses=from_signed,
+                here=_has_secret(network.options["replay"]),
             )
 
     def recording(self, network: Network, gpu: str) -> str:
@@ -176,6 +179,7 @@ class _Graph:
             options=((f"{part}.generate", target.generate),),
             output="firmware",
             place="" if target.bare else f"{title}/firmware",
+            here=_has_secret(target.generate),
         )
         if target.bare:
             folder = f"{title}/make"
@@ -205,7 +209,12 @@ class _Graph:
                 output="image",
                 into=True,
                 place=f"{title}/image",
+                here=_has_secret(target.flash),
             )
+
+
+def _has_secret(options: Options) -> bool:
+    return any(name in SECRET for name, _ in options.rows)
 
 
 def _machine(snapshot: str, prepare: bool) -> str:

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A farm gives what one process gives, whatever becomes of its workers and its store: with tasks of GNU make."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from host_tools.cli import main
+from host_tools.tasks.farm import dask_scheduler
+from host_tools.tasks.farm.hands import Farm
+from host_tools.tasks.farm.schedulers import Scheduler, SchedulerError, scheduler
+from host_tools.tasks.farm.shared import Artefact, Shared, SharedError
+from host_tools.tasks.graph import Done, State, run
+from host_tools.tasks.store import Store
+from host_tools.tasks.task import EPOCH, Task, content_hash, tool_stamp
+
+# `killing` ends the worker that it runs on, the first time, and what is left of it says so if it goes on.
+RULES = """\
+upper: text
+\ttr a-z A-Z <text >upper
+folder:
+\tmkdir -p folder/deep && cp upper folder/deep/copy && echo run >folder/tool && chmod +x folder/tool
+first:
+\thead -c 1 folder/deep/copy >first && echo "$$SOURCE_DATE_EPOCH" >>first
+killing: text
+\t[ -e $(MARK) ] || { touch $(MARK); kill -9 $$(ps -o ppid= $$PPID); sleep 1; echo survived >$(MARK); }
+\ttr a-z A-Z <text >killing
+secret: key
+\tcp key secret
+"""
+
+
+class Project:
+    """Files and tasks of a project, with a store and a farm's store of its own."""
+
+    def __init__(self, folder: Path, workers: Scheduler) -> None:
+        self.workers = workers
+        self.folder, self.rules, self.text = folder, folder / "Makefile", folder / "text"
+        self.rules.write_text(RULES)
+        self.text.write_text("abc")
+        self.tool = tool_stamp()
+        self.shared = Shared((folder / "shared").as_uri())
+
+    def tasks(self) -> list[Task]:
+        rules = {"Makefile": self.rules}
+        return [
+            Task("upper", ("make", "upper"), {**rules, "text": self.text}, output="upper"),
+            Task("folder", ("make", "folder"), rules, {"upper": "upper"}, output="folder"),
+            Task("first", ("make", "first"), rules, {"folder": "folder"}, output="first"),
+        ]
+
+    def here(self, tasks: list[Task]) -> dict[str, bytes]:
+        """What one process makes of them."""
+        store = Store(self.folder / "here")
+        run(tasks, store, self.tool, {})
+        return content(store)
+
+    def farm(self, tasks: list[Task], store: str = "there") -> tuple[list[Done], dict[str, bytes]]:
+        """What has become of each task on the farm, and this computer's store after that."""
+        kept = Store(self.folder / store)
+        done = run(tasks, kept, self.tool, {}, jobs=2, hands=Farm(self.workers, self.shared, kept, self.tool))
+        return done, content(kept)
+
+
+def content(store: Store) -> dict[str, bytes]:
+    """All bytes of a store, and which of its files are executable."""
+    files = [path for path in store.folder.rglob("*") if path.is_file()]
+    return {f"{path.relative_to(store.folder)} {os.access(path, os.X_OK)}": path.read_bytes() for path in files}
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[Scheduler]:
+    with scheduler("local:2") as found:
+        assert found.slots == 2
+        yield found
+
+
+@pytest.fixture
+def project(tmp_path: Path, workers: Scheduler) -> Project:
+    return Project(tmp_path, workers)
+
+
+@pytest.mark.parametrize("epoch", ["", "12345"])
+def test_a_farm_makes_the_same_bytes_as_one_process(
+    project: Project, epoch: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(EPOCH, epoch)
+    expected = project.here(project.tasks())
+    done, found = project.farm(project.tasks())
+    assert [row.state for row in done] == [State.MADE] * 3
+    assert found == expected
+    assert any(name.endswith("folder/tool True") or name.endswith("tool True") for name in found)
+    again, _ = project.farm(project.tasks())
+    assert [row.state for row in again] == [State.UP_TO_DATE] * 3
+
+
+def test_what_is_in_the_store_is_not_made_again(project: Project) -> None:
+    _, expected = project.farm(project.tasks())
+    project.workers = Scheduler(None, 1, "")  # type: ignore[arg-type] # nobody is asked
+    _, found = project.farm(project.tasks(), "another")
+    assert found == expected
+
+
+def test_a_worker_that_is_killed_changes_nothing_and_leaves_no_program(project: Project) -> None:
+    mark = project.folder / "mark"
+    rules = {"Makefile": project.rules, "text": project.text}
+    task = Task("killing", ("make", "killing", f"MARK={mark}"), rules, output="killing")
+    done, found = project.farm([task, *project.tasks()])
+    assert [row.state for row in done] == [State.MADE] * 4, done
+    assert mark.read_text() == "", "what the first worker had begun ended with it"
+    assert found == project.here([task, *project.tasks()])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(b"other"),
+        lambda path: path.unlink(),
+    ],
+    ids=["half", "empty", "other", "gone"],
+)
+def test_half_written_and_damaged_artefacts_are_made_again(
+    project: Project, damage: Callable[[Path], object]
+) -> None:
+    _, expected = project.farm(project.tasks())
+    shared = project.folder / "shared"
+    for number, what in enumerate(("objects", "results", "*")):
+        for path in shared.glob(f"{what}/*"):
+            damage(path)
+        _, found = project.farm(project.tasks(), f"another-{number}")
+        assert found == expected
+        for path in shared.glob("objects/*"):
+            artefact = Artefact(path.name.partition(".")[0], path.suffix == ".tar")
+            assert project.shared.get(artefact, project.folder / f"whole-{number}-{path.name}")
+    assert not list(shared.glob("*/*.*.*")), "nothing half written is left"
+
+
+def test_private_keys_stay(project: Project) -> None:
+    key = project.folder / "key"
+    key.write_text("private")
+    files = {"Makefile": project.rules, "key": key}
+    tasks = [Task("secret", ("make", "secret"), files, output="secret", here=True)]
+    done, _ = project.farm(tasks)
+    assert done[0].state == State.MADE
+    assert not list((project.folder / "shared").glob("*/*"))
+
+
+def test_workers_must_be_as_this_computer(project: Project) -> None:
+    project.tool = "another"
+    done, _ = project.farm(project.tasks())
+    assert done[0].why.startswith("a worker has another gramophone, or other packages: expected another, found ")
+    project.tool = tool_stamp()
+    here = os.getpid()
+    asked: Callable[[bool], str] = lambda prepare: "here" if os.getpid() == here else "there"  # noqa: E731
+    task = Task("stamped", ("make", "upper"), {"Makefile": project.rules, "text": project.text}, output="upper")
+    done, _ = project.farm([Task(**{**vars(task), "stamp": asked})])
+    assert done[0].state == State.MADE
+    assert done[0].ingredients
+    assert "there" in done[0].ingredients.values(), "the stamp is that of who does it"
+    differs: Callable[[bool], str] = lambda prepare: str(os.urandom(8))  # noqa: E731
+    done, _ = project.farm([Task(**{**vars(task), "stamp": differs})])
+    assert done[0].why.startswith("workers differ: expected ")
+
+
+def test_errors_are_those_of_one_process(project: Project) -> None:
+    project.rules.write_text(RULES.replace("tr a-z A-Z <text", "false"))
+    done, _ = project.farm(project.tasks())
+    assert re.match(r"ended with status 2: .*Error 1", done[0].why)
+    assert [row.state for row in done] == [State.FAILED, State.LEFT, State.LEFT]
+    project.rules.write_text(RULES.replace(">upper", ">other"))
+    done, _ = project.farm(project.tasks())
+    assert done[0].why == "wrote no upper: status 0"
+
+
+def test_a_file_that_changes_meanwhile_is_no_ingredient(project: Project) -> None:
+    class Changing(Shared):
+        def put(self, path: Path, artefact: Artefact, work: Path) -> None:
+            if path == project.text:
+                path.write_text("later")
+            super().put(path, artefact, work)
+
+    project.shared = Changing(project.shared.url)
+    done, _ = project.farm(project.tasks())
+    assert done[0].state == State.FAILED
+    assert "text: other than was written, 4 times; or an input is changing" in done[0].why
+
+
+def test_a_scheduler_that_is_lost_fails_its_tasks_only(tmp_path: Path) -> None:
+    """One of another process, by its address, which a task ends."""
+    options = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", f"{tmp_path}/address"]
+    with ExitStack() as stack:
+        started = [stack.enter_context(program("scheduler", *options))]
+        while not (tmp_path / "address").exists():
+            assert started[0].poll() is None
+            time.sleep(0.1)
+        address = json.loads((tmp_path / "address").read_text())["address"]
+        local = ["--host", "127.0.0.1", "--no-dashboard", "--local-directory", str(tmp_path)]
+        started.append(stack.enter_context(program("worker", address, *local, "--nthreads", "1")))
+        with scheduler(address) as workers:
+            project = Project(tmp_path, workers)
+            done, found = project.farm(project.tasks())
+            assert [row.state for row in done] == [State.MADE] * 3
+            assert found == project.here(project.tasks())
+            end = f"upper: text\n\tkill -9 {started[0].pid}; sleep 20\n"
+            project.rules.write_text(RULES.replace("upper: text\n", end))
+            done, _ = project.farm(project.tasks())
+    assert done[0].why.startswith("no worker did it: ")
+    assert [row.state for row in done] == [State.FAILED, State.LEFT, State.LEFT]
+
+
+@contextmanager
+def program(kind: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A scheduler or a worker, as operators start them."""
+    command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *options]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True) as started:
+        try:
+            yield started
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(started.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("address", ["", "farm", "ftp://farm", "local", "local:0", "local:x", "tcp:", "tcp://a:b"])
+def test_wrong_addresses(address: str) -> None:
+    with pytest.raises(SchedulerError, match=re.escape(address)), scheduler(address):
+        pass
+
+
+def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_scheduler, "ANSWER_S", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        port = deaf.getsockname()[1]
+        for _ in ("deaf", "closed"):
+            with (
+                pytest.raises(
+                    SchedulerError, match=rf"tcp://127.0.0.1:{port}: no Dask scheduler answers within 1 s"
+                ),
+                scheduler(f"tcp://127.0.0.1:{port}"),
+            ):
+                pass
+            deaf.close()
+
+
+def test_stores_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for url in ("nothing://there", (tmp_path / "file").as_uri(), "s3://bucket/x"):
+        with pytest.raises(SharedError, match=re.escape(url)):
+            Shared(url)
+
+
+def test_a_store_in_memory(tmp_path: Path) -> None:
+    """Another file system of fsspec, which renames nothing."""
+    shared = Shared("memory://farm")
+    folder = tmp_path / "folder"
+    (folder / "empty").mkdir(parents=True)
+    (folder / "run").write_text("x")
+    (folder / "run").chmod(0o755)
+    for path in (folder, folder / "run"):
+        artefact = Artefact(content_hash(path), path.is_dir())
+        assert not shared.get(artefact, tmp_path / "none")
+        shared.put(path, artefact, tmp_path)
+        assert shared.get(artefact, tmp_path / f"{path.name}.fetched")
+        assert content_hash(tmp_path / f"{path.name}.fetched") == artefact.sha256
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "folder.fetched", "run.fetched"]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A project file whose recording is not there."""
+    for words in (
+        ["keygen", "-o", f"{tmp_path}/k.pem"],
+        ["getpub", f"{tmp_path}/k.pem", "-o", f"{tmp_path}/p.pem"],
+    ):
+        assert CliRunner().invoke(main, words).exit_code == 0
+    file = tmp_path / "gramophone.toml"
+    file.write_text(
+        '[keys.k]\nsigning-key = "k.pem"\npublic = "p.pem"\n'
+        '[networks.net]\nrecording = "net.raw.gtr"\ngpus = ["v3d42"]\n'
+    )
+    return file
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--on", "tcp://127.0.0.1:1"], "needs --store URL"),
+        (["--store", "file:///x"], "--store is of --on"),
+        (["--on", "local:2", "--dry-run"], "exclude each other"),
+        (["--on", "nobody"], "'nobody': not the address of a scheduler; expected local:..., tcp:..., tls:..."),
+        (["--on", "local:1", "--store", "nothing://x"], "nothing://x: "),
+    ],
+)
+def test_a_command_line_that_makes_no_sense(file: Path, words: list[str], error: str) -> None:
+    done = CliRunner().invoke(main, ["make", str(file), *words])
+    assert done.exit_code == 2
+    assert error in done.stderr
+    assert "Traceback" not in done.output
+
+
+@pytest.mark.parametrize("module", ["dask", "distributed", "fsspec"])
+def test_a_package_that_is_missing_is_one_sentence(
+    file: Path, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("host_tools.tasks.farm")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module, None)
+    done = CliRunner().invoke(main, ["make", str(file), "--on", "local:2"])
+    assert done.exit_code == 2
+    assert done.stderr.count("\n") == 1
+    assert f"{module} is missing: pip install 'gramophone[farm]'" in done.stderr
