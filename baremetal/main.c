@@ -59,6 +59,9 @@ static bool bind(struct gr_replayer *replayer, uint32_t count, uint32_t replay)
 #ifdef GRAMOPHONE_LOG
 #include "evidence.c"
 #else
+#ifdef GRAMOPHONE_SCHEDULE
+#include "requests.c"
+#endif
 static uint32_t serve(struct gr_replayer *replayer, struct mailbox_request *request)
 {
     const struct gr_policy policy = gr_device_policy();
@@ -67,6 +70,13 @@ static uint32_t serve(struct gr_replayer *replayer, struct mailbox_request *requ
     if (gr_load(replayer, &memory, &source, request->trace_bytes, &policy) != GR_STATUS_OK)
         return 0;
     gr_accept(true);
+#ifdef GRAMOPHONE_SCHEDULE
+    if (request->buffer_count && buffer_at(0).slot == MAILBOX_REQUEST) {
+        replays = serve_requests(replayer, request);
+        gr_unload(replayer);
+        return replays;
+    }
+#endif
     while (replays < request->repeat && bind(replayer, request->buffer_count, replays) &&
            gr_run(replayer) == GR_STATUS_OK)
         replays++;

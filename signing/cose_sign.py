@@ -12,8 +12,9 @@ As with COSE_Sign1 (envelope.py), each message has one encoding, and only that o
              a0                            unprotected header, empty
              58 40 <64 bytes>              r || s, with the low s
 
-One of ES384 has 56 a2 01 38 22 04 50 (-35) and 58 60 <96 bytes> instead. Its s is low too, which is a matter of
-its verification: firmware without ES384 passes over such signatures.
+One of Ed25519 has 27 (-8, EdDSA) instead of 26, and R || S. One of ES384 has 56 a2 01 38 22 04 50 (-35) and
+58 60 <96 bytes>; its s is low too, which is a matter of its verification: firmware without ES384 passes over such
+signatures.
 
 The signature of a hybrid key is two of these with the key's id, so that any COSE library verifies each: one of
 ES256, then one of ML-DSA-44 (RFC 9964), whose unprotected header brings the public key, of which a trust policy
@@ -47,6 +48,7 @@ BYTES = {  # of a signature
     Algorithm.ES256: SIGNATURE_BYTES,
     Algorithm.ML_DSA_44: 2420,
     Algorithm.ES384: 96,
+    Algorithm.EDDSA: SIGNATURE_BYTES,
 }
 HEADER_CLAIMS, CLAIM_CONFIRMATION, CONFIRMATION_KEY = 14, 8, 1  # RFC 9528, 10.8; RFC 8747, 3.2
 KEY_TYPE, KEY_ALGORITHM, KEY_PUBLIC, AKP = 1, 3, -1, 7  # RFC 9052, table 4; RFC 9964

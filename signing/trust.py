@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
+from signing import curves
 from signing.errors import TrustError
 from signing.keys import KID_BYTES, Algorithm, PublicKey
 from trace_format import packing
@@ -35,7 +36,7 @@ from trace_format.schema.trust import (
 
 assert TRUST.name == "trust"
 DEVICE_ID_BYTES = 16
-ES256_BYTES, ES384_BYTES = 65, 97
+ES256_BYTES, ES384_BYTES, ED25519_BYTES = 65, 97, 32
 _FLAGS = TRUST_PREFIX | TRUST_SIGNED_WEIGHTS
 _POLICY, _KEY, _RULE, _ID = (packing.size_of(f"trust_{name}") for name in ("policy", "key", "rule", "device"))
 
@@ -46,7 +47,7 @@ class Key:
 
     Attributes:
         kid: its id, 16 bytes.
-        raw: what `PublicKey.raw` is: 65 bytes of ES256, 97 of ES384 and of a hybrid key.
+        raw: what `PublicKey.raw` is: 65 bytes of ES256, 97 of ES384 and of a hybrid key, 32 of Ed25519.
         kind: what it signs with.
     """
 
@@ -70,6 +71,8 @@ class Key:
     @property
     def first(self) -> PublicKey | None:
         """The key, or of a hybrid one its ES256 half; None: it is none, or the id is not the key's."""
+        if self.kind is KeyKind.ED25519:
+            return self._edwards
         try:
             is_wide = self.kind is KeyKind.ES384
             curve, size = (ec.SECP384R1(), ES384_BYTES) if is_wide else (ec.SECP256R1(), ES256_BYTES)
@@ -77,6 +80,11 @@ class Key:
         except ValueError:
             return None
         return found if found.kid_with(self.ml_dsa_hash) == self.kid else None
+
+    @property
+    def _edwards(self) -> PublicKey | None:
+        found = PublicKey(ed25519.Ed25519PublicKey.from_public_bytes(self.raw))
+        return found if not curves.refusal(self.raw) and found.kid == self.kid else None
 
     @property
     def ml_dsa_hash(self) -> bytes:
@@ -89,11 +97,13 @@ KINDS = {
     Algorithm.ES256: KeyKind.ES256,
     Algorithm.HYBRID: KeyKind.ES256_ML_DSA_44,
     Algorithm.ES384: KeyKind.ES384,
+    Algorithm.EDDSA: KeyKind.ED25519,
 }
 _KEY_BYTES = {
     KeyKind.ES256: ES256_BYTES,
     KeyKind.ES256_ML_DSA_44: ES256_BYTES + 32,
     KeyKind.ES384: ES384_BYTES,
+    KeyKind.ED25519: ED25519_BYTES,
 }
 
 
@@ -386,11 +396,11 @@ def _key(row: dict[str, Any], offset: int) -> Key:
         raise TrustError("kind of a key", offset=offset + KID_BYTES, expected=known, found=row["kind"])
     kind = KeyKind(row["kind"])
     raw, rest = row["key"][: _KEY_BYTES[kind]], row["key"][_KEY_BYTES[kind] :]
-    if raw[0] != 4 or any(rest):
+    if (raw[0] != 4 and kind is not KeyKind.ED25519) or any(rest):
         raise TrustError(
             f"a key of {len(raw)} bytes",
             offset=offset + 24,
-            expected="04, x, y, of a hybrid key a hash, then zeros",
+            expected="04, x, y, of a hybrid key a hash; of Ed25519 32 bytes; then zeros",
             found=row["key"].hex(),
         )
     return Key(row["kid"], raw, kind)

@@ -73,11 +73,18 @@ def job_work(trace: Trace, inputs: Mapping[str, NDArray[Any]] | None = None) -> 
     Raises:
         DivergenceError: as `Interpreter.run`.
     """
+    return job_work_and_outputs(trace, inputs)[0]
+
+
+def job_work_and_outputs(
+    trace: Trace, inputs: Mapping[str, NDArray[Any]] | None = None
+) -> tuple[list[JobWork], dict[str, NDArray[Any]]]:
+    """As `job_work`, and what the replay computed, by slot."""
     meter = _Meter(trace, meter=True)
     meter.prepares = bool(Columns(trace.actions).is_op(Op.REPLAY_START).any())
     try:
-        meter.run(inputs)
+        outputs = meter.run(inputs)
         meter.end_job()
     finally:
         meter.close()
-    return meter.jobs
+    return meter.jobs, outputs

@@ -9,11 +9,10 @@ reason = "the board's counter has to be switched on"
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from host_tools.audit import allowed as audit
+from host_tools.audit.allowed import accepted as accepted
 from host_tools.audit.allowed import entries
 from host_tools.audit_firmware.rules import RULES, FirmwareFinding
 from trace_format.toml_table import Table
@@ -34,16 +33,6 @@ class Allowance:
         return self.rule == finding.rule.id and self.where in places
 
 
-# What is so in firmware of ours, by the names of its functions.
-OURS = (
-    Allowance(
-        "GF401",
-        "RFC 6979, 3.2: a number that is no scalar of P-256 is drawn again, which happens once in 2^32",
-        "br_ecdsa_i31_sign_raw",
-    ),
-)
-
-
 def read(path: Path) -> list[Allowance]:
     """The entries of a file; AllowanceError: see `host_tools.audit.allowed.entries`."""
 
@@ -51,8 +40,3 @@ def read(path: Path) -> list[Allowance]:
         return Allowance(rule, reason, row.text("where") if "where" in row.rows else "")
 
     return entries(path, RULES, "docs/FIRMWARE-RULES.md", entry)
-
-
-def accepted(findings: Sequence[FirmwareFinding], allowances: Sequence[Allowance]) -> dict[int, str]:
-    """Index of each finding that is accepted, by who audits or by OURS -> the reason."""
-    return audit.accepted(findings, (*allowances, *OURS))

@@ -60,6 +60,9 @@ OF_FUNCTIONS = {
     HAS_ENCRYPTION: "gr_agree",
     SEAMS[KeyKind.ES256_ML_DSA_44][1]: "gr_ml_dsa_verify",
     SEAMS[KeyKind.ES384][1]: "gr_es384_verify",
+    SEAMS[KeyKind.ED25519][1]: "gr_ed25519_verify",
+    amalgamate.HAS_NETWORKS: "gr_network_differences",
+    amalgamate.HAS_STEPS: "gr_step",
 }
 _LOG_STEPS = ("gr_hmac",)  # of firmware with a replay log
 _LEFT_OUT = re.compile(r"/\*.*?\*/|^#ifdef GRAMOPHONE_OPERATORS\n.*?^#endif", re.DOTALL | re.MULTILINE)
@@ -82,9 +85,14 @@ def other_devices(platform: str) -> frozenset[int]:
     return _OTHER_DEVICES.get(platform, frozenset())
 
 
-def driver_registers(profile: Profile) -> frozenset[int]:
-    """Byte offsets that the nano driver writes by itself, by its source; of repeated blocks in all of them."""
-    source = driver_source(profile).read_text(encoding="utf-8")
+def driver_registers(profile: Profile, on: Collection[str] = ()) -> frozenset[int]:
+    """Byte offsets that the nano driver writes by itself, by its source; of repeated blocks in all of them.
+
+    Args:
+        profile: the GPU.
+        on: macros of options that the firmware has, of OF_FUNCTIONS.
+    """
+    source = conditionals.resolve(driver_source(profile).read_text(encoding="utf-8"), OF_FUNCTIONS, on)
     by_name = {
         register_name(register): register.offset for register in (*profile.registers.values(), *profile.others)
     }
@@ -112,6 +120,7 @@ def steps(profile: Profile, board: Board | None, on: Collection[str] = ()) -> di
     left_out = {
         *(() if amalgamate.HAS_TRUST in on else amalgamate.TRUST_SOURCES),
         *(() if HAS_ENCRYPTION in on else (amalgamate.DECRYPTS,)),
+        *(() if amalgamate.HAS_NETWORKS in on else (amalgamate.NETWORKS,)),
     }
     core = [path for path in sorted(CORE.glob("*.c")) if path.name not in left_out]
     files = [*core, driver_source(profile)]

@@ -171,7 +171,7 @@ def _stores(analysis: Analysis) -> Iterator[FirmwareFinding]:
     if target.profile is None or "gpu" not in target.regions:
         return
     gpu = target.regions["gpu"].base
-    driver = expected.driver_registers(target.profile)
+    driver = expected.driver_registers(target.profile, _options(analysis))
     others = expected.other_devices(target.platform)
     yield from _copies(analysis)
     for store in analysis.stores:
@@ -279,6 +279,12 @@ def _constants(analysis: Analysis, key: Anchor | None) -> Iterator[FirmwareFindi
                 yield FirmwareFinding(RULES["GF606"], text, ".gramophone.board")
 
 
+def _options(analysis: Analysis) -> set[str]:
+    """Macros of options that the firmware has, by the functions in it."""
+    present = {function.name.partition(".")[0] for function in analysis.program.functions.values()}
+    return {macro for macro, function in expected.OF_FUNCTIONS.items() if function in present}
+
+
 def _steps(analysis: Analysis) -> Iterator[FirmwareFinding]:
     if not analysis.image.symbols or analysis.target.profile is None:
         return
@@ -291,7 +297,7 @@ def _steps(analysis: Analysis) -> Iterator[FirmwareFinding]:
     )
     present = set(names.values())
     device = analysis.target.device
-    on = {macro for macro, function in expected.OF_FUNCTIONS.items() if function in present}
+    on = _options(analysis)
     if device is not None and isinstance(device.key, Policy):
         on.add(HAS_TRUST)
     steps = expected.steps(analysis.target.profile, analysis.target.board, on)

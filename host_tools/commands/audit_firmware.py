@@ -13,7 +13,7 @@ import click
 from host_tools.audit.findings import counts_of, fails
 from host_tools.audit.rules import Severity
 from host_tools.audit.sarif import sarif
-from host_tools.audit_firmware import allowed, target
+from host_tools.audit_firmware import allowed, known, target
 from host_tools.audit_firmware.analysis import Analysis
 from host_tools.audit_firmware.image import FirmwareError, Image, of_bytes, of_elf
 from host_tools.audit_firmware.rebuild import Rebuilt, rebuild
@@ -117,8 +117,8 @@ def audit_firmware_command(
     found: list[FirmwareFinding] = []
     reasons: dict[int, str] = {}
     crypto = libraries.source(bearssl, aws_lc) if again else None
-    for part, known in _images(image, board):
-        what = target.of_image(part, known)
+    for part, its_board in _images(image, board):
+        what = target.of_image(part, its_board)
         rebuilt: Rebuilt | None = None
         if crypto:
             with phase("rebuilding"):
@@ -134,7 +134,8 @@ def audit_firmware_command(
                 part = replace(part, symbols=rebuilt.image.symbols)
         with phase("auditing"):
             done = audit(Analysis(part, what), trusted, rebuilt)
-            accepted = allowed.accepted(done.findings, allowances)
+            accepted = known.accepted(done.analysis.program, done.findings)
+            accepted |= allowed.accepted(done.findings, allowances)
             parts.append(as_data(done, accepted))
             texts.append(as_text(done, accepted))
         reasons |= {len(found) + index: reason for index, reason in accepted.items()}

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from host_tools.commands.facts import NAME, facts
+from host_tools.commands.facts import NAME, check_single, facts
 from host_tools.commands.framework import (
     FILE,
     STREAM,
@@ -23,7 +23,6 @@ from host_tools.commands.framework import (
     warn,
 )
 from host_tools.commands.streams import OUTPUT, check_output, read, write
-from host_tools.commands.traces import check_single
 from host_tools.families.family import family_of
 from host_tools.families.page_tables import DivergenceError
 from host_tools.families.retargeting import Applied

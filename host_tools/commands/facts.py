@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from trace_format.errors import GramophoneError, listed
 from trace_format.networks import Network
 from trace_format.schema import STRUCTURES
 from trace_format.trace import Trace
@@ -43,6 +44,16 @@ def network_words(network: Network) -> str:
         f"{network.name}: actions {network.first_action} to {network.end_action}, slots {network.first_slot} to "
         f"{network.end_slot}, pages {network.first_page} to {network.end_page}{shared}{time}"
     )
+
+
+def check_single(trace: Trace, file: str) -> None:
+    """GramophoneError: a joint trace, where one network is wanted."""
+    if trace.networks:
+        names = listed(network.name for network in trace.networks)
+        raise GramophoneError(
+            f"{file} is a joint trace: expected a trace of one network ('gramophone join --take NAME' makes one), "
+            f"found {names}"
+        )
 
 
 def facts(trace: Trace, trace_id: bytes | None = None) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from tee_replayer.generator.boards import Board
 from tee_replayer.generator.decryption import Decryption
 from tee_replayer.generator.evidence import Evidence
 from tee_replayer.generator.generate import generate as generate_sources
-from tee_replayer.generator.options import Options
+from tee_replayer.generator.options import MAX_REQUESTS, Options
 from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.target import drivers
 from trace_format import limits
@@ -87,7 +87,12 @@ NETWORKS = click.option(
 STEPS = click.option(
     "--steps", is_flag=True, help="A replay can stop between two jobs and go on later (`gr_step`)."
 )
-ALGORITHMS = {"hybrid": KeyKind.ES256_ML_DSA_44, "es384": KeyKind.ES384}
+SCHEDULE = click.option(
+    "--schedule",
+    type=click.IntRange(1, MAX_REQUESTS),
+    help="So many requests with deadlines can wait for the GPU (`gr_submit`); with --networks, and --steps in it.",
+)
+ALGORITHMS = {"hybrid": KeyKind.ES256_ML_DSA_44, "es384": KeyKind.ES384, "eddsa": KeyKind.ED25519}
 ALGORITHM = click.option(
     "--algorithm",
     "algorithms",
@@ -142,7 +147,7 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
         "Trust": ("--key", "--algorithm", "--min-security-version", "--device-id", "--rollback-store", "--clock"),
         "Encrypted traces": ("--decrypts", "--fleet-key"),
         "Evidence": ("--replay-log", "--log-hashes", "--attest"),
-        "What traces may need": ("--operator", "--codec", "--networks", "--steps"),
+        "What traces may need": ("--operator", "--codec", "--networks", "--steps", "--schedule"),
         "OP-TEE": ("--share-gpu", "--any-client", "--policy"),
         "Sources": ("--bearssl", "--aws-lc"),
     },
@@ -190,6 +195,7 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
 @CODEC
 @NETWORKS
 @STEPS
+@SCHEDULE
 @click.option(
     "--mmu/--no-mmu",
     default=None,
@@ -222,6 +228,7 @@ def generate_command(
     codecs: tuple[str, ...],
     networks: int | None,
     steps: bool,
+    schedule: int | None,
     mmu: bool | None,
     force: bool,
 ) -> Outcome:
@@ -234,6 +241,8 @@ def generate_command(
     board = board_of(platform, board_file)
     if (log_hashes or attest) and not replay_log:
         raise UsageError("--log-hashes and --attest need --replay-log: both are about what is in the log")
+    if schedule and not networks:
+        raise UsageError("--schedule needs --networks: requests are for networks of a joint trace")
     trusted = device_key(key)
     optee = isinstance(board, Board) and board.runs_optee
     name = board if isinstance(board, str) else board.name
@@ -261,6 +270,7 @@ def generate_command(
             codecs=codecs_of(codecs),
             networks=networks or 0,
             steps=steps,
+            schedule=schedule or 0,
             mmu=mmu,
         ),
         output,

@@ -16,11 +16,8 @@ from host_tools.commands.streams import read, write
 from signing import keys
 from signing.errors import PassphraseError
 from signing.sign import FileSigner
-from signing.trust import KINDS
-from tee_replayer.crypto import SEAMS
 from trace_format import limits
 from trace_format.errors import GramophoneError
-from trace_format.schema.trust import KeyKind
 
 ALGORITHMS = {
     "es256": keys.Algorithm.ES256,
@@ -30,7 +27,6 @@ ALGORITHMS = {
     "ml-dsa-44": keys.Algorithm.ML_DSA_44,
 }
 # Those that a replayer can be built for: under a trust policy.
-DEVICE_ALGORITHMS = [one for one, kind in KINDS.items() if kind is KeyKind.ES256 or kind in SEAMS]
 
 
 def passphrase_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -97,8 +93,8 @@ def key_data(key: keys.PublicKey) -> dict[str, Any]:
     type=click.Choice(list(ALGORITHMS)),
     default="es256",
     show_default=True,
-    help="Kind of key; a device with one key verifies es256, one with a trust policy also es384, and "
-    "hybrid: es256 and ml-dsa-44, both of which must sign.",
+    help="Kind of key; a device with one key verifies es256, one with a trust policy also es384, eddsa "
+    "(Ed25519), and hybrid: es256 and ml-dsa-44, both of which must sign.",
 )
 @passphrase_options
 @click.option("--ask-passphrase", is_flag=True, help="Type the passphrase.")
@@ -124,11 +120,6 @@ def keygen(
         raise GramophoneError(f"{output}: exists; --force replaces it, and its key is lost") from None
     if algorithm == "ml-dsa-44":
         warn("it is half of a hybrid key: cat ES256.pem ML-DSA.pem > HYBRID.pem makes the whole")
-    elif ALGORITHMS[algorithm] not in DEVICE_ALGORITHMS:
-        warn(
-            "no device takes traces of this key yet: devices verify ES256, ES384 and hybrid keys, and not "
-            f"{algorithm}"
-        )
     elif algorithm != "es256":
         warn("it counts under a trust policy only (docs/KEYS.md): a device with one key verifies ES256")
     if passphrase is None:

@@ -10,6 +10,7 @@ import click
 
 from host_tools.commands.facts import NAME, default_name
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, SubGroup, UsageError, say
+from host_tools.commands.record_layers import record_layers
 from host_tools.commands.record_models import record_onnx, record_pytorch
 from host_tools.commands.record_options import (
     CHECK,
@@ -48,6 +49,7 @@ def record() -> None:
 
 record.add_command(record_onnx)
 record.add_command(record_pytorch)
+record.add_command(record_layers)
 
 
 @record.command(

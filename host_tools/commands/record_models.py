@@ -27,6 +27,7 @@ from host_tools.commands.record_options import (
 from host_tools.commands.streams import OUTPUT, check_output
 from host_tools.machine.snapshot import timestamp
 from host_tools.record import frontends
+from host_tools.record.compiled.search_plot import follow
 from host_tools.record.preflight import NetworkError
 from host_tools.support import npy
 from trace_format.errors import GramophoneError
@@ -41,6 +42,20 @@ COMPILER = click.option(
     show_default=True,
     help="Who makes GPU code of the network: ncnn, which pnnx converts it for; tinygrad; auto: ncnn if it runs "
     "all of it on the GPU, else tinygrad; fastest: what takes less time by the model ('gramophone time') of both.",
+)
+SEARCH = click.option(
+    "--search",
+    type=click.FloatRange(0, 7 * 24 * 60),
+    metavar="MINUTES",
+    help="Search for faster kernels, by the model, of what tinygrad compiles; the last round may take some "
+    "minutes more. What is found is kept, and the next search goes on from it; 0: take what is there. "
+    "--compiler auto is then fastest, and tinygrad with --input.",
+)
+PLOT = click.option(
+    "--search-plot",
+    "plot",
+    type=FILE,
+    help="Write the search's time against the best found so far: as SVG, or as a table if it ends in .csv.",
 )
 VALUES = click.option(
     "--input",
@@ -81,6 +96,8 @@ def _recording(command: Callable[..., Outcome]) -> Callable[..., Outcome]:
     help="File that MODEL may name as weights though it is not called so (*.data, *.bin, ..); repeatable.",
 )
 @COMPILER
+@SEARCH
+@PLOT
 @VALUES
 @click.option(
     "--constant",
@@ -120,6 +137,8 @@ def record_onnx(
     "and all; repeatable.",
 )
 @COMPILER
+@SEARCH
+@PLOT
 @VALUES
 @_recording
 def record_pytorch(model: Path, values: tuple[tuple[str, str], ...], **how: Any) -> Outcome:
@@ -154,14 +173,22 @@ def _record(
     name: str | None,
     tolerance: float | None,
     snapshot: str | None,
+    search: float | None,
+    plot: Path | None,
     **how: Any,
 ) -> Outcome:
     check_network(shapes, tolerance)
+    if plot is not None and search is None:
+        raise UsageError("--search-plot: without --search there is nothing to plot")
     if how["values"] and how["compiler"] == frontends.NCNN:
         raise UsageError("--input: networks by ncnn are recorded with random values")
     stamp = timestamp(snapshot) if snapshot is not None else ""
     open_regular(model).close()
     check_output(output)
+    if plot:
+        check_output(plot)
+    if search is not None:
+        how["search"] = frontends.SearchFor(search, follow=follow(plot) if plot else None)
     how |= {"name": name or default_name(model.stem), "tolerance": tolerance, "snapshot": stamp}
     try:
         trace = front_end(model, dict(shapes), **how)

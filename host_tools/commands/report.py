@@ -13,10 +13,10 @@ from host_tools.audit.report import facts
 from host_tools.audit.report.collect import Asked, collect, parse, with_times
 from host_tools.audit.report.page import page, unreadable_page
 from host_tools.audit.report.pdf import browser, pdf
+from host_tools.commands.facts import check_single
 from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome, UsageError
 from host_tools.commands.signers import anchors
 from host_tools.commands.streams import check_output, read, write
-from host_tools.commands.traces import check_single
 from host_tools.model.joining import named
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase

@@ -17,7 +17,7 @@ from host_tools.audit.limits import unusual
 from host_tools.audit.lint import stopped
 from host_tools.commands.decryption_keys import read_recipients
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
-from host_tools.commands.keys import DEVICE_ALGORITHMS, key_data
+from host_tools.commands.keys import key_data
 from host_tools.commands.shares import share
 from host_tools.commands.signers import DeviceId, anchors, chosen, signer_options, trust_data
 from host_tools.commands.streams import OUTPUT, check_output, read, write
@@ -224,8 +224,8 @@ def _check_replayable(content: Trace, file: Path) -> None:
 
 def _device_warnings(trace: Trace, algorithm: Algorithm, is_under_policy: bool) -> Iterator[str]:
     """Why devices of this version cannot replay a trace although it is well signed."""
-    if algorithm not in (DEVICE_ALGORITHMS if is_under_policy else [Algorithm.ES256]):
-        yield f"devices verify ES256 only, and not {algorithm.title}"
+    if not is_under_policy and algorithm is not Algorithm.ES256:
+        yield f"devices with one key verify ES256 only, and not {algorithm.title}: it counts under a trust policy"
     if trace.gpu not in drivers():
         yield f"there is no replayer for {trace.gpu}; 'gramophone build --gpu' makes a trace for another GPU"
 

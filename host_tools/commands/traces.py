@@ -6,12 +6,13 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
+from host_tools.commands.facts import check_single
 from host_tools.commands.streams import read
 from signing import encryption
 from signing.delivery import Delivery
 from signing.envelope import SignedTrace, split
 from trace_format import layout
-from trace_format.errors import EncryptedError, GramophoneError, listed
+from trace_format.errors import EncryptedError
 from trace_format.schema import SIGNED_MAGIC
 from trace_format.trace import Trace
 
@@ -41,16 +42,6 @@ def parse_trace(data: bytes, file: str, *, joint: bool = False) -> tuple[Trace, 
     if not joint:
         check_single(trace, file)
     return trace, claim
-
-
-def check_single(trace: Trace, file: str) -> None:
-    """GramophoneError: a joint trace, where one network is wanted."""
-    if trace.networks:
-        names = listed(network.name for network in trace.networks)
-        raise GramophoneError(
-            f"{file} is a joint trace: expected a trace of one network ('gramophone join --take NAME' makes one), "
-            f"found {names}"
-        )
 
 
 def claim_of(signed: SignedTrace) -> dict[str, str]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.machine.boot import BOOT_TIMEOUT_S
 from host_tools.machine.errors import RecordError
 from host_tools.record.compiled import compilers
 from host_tools.record.compiled.compilers import Compiler
@@ -32,11 +34,21 @@ from trace_format.files import read_file
 from trace_format.trace import Trace
 
 if TYPE_CHECKING:
+    from host_tools.record.compiled.search import Step
     from host_tools.record.onnx_model import OnnxModel
 
 NCNN, TINYGRAD = "ncnn", compilers.TINYGRAD.name
 FASTEST = "fastest"
 COMPILERS = ("auto", NCNN, *compilers.COMPILERS, FASTEST)
+
+
+@dataclass(frozen=True)
+class SearchFor:
+    """What is asked of a search for faster kernels; fields as those of `compiled.search.Search`."""
+
+    minutes: float
+    rounds: int | None = None
+    follow: Callable[[Sequence[Step]], None] | None = None
 
 
 def record_onnx(
@@ -49,6 +61,7 @@ def record_onnx(
     tolerance: float | None = None,
     external: Collection[Path] = (),
     fp16: bool = False,
+    search: SearchFor | None = None,
     **how: Any,
 ) -> Trace:
     """Record one inference of an ONNX file's network. Inputs and outputs keep the file's names.
@@ -66,6 +79,8 @@ def record_onnx(
         tolerance: largest difference of what was converted to ONNX Runtime's result, both on the CPU (None: as
             `record_network`); and as for `record_network`.
         external: files beside it that may be weights, whatever they are called.
+        search: look for faster kernels of what tinygrad compiles; "auto" is then "fastest", or tinygrad if there
+            are values.
         fp16, how: as for `record_network`; of tinygrad's networks, not `fp16`.
 
     Raises:
@@ -79,7 +94,15 @@ def record_onnx(
     if constants:
         model = onnx_model.with_constants(model, constants)
     return _record_model(
-        path, model, shapes, compiler=compiler, values=values or {}, tolerance=tolerance, fp16=fp16, **how
+        path,
+        model,
+        shapes,
+        compiler=compiler,
+        values=values or {},
+        tolerance=tolerance,
+        fp16=fp16,
+        search=search,
+        **how,
     )
 
 
@@ -92,16 +115,22 @@ def _record_model(
     values: Mapping[str, NDArray[Any]],
     tolerance: float | None,
     fp16: bool,
+    search: SearchFor | None = None,
     **how: Any,
 ) -> Trace:
     """Record a network of ONNX's, by who takes it."""
+    if search is not None and compiler not in (*compilers.COMPILERS, FASTEST):
+        if compiler == NCNN:
+            raise NetworkError(f"--search: ncnn's kernels are fixed; --compiler {TINYGRAD} or {FASTEST}")
+        compiler = TINYGRAD if values else FASTEST
     if compiler == FASTEST:
         if values:
             raise NetworkError(f"--compiler {FASTEST} takes no --input: ncnn records with values of its own")
 
         def record(by: str) -> Trace:
+            only = search if by == TINYGRAD else None
             return _record_model(
-                path, model, shapes, compiler=by, values={}, tolerance=tolerance, fp16=fp16, **how
+                path, model, shapes, compiler=by, values={}, tolerance=tolerance, fp16=fp16, search=only, **how
             )
 
         return fastest(record, (NCNN, TINYGRAD), how.get("gpu", DEFAULT_GPU))
@@ -121,7 +150,7 @@ def _record_model(
         raise NetworkError("--fp16: compiled networks keep the precision that the file has")
     by = compilers.COMPILERS.get(compiler, compilers.TINYGRAD)
     try:
-        return _compiled(path, model, full, by, values, tolerance, **how)
+        return _compiled(path, model, full, by, values, tolerance, search, **how)
     except NetworkError as error:
         raise NetworkError(f"{said}{error}") from None
 
@@ -133,11 +162,23 @@ def _compiled(
     by: Compiler,
     values: Mapping[str, NDArray[Any]],
     tolerance: float | None,
+    search: SearchFor | None,
     **how: Any,
 ) -> Trace:
     from host_tools.record.compiled import network
+    from host_tools.record.compiled.search import Search
 
-    compiled = network.compile_onnx(model, shapes, compiler=by, values=values, tolerance=tolerance)
+    settings = None
+    if search is not None:
+        settings = Search(
+            search.minutes,
+            how.get("gpu", DEFAULT_GPU),
+            how.get("timeout", BOOT_TIMEOUT_S),
+            how.get("snapshot", ""),
+            search.rounds,
+            search.follow,
+        )
+    compiled = network.compile_onnx(model, shapes, compiler=by, values=values, tolerance=tolerance, how=settings)
     return network.record_compiled(compiled, notes=_file_notes(path, by.version), **how)
 
 
@@ -203,6 +244,7 @@ def record_pytorch(
     values: Mapping[str, NDArray[Any]] | None = None,
     tolerance: float | None = None,
     fp16: bool = False,
+    search: SearchFor | None = None,
     **how: Any,
 ) -> Trace:
     """Record one inference of a file of PyTorch's: a program of torch.export, or TorchScript.
@@ -213,7 +255,7 @@ def record_pytorch(
     Args:
         path: what `torch.export.save` or `torch.jit.save` wrote.
         shapes: of TorchScript, those of all inputs by name, batch and all; a program has them.
-        compiler, values, tolerance, fp16, how: as for `record_onnx`.
+        compiler, values, tolerance, fp16, search, how: as for `record_onnx`.
 
     Raises:
         NetworkError: the file is neither, or damaged; shapes of other inputs; what cannot be converted.
@@ -231,8 +273,11 @@ def record_pytorch(
             values=values or {},
             tolerance=tolerance,
             fp16=fp16,
+            search=search,
             **how,
         )
+    if search is not None:
+        raise NetworkError(f"--search is for {TINYGRAD}, which takes what torch.export.save writes")
     if compiler in (*compilers.COMPILERS, FASTEST) or values:
         raise NetworkError(f"TorchScript is for ncnn: {compiler} takes what torch.export.save writes")
     _check_torchscript(path)

@@ -143,6 +143,16 @@ def declared(trace: Trace, mark: bytes, slots: Callable[[int], list[Slot]]) -> T
         RecordError: the mark is not found, or more than once.
     """
     trace, memory = _settled(trace)
+    return _with_note(_placed(trace, memory, mark, slots), memory, watched(trace))
+
+
+def placed(trace: Trace, mark: bytes, slots: Callable[[int], list[Slot]]) -> Trace:
+    """As `declared`, without a note of what jobs access: for a recording that nobody keeps."""
+    trace, memory = _settled(trace)
+    return _placed(trace, memory, mark, slots)
+
+
+def _placed(trace: Trace, memory: Memory, mark: bytes, slots: Callable[[int], list[Slot]]) -> Trace:
     content = np.frombuffer(mark, np.uint8)
     pages = [
         page * PAGE_BYTES
@@ -152,7 +162,7 @@ def declared(trace: Trace, mark: bytes, slots: Callable[[int], list[Slot]]) -> T
     ]
     if len(pages) != 1:
         raise RecordError(f"the memory of inputs and outputs was found {len(pages)} times in the recording")
-    return _with_note(_add(trace, slots(pages[0])), memory, watched(trace))
+    return _add(trace, slots(pages[0]))
 
 
 def _settled(trace: Trace) -> tuple[Trace, Memory]:

@@ -9,21 +9,22 @@ enum {
     LEAST_IN_ONE = 24,
     LEAST_IN_TWO = 256,
     BEFORE_KEY_BYTES = 16,
-    ML_DSA_KEY_BYTES = 1312, /* of ML-DSA-44 */
-    HEADER_KIND = 0x4e,      /* in an entry's second byte, beside the size of what leads to its key id */
+    ML_DSA_KEY_BYTES = 1312,       /* of ML-DSA-44 */
+    ML_DSA_SIGNATURE_BYTES = 2420, /* likewise */
+    HEADER_KIND = 0x4e, /* in an entry's second byte, beside the size of what leads to its key id */
 };
 
 /* An entry with a signature, by its algorithm; after the key id, one with a key has what leads to that. */
 struct form {
     uint8_t start[8]; /* up to the key id, which it has the length of */
-    uint8_t last[3];  /* before the signature */
-    uint16_t signature_bytes;
+    uint8_t last[3];  /* before the signature, which it has the length of, but for ML-DSA's */
 };
 
 static const struct form forms[] = {
-    {{0x83, 0x55, 0xa2, 0x01, 0x26, 0x04, 0x50}, {0xa0, 0x58, 0x40}, 64},         /* ES256 */
-    {{0x83, 0x56, 0xa2, 0x01, 0x38, 0x2f, 0x04, 0x50}, {0x59, 0x09, 0x74}, 2420}, /* ML-DSA-44 */
-    {{0x83, 0x56, 0xa2, 0x01, 0x38, 0x22, 0x04, 0x50}, {0xa0, 0x58, 0x60}, 96},   /* ES384 */
+    {{0x83, 0x55, 0xa2, 0x01, 0x26, 0x04, 0x50}, {0xa0, 0x58, 0x40}},       /* ES256 */
+    {{0x83, 0x56, 0xa2, 0x01, 0x38, 0x2f, 0x04, 0x50}, {0x59, 0x09, 0x74}}, /* ML-DSA-44 */
+    {{0x83, 0x56, 0xa2, 0x01, 0x38, 0x22, 0x04, 0x50}, {0xa0, 0x58, 0x60}}, /* ES384 */
+    {{0x83, 0x55, 0xa2, 0x01, 0x27, 0x04, 0x50}, {0xa0, 0x58, 0x40}},       /* Ed25519 */
 };
 
 static uint32_t room(const uint8_t *at, const uint8_t *end)
@@ -39,12 +40,14 @@ GR_NOINLINE bool gr_read_entry(const uint8_t *at, const uint8_t *end, struct gr_
     for (uint32_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
         const struct form *f = &forms[i];
         const uint32_t start_bytes = f->start[1] - (uint32_t)HEADER_KIND;
-        const uint32_t with_key = i + 1 == GR_ENTRY_ML_DSA_44 ? BEFORE_KEY_BYTES + ML_DSA_KEY_BYTES : 0;
+        const bool is_ml_dsa = i + 1 == GR_ENTRY_ML_DSA_44;
+        const uint32_t with_key = is_ml_dsa ? BEFORE_KEY_BYTES + ML_DSA_KEY_BYTES : 0;
+        const uint32_t signature_bytes = is_ml_dsa ? ML_DSA_SIGNATURE_BYTES : f->last[2];
         const uint32_t before = start_bytes + KID_BYTES + with_key + (uint32_t)sizeof f->last;
-        if (room(at, end) < before + f->signature_bytes || !gr_is_same(at, f->start, start_bytes))
+        if (room(at, end) < before + signature_bytes || !gr_is_same(at, f->start, start_bytes))
             continue;
         const uint8_t *kid = at + start_bytes, *key = kid + KID_BYTES + BEFORE_KEY_BYTES;
-        *entry = (struct gr_entry){i + 1, at + 1, kid, key, at + before, at + before + f->signature_bytes};
+        *entry = (struct gr_entry){i + 1, at + 1, kid, key, at + before, at + before + signature_bytes};
         return (!with_key || gr_is_same(kid + KID_BYTES, before_key, sizeof before_key)) &&
                gr_is_same(entry->signature - sizeof f->last, f->last, sizeof f->last) &&
                (entry->kind != GR_KEY_KIND_ES256 || gr_is_low(entry->signature + 32));
@@ -85,7 +88,9 @@ bool gr_read_message(const uint8_t **at, const uint8_t *end, struct gr_message *
             (entry.kind != GR_ENTRY_ML_DSA_44 || last.kind != GR_KEY_KIND_ES256 ||
              !gr_is_same(last.kid, entry.kid, KID_BYTES)))
             return false;
-        m->kinds |= 1u << entry.kind;
+#ifdef GRAMOPHONE_ML_DSA
+        m->hybrid |= entry.kind == GR_ENTRY_ML_DSA_44;
+#endif
         p = entry.end;
     }
     *at = p;

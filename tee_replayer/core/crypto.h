@@ -53,6 +53,14 @@ GR_API uint32_t gr_es384_verify(const uint8_t digest[48], const uint8_t key[97],
                                 uint32_t good);
 #endif
 
+#ifdef GRAMOPHONE_ED25519
+/* SHA-512 of 64 bytes and what follows; and Ed25519 (RFC 8032, without a context), likewise, of a message.
+ * Good is what OpenSSL calls so, and by no key of small order. */
+GR_API bool gr_sha512(const uint8_t first[64], const void *data, size_t bytes, uint8_t digest[64]);
+GR_API uint32_t gr_ed25519_verify(const uint8_t *message, size_t bytes, const uint8_t key[32],
+                                  const uint8_t signature[64], uint32_t good);
+#endif
+
 #ifdef GRAMOPHONE_ML_DSA
 /* ML-DSA-44 (FIPS 204, the context is empty), likewise, of a message. The workspace, at a multiple of 8, is
  * what it needs besides 2 KiB of stack. */

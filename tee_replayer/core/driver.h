@@ -24,6 +24,11 @@ GR_INTERNAL void gr_driver_set_table(struct gr_replayer *r, uint32_t space);
 GR_INTERNAL bool gr_driver_switch(struct gr_replayer *r);
 #endif
 
+#ifdef GRAMOPHONE_SCHEDULE
+/* Whether gr_driver_switch ever succeeds. */
+GR_INTERNAL bool gr_driver_can_switch(void);
+#endif
+
 /* Map or unmap pages, as the action says; its ranges are checked. */
 GR_INTERNAL enum gr_status gr_driver_map(struct gr_replayer *r, const struct gr_action *a);
 GR_INTERNAL enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a);

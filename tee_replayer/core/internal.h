@@ -138,6 +138,11 @@ GR_INTERNAL void gr_take_over(struct gr_replayer *r);
 GR_INTERNAL bool gr_prepare_network(struct gr_replayer *r);
 #endif
 
+#ifdef GRAMOPHONE_SCHEDULE
+/* Give up the selected network's replay if one is under way, with what it has left in memory. */
+GR_INTERNAL void gr_abandon(struct gr_replayer *r);
+#endif
+
 /* Fetch an action and check all that can be checked without running it; the report then names it. */
 GR_INTERNAL enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_action *action);
 

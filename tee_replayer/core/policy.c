@@ -113,11 +113,11 @@ static bool is_role(const struct gr_trust_policy *p, uint32_t mask, uint32_t thr
 
 static bool is_key(const struct gr_trust_key *key)
 {
-    if (key->kind - 1 >= GR_KEY_KIND_ES384 || key->reserved)
+    if (key->kind - 1 >= GR_KEY_KIND_ED25519 || key->reserved)
         return false;
-    /* A point of P-384 takes as much as one of P-256 and a hash. */
-    const uint32_t used = TRUST_KEY_BYTES + (key->kind != GR_KEY_KIND_ES256) * 32u;
-    return key->key[0] == 4 && gr_is_zero(key->key + used, sizeof key->key - used);
+    /* By kind, from the last byte on; that of Ed25519 alone is even, and has no 04 in front. */
+    const uint32_t used = 0x20616141u >> 8 * (key->kind - 1) & 0xff;
+    return (!(used & 1) || key->key[0] == 4) && gr_is_zero(key->key + used, sizeof key->key - used);
 }
 
 bool gr_trust_has_algorithms(const struct gr_trust_policy *p)
@@ -130,6 +130,9 @@ bool gr_trust_has_algorithms(const struct gr_trust_policy *p)
 #endif
 #ifdef GRAMOPHONE_ES384
             && kind != GR_KEY_KIND_ES384
+#endif
+#ifdef GRAMOPHONE_ED25519
+            && kind != GR_KEY_KIND_ED25519
 #endif
         )
             return false;

@@ -231,7 +231,7 @@ void gr_restart(struct gr_replayer *r)
  */
 static bool may_try_again(struct gr_replayer *r)
 {
-    const bool again =
+    const bool may_help =
         is_divergence(r) && r->report.retries < GR_RETRIES(r) && r->report.retries < GR_RETRY_LIMIT;
     gr_driver_reset(r);
 #ifdef GRAMOPHONE_NETWORKS
@@ -239,7 +239,7 @@ static bool may_try_again(struct gr_replayer *r)
 #else
     r->started = false;
 #endif
-    return again;
+    return may_help;
 }
 
 /* Whether a replay may begin. */
@@ -301,6 +301,14 @@ GR_NOINLINE bool gr_step(struct gr_replayer *r)
     return false;
 }
 
+#ifdef GRAMOPHONE_SCHEDULE
+GR_NOINLINE void gr_abandon(struct gr_replayer *r)
+{
+    if (GR_PROGRESS(r)->under_way.is_begun)
+        gr_restart(r);
+}
+#endif
+
 /* A replay that is under way is given up, with what it has left in memory. */
 GR_NOINLINE enum gr_status gr_run(struct gr_replayer *r)
 {
@@ -313,9 +321,9 @@ GR_NOINLINE enum gr_status gr_run(struct gr_replayer *r)
 #else
 GR_NOINLINE enum gr_status gr_run(struct gr_replayer *r)
 {
-    r->report.status = check_bound(r);
-    if (r->report.status != GR_STATUS_OK)
-        return r->report.status;
+    const enum gr_status bound = check_bound(r);
+    if (bound != GR_STATUS_OK)
+        return r->report.status = bound;
     const uint64_t start = gr_port_now_us();
     r->deadline_us = start + GR_BUDGET_US(r);
     r->report.retries = 0;

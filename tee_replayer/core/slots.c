@@ -119,12 +119,33 @@ bool gr_slot_info(const struct gr_replayer *r, uint32_t index, struct gr_slot_in
     return true;
 }
 
+#ifdef GRAMOPHONE_STEPS
+/* Whether a slot's network has a replay under way: what is bound is its until it ends. */
+static bool is_under_way(const struct gr_replayer *r, uint32_t index)
+{
+#ifdef GRAMOPHONE_NETWORKS
+    for (uint32_t i = 0; i < r->network_count; i++) {
+        if (index >= r->networks[i].first_slot && index < r->networks[i].end_slot)
+            return r->progress[i].under_way.is_begun;
+    }
+    return false;
+#else
+    (void)index;
+    return r->under_way.is_begun;
+#endif
+}
+#endif
+
 enum gr_status gr_bind(struct gr_replayer *r, uint32_t index, void *data, uint64_t bytes)
 {
     if (r->state != GR_STATE_LOADED)
         return GR_STATUS_STATE;
     if (index >= r->slot_count || bytes != (data ? gr_slot_bytes(r, index) : 0))
         return GR_STATUS_ARGUMENT;
+#ifdef GRAMOPHONE_STEPS
+    if (is_under_way(r, index))
+        return GR_STATUS_STATE;
+#endif
     r->bound[index] = data;
     if (slot_at(r, index)[GR_SLOT_AT_KIND] == GR_SLOT_KIND_PARAMETER) {
 #ifdef GRAMOPHONE_NETWORKS

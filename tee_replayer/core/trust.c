@@ -15,17 +15,17 @@
 #define HALF_VERDICT 0x2d7c51a6u
 
 /* All of them: signatures of the trace, then policies. */
-static bool are_messages(const struct loader *l, uint32_t *kinds)
+static bool are_messages(const struct loader *l, uint32_t *hybrid)
 {
     const uint8_t *at = l->envelope, *end = at + l->envelope_bytes;
     struct gr_message m;
     if (!gr_read_message(&at, end, &m) || m.payload)
         return false;
-    *kinds = m.kinds;
+    *hybrid = m.hybrid;
     for (uint32_t i = 0; at != end; i++) {
         if (i == GR_MAX_TRUST_POLICIES || !gr_read_message(&at, end, &m) || !m.payload)
             return false;
-        *kinds |= m.kinds;
+        *hybrid |= m.hybrid;
     }
     return true;
 }
@@ -52,7 +52,7 @@ enum gr_status gr_copy_envelope(struct loader *l)
         return GR_STATUS_READ;
     l->trace_bytes = file_bytes - l->trace_at;
     const uint32_t padded = l->trace_at - GR_SIGNED_HEADER_BYTES;
-    uint32_t kinds = 0;
+    uint32_t hybrid = 0;
     l->policies[0] = gr_take_memory(l, BEFORE_HEAD_BYTES + GR_MAX_TRUST_BYTES);
     l->policies[1] = gr_take_memory(l, BEFORE_HEAD_BYTES + GR_MAX_TRUST_BYTES);
     uint8_t *envelope = gr_take_memory(l, padded);
@@ -63,12 +63,12 @@ enum gr_status gr_copy_envelope(struct loader *l)
         !source->read(source->ctx, l->trace_at, l->start + HEADER_AT(l), GR_HEADER_BYTES))
         return GR_STATUS_READ;
     if (!gr_is_zero(l->start + GR_SIGNED_HEADER_AT_RESERVED, 8) ||
-        (padded != bytes && !gr_is_zero(envelope + bytes, padded - bytes)) || !are_messages(l, &kinds))
+        (padded != bytes && !gr_is_zero(envelope + bytes, padded - bytes)) || !are_messages(l, &hybrid))
         return GR_STATUS_ENVELOPE;
     if (gr_load64(gr_aligned(l->start) + GR_SIGNED_HEADER_AT_TRACE_BYTES) != l->trace_bytes)
         return GR_STATUS_SIZE;
 #ifdef GRAMOPHONE_ML_DSA
-    if (kinds & 1u << GR_ENTRY_ML_DSA_44) {
+    if (hybrid) {
         l->workspace = gr_take_memory(l, GR_ML_DSA_WORKSPACE_BYTES);
         if (!l->workspace)
             return GR_STATUS_MEMORY;
@@ -105,6 +105,10 @@ static uint32_t verify(const struct loader *l, const struct gr_trust_key *key, c
 #ifdef GRAMOPHONE_ML_DSA
     if (entry->kind == GR_ENTRY_ML_DSA_44)
         return gr_ml_dsa_verify(start, size, entry->key, entry->signature, l->workspace, good);
+#endif
+#ifdef GRAMOPHONE_ED25519
+    if (entry->kind == GR_KEY_KIND_ED25519)
+        return gr_ed25519_verify(start, size, key->key, entry->signature, good);
 #endif
 #ifdef GRAMOPHONE_ES384
     if (entry->kind == GR_KEY_KIND_ES384) {
@@ -157,7 +161,7 @@ GR_NOINLINE static uint32_t lacking(const struct loader *l, const struct gr_trus
         *why = GR_STATUS_SIGNATURE;
 #ifdef GRAMOPHONE_ML_DSA
         /* Of a hybrid key, ES256 is asked for less than a good verdict: the ML-DSA half answers the rest. */
-        const uint32_t halves = kind >> 1 & ~kind & 1; /* GR_KEY_KIND_ES256_ML_DSA_44: 2 of 1 to 3 */
+        const uint32_t halves = kind >> 1 & ~kind & 1; /* GR_KEY_KIND_ES256_ML_DSA_44: 2 of 1 to 4 */
         rest = halves * HALF_VERDICT;
         if (halves) {
             kind = GR_KEY_KIND_ES256;

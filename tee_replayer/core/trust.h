@@ -24,7 +24,7 @@ struct gr_message {
     const uint8_t *payload; /* NULL: it is elsewhere */
     uint32_t payload_bytes;
     const uint8_t *entries; /* signatures */
-    uint32_t count, kinds;  /* of them; bit n: one is of kind n */
+    uint32_t count, hybrid; /* of them; not 0: one is of ML-DSA, where that is linked */
     const uint8_t *end;     /* of the memory that it is in */
 };
 

@@ -24,8 +24,8 @@ from trace_format.schema.trust import KeyKind
 
 # Files of BearSSL. SHA-256, of host builds and of the replay log:
 HASH = ("src/codec/dec32be.c", "src/codec/enc32be.c", "src/hash/sha2small.c")
-# SHA-384, of host builds:
-SHA384 = ("src/codec/dec64be.c", "src/codec/enc64be.c", "src/hash/sha2big.c")
+# SHA-384 and SHA-512, of ES384 and Ed25519:
+SHA512 = ("src/codec/dec64be.c", "src/codec/enc64be.c", "src/hash/sha2big.c")
 # P-256, and what ECDSA does with numbers; the tables of the other two curves are named by the ECDSA code and
 # dropped by the linker. Firmware takes it to sign; host builds where s2n-bignum has nothing for the machine.
 CURVE = (
@@ -76,6 +76,14 @@ _S2N_P384 = (
     "p384/bignum_sub_p384.S",
 )
 _S2N_REDUCTION_384 = {"arm": "p384/bignum_mod_n384.S", "x86_att": "p384/bignum_mod_n384_alt.S"}
+# Ed25519's field, points and order.
+_S2N_25519 = (
+    "curve25519/bignum_add_p25519.S",
+    "curve25519/bignum_mod_n25519.S",
+    "curve25519/bignum_mul_p25519_alt.S",
+    "curve25519/bignum_sub_p25519.S",
+    "curve25519/edwards25519_decode_alt.S",
+)
 # SHAKE's permutation, of ML-DSA.
 _S2N_KECCAK = "sha3/sha3_keccak_f1600.S"
 # ML-DSA: mldsa-native, whose files include one another; ml_dsa.c includes the first of them.
@@ -91,7 +99,6 @@ ML_DSA_INCLUDED = tuple(
 )
 # SHA-256 for AArch64, by the Armv8 instructions and without them.
 AWS_LC_HASH = "aws-lc/generated-src/linux-aarch64/crypto/fipsmodule/sha256-armv8.S"
-AWS_LC_SHA384 = "aws-lc/generated-src/linux-aarch64/crypto/fipsmodule/sha512-armv8.S"  # and of ES384
 # AES, likewise; and for other machines, without instructions of their own.
 _AES = {
     "arm": tuple(
@@ -121,6 +128,7 @@ def s2n_sources(machine: str, algorithms: Collection[KeyKind] = ()) -> tuple[str
     names = [*_S2N_FUNCTIONS, _S2N_REDUCTION[machine]]
     names += [_S2N_KECCAK] if KeyKind.ES256_ML_DSA_44 in algorithms else []
     names += [*_S2N_P384, _S2N_REDUCTION_384[machine]] if KeyKind.ES384 in algorithms else []
+    names += _S2N_25519 if KeyKind.ED25519 in algorithms else []
     return tuple(sorted(f"{_S2N}/{machine}/{name}" for name in names))
 
 
@@ -157,7 +165,7 @@ class Libraries:
         _check(
             self.bearssl,
             "a BearSSL source tree",
-            [*HASH, *SHA384, *CURVE, *VERIFICATION, *INCLUDED, LICENCE, *HEADERS],
+            [*HASH, *SHA512, *CURVE, *VERIFICATION, *INCLUDED, LICENCE, *HEADERS],
         )
         if self.aws_lc:
             needed = [
@@ -166,7 +174,7 @@ class Libraries:
                 for name in (*s2n_sources(each, tuple(KeyKind)), *s2n_headers(each))
             ]
             needed += [name for each in _AES.values() for name in each]
-            needed += [*ML_DSA_INCLUDED, AWS_LC_HASH, AWS_LC_SHA384, *AWS_LC_ASSEMBLY_HEADERS, AWS_LC_LICENCE]
+            needed += [*ML_DSA_INCLUDED, AWS_LC_HASH, *AWS_LC_ASSEMBLY_HEADERS, AWS_LC_LICENCE]
             _check(self.aws_lc, "a source tree of aws-lc-sys", needed)
         for library, (tree, rows) in self._files.items():
             wrong, digest = hashes.differences(library, rows), hashes.digest(rows)
@@ -225,7 +233,10 @@ class Linked:
 SEAMS = {
     KeyKind.ES256_ML_DSA_44: ("ml_dsa.c", "GRAMOPHONE_ML_DSA"),
     KeyKind.ES384: ("s2n_p384.c", "GRAMOPHONE_ES384"),
+    KeyKind.ED25519: ("s2n_ed25519.c", "GRAMOPHONE_ED25519"),
 }
+# Whose messages are hashed with SHA-384 or SHA-512.
+WITH_SHA512 = frozenset({KeyKind.ES384, KeyKind.ED25519})
 
 
 def linked(libraries: Libraries | None, algorithms: Collection[KeyKind] = ()) -> Linked:
@@ -253,9 +264,9 @@ def linked(libraries: Libraries | None, algorithms: Collection[KeyKind] = ()) ->
         headers += tuple(aws_lc / name for name in ML_DSA_INCLUDED)
         include += (aws_lc / ML_DSA,)
     seam = ("bearssl_hash.c", "s2n_p256.c", "aws_lc_aes.c", *(SEAMS[kind][0] for kind in wanted))
-    if KeyKind.ES384 in wanted:
-        seam += ("bearssl_sha384.c",)
-        hashing += tuple(bearssl / name for name in SHA384)
+    if WITH_SHA512 & {*wanted}:
+        seam += ("bearssl_sha512.c",)
+        hashing += tuple(bearssl / name for name in SHA512)
     return Linked(seam, (*hashing, *assembly), headers, include, algorithms=wanted)
 
 

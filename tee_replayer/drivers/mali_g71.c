@@ -250,6 +250,13 @@ bool gr_driver_switch(struct gr_replayer *r)
 }
 #endif
 
+#ifdef GRAMOPHONE_SCHEDULE
+bool gr_driver_can_switch(void)
+{
+    return false;
+}
+#endif
+
 bool gr_driver_is_idle(void)
 {
     for (uint32_t at = 0; at < JOB_SLOTS * SLOT_BYTES; at += SLOT_BYTES) {

@@ -21,11 +21,6 @@ enum {
 #define ILLEGAL_ADDR_ENABLE (1u << 31)
 #define SW_INIT_V3D 1u         /* of a bridge of revision 7, the one seen with a V3D 4.2 */
 #define MMU_CTL_ON 0x060d0c01u /* enabled, faults abort and interrupt; the profile lets no trace clear it */
-#define TLB_CLEAR 4u           /* MMU_CTL */
-#define TLB_CLEARING 0x80u
-#define MMUC_FLUSH 3u /* MMUC_CONTROL: and enabled */
-#define MMUC_FLUSHING 4u
-#define FLUSH_TIMEOUT_US 10000u
 #define MMU_CTL_FAULTS 0x08101000u /* cap exceeded, page invalid, write violation */
 #define CSD_AT_WORK 0xfu           /* CSD_STATUS: queued, current, number active */
 #define CSD_CODE_FLAGS 7u          /* CSD_QUEUED_CFG5: address of the code, and three flags */
@@ -83,6 +78,12 @@ bool gr_driver_is_idle(void)
 }
 
 #ifdef GRAMOPHONE_NETWORKS
+#define TLB_CLEAR 4u /* MMU_CTL */
+#define TLB_CLEARING 0x80u
+#define MMUC_FLUSH 3u /* MMUC_CONTROL: and enabled */
+#define MMUC_FLUSHING 4u
+#define FLUSH_TIMEOUT_US 10000u
+
 /* Wait for bits of a register to be clear. */
 static bool is_cleared(uint32_t offset, uint32_t bits)
 {
@@ -107,6 +108,13 @@ bool gr_driver_switch(struct gr_replayer *r)
         return false;
     gr_port_write32(GR_HUB_MMU_CTL, MMU_CTL_ON | TLB_CLEAR);
     return is_cleared(GR_HUB_MMU_CTL, TLB_CLEARING);
+}
+#endif
+
+#ifdef GRAMOPHONE_SCHEDULE
+bool gr_driver_can_switch(void)
+{
+    return true;
 }
 #endif
 

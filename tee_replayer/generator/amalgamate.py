@@ -29,7 +29,7 @@ _REPORT = "gramophone_report.h"
 # core files in reading order; memory.c, which the first ones use too, is with those that take memory
 CORE_SOURCES = (
     *("lz4.c", "planes.c", "stream.c", "check.c", "slots.c", "operate.c", "memory.c", "policy.c", "cose.c"),
-    *("envelope.c", "trust.c", "encryption.c", "networks.c", "load.c", "run.c"),
+    *("envelope.c", "trust.c", "encryption.c", "networks.c", "load.c", "run.c", "schedule.c"),
 )
 OPERATORS = "operators.h"
 _OPERATE = "operate.c"  # of replayers with operators
@@ -40,14 +40,16 @@ TRUST_SOURCES = ("policy.c", "cose.c", "trust.c")  # of replayers with one
 DECRYPTS = "encryption.c"  # of replayers that read encrypted traces
 HAS_NETWORKS = "GRAMOPHONE_NETWORKS"  # joint traces
 HAS_STEPS = "GRAMOPHONE_STEPS"  # replays that stop between jobs
+HAS_SCHEDULE = "GRAMOPHONE_SCHEDULE"  # requests with deadlines wait for the GPU
 NETWORKS = "networks.c"  # of replayers that take them
+SCHEDULE = "schedule.c"  # of replayers with requests that wait
 HAS_CLOCK = "GRAMOPHONE_CLOCK"  # the port knows what day it is
 HAS_STORE = "GRAMOPHONE_STORE"  # versions outlive a reboot
 IN_OPTEE = "GR_STAGING_BYTES"  # only OP-TEE's port has memory for the normal world's data in the carve-out
 _OPTIONS = (  # macros that a generated replayer has or has not
     *(macro for _, macro in SEAMS.values()),
     *("GRAMOPHONE_LOG", "GRAMOPHONE_LOG_HASHES", "GRAMOPHONE_ATTEST", HAS_OPERATORS, HAS_TRUST, HAS_STORE),
-    *(HAS_CLOCK, IN_OPTEE, HAS_ENCRYPTION, HAS_NETWORKS, HAS_STEPS),
+    *(HAS_CLOCK, IN_OPTEE, HAS_ENCRYPTION, HAS_NETWORKS, HAS_STEPS, HAS_SCHEDULE),
     *(f"GRAMOPHONE_{codec.name}" for codec in _DECODERS.values()),
 )
 _INTERNAL = "GR_INTERNAL"
@@ -107,6 +109,7 @@ def source(
     left_out |= set() if operates else {_OPERATE}
     left_out |= set() if HAS_ENCRYPTION in on else {DECRYPTS}
     left_out |= set() if HAS_NETWORKS in on else {NETWORKS}
+    left_out |= set() if HAS_SCHEDULE in on else {SCHEDULE}
     left_out |= set() if HAS_TRUST in on else set(TRUST_SOURCES)
     driver = part(target.driver_source(profile))
     parts = [

@@ -88,13 +88,15 @@ class BareMetal:
 
     def write(self, options: Options, folder: Path) -> None:
         """As Platform."""
-        write(self.board, folder, options.libraries, options.cryptography)
+        write(self.board, folder, options.libraries, options.cryptography, has_requests=bool(options.schedule))
         if options.operators:
             add_operators(folder, options.operators)
         copy_description(self.board, folder)
 
 
-def write(board: Board, folder: Path, libraries: Libraries, cryptography: DeviceCrypto) -> None:
+def write(
+    board: Board, folder: Path, libraries: Libraries, cryptography: DeviceCrypto, *, has_requests: bool = False
+) -> None:
     """Write a board's files.
 
     Args:
@@ -102,10 +104,12 @@ def write(board: Board, folder: Path, libraries: Libraries, cryptography: Device
         folder: to write to; it has replayer.c and replayer.h.
         libraries: the crypto libraries, both of them.
         cryptography: what of them.
+        has_requests: its mailbox takes requests with deadlines.
     """
     cryptography.write(folder, libraries)
     ports = resources.files("baremetal")
-    for name in (*_COMMON, *(("evidence.c",) if cryptography.evidence.log else ())):
+    more = (("evidence.c", cryptography.evidence.log), ("requests.c", has_requests))
+    for name in (*_COMMON, *(name for name, wanted in more if wanted)):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes((ports / name).read_bytes())
     for name, data in board.sources.items():

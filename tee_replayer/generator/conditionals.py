@@ -19,13 +19,14 @@ class ConditionalError(ValueError):
     """A conditional on a known macro is of a kind that is not understood; or they do not nest."""
 
 
-def resolve(text: str, known: Collection[str], defined: Collection[str]) -> str:
+def resolve(text: str, known: Collection[str], defined: Collection[str], left_out: str = "") -> str:
     """A file without its conditionals on some macros, and without what they leave out.
 
     Args:
         text: the file; no directive is continued on another line.
         known: names of macros that are defined throughout the file, or nowhere.
         defined: those of them that are defined.
+        left_out: what takes the place of each line that goes; with a line's end, no other line moves.
 
     Raises:
         ConditionalError: with the line.
@@ -36,8 +37,7 @@ def resolve(text: str, known: Collection[str], defined: Collection[str]) -> str:
     for line in text.splitlines(keepends=True):
         directive = _DIRECTIVE.match(line)
         if directive is None:
-            if False not in open_:
-                lines.append(line)
+            lines.append(left_out if False in open_ else line)
             continue
         word, rest = directive[1], _COMMENT.sub("", directive[2]).strip()
         if word.startswith("if"):
@@ -47,8 +47,7 @@ def resolve(text: str, known: Collection[str], defined: Collection[str]) -> str:
         elif word == "elif" and (open_[-1] is not None or _asked(rest, known)):
             raise ConditionalError(f"a branch that is not understood: {line.strip()}")
         found = open_[-1]
-        if found is None and False not in open_:
-            lines.append(line)
+        lines.append(line if found is None and False not in open_ else left_out)
         if word == "else" and found is not None:
             open_[-1] = not found
         elif word == "endif":

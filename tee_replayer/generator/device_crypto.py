@@ -23,7 +23,7 @@ class DeviceCrypto:
 
     Attributes:
         evidence: what it says of its replays; a log needs HMAC, an attestation signatures: BearSSL has them.
-        has_hash: SHA-256 as well; without it the platform has one, and AES.
+        has_hash: SHA-256 and what else is hashed with as well; without it the platform has it, and AES.
         encryption: it decrypts traces.
         algorithms: what it verifies besides ES256.
     """
@@ -36,12 +36,13 @@ class DeviceCrypto:
     @property
     def libraries(self) -> tuple[str, ...]:
         """Names of the libraries that it takes from."""
-        return ("BearSSL", "AWS-LC") if self.evidence.log else ("AWS-LC",)
+        return ("BearSSL", "AWS-LC") if self.bearssl else ("AWS-LC",)
 
     @property
     def bearssl(self) -> tuple[str, ...]:
         """Files of BearSSL that are compiled, in its tree and in the folder's `bearssl`."""
-        return (*crypto.HASH, *self.evidence.crypto) if self.evidence.log else ()
+        for_log = (*crypto.HASH, *self.evidence.crypto) if self.evidence.log else ()
+        return (*for_log, *(crypto.SHA512 if self._has_sha512 else ()))
 
     @property
     def aws_lc(self) -> tuple[str, ...]:
@@ -50,14 +51,13 @@ class DeviceCrypto:
 
     @property
     def _aws_lc(self) -> tuple[str, ...]:
-        hashing: tuple[str, ...] = (crypto.AWS_LC_HASH,) if self.has_hash else ()
-        hashing += (crypto.AWS_LC_SHA384,) if self._has_sha384 else ()
+        hashing = (crypto.AWS_LC_HASH,) if self.has_hash else ()
         aes = crypto.aes_sources(MACHINE) if self._has_aes else ()
         return (*crypto.s2n_sources(MACHINE, self.algorithms), *hashing, *aes)
 
     @property
-    def _has_sha384(self) -> bool:
-        return self.has_hash and KeyKind.ES384 in self.algorithms
+    def _has_sha512(self) -> bool:
+        return self.has_hash and bool(crypto.WITH_SHA512 & {*self.algorithms})
 
     @property
     def _has_aes(self) -> bool:
@@ -67,7 +67,7 @@ class DeviceCrypto:
         """Write crypto.c, and what it needs of the libraries."""
         parts = ["s2n_p256.c", *(crypto.SEAMS[kind][0] for kind in self.algorithms)]
         parts += ["aws_lc_hash.c"] if self.has_hash else []
-        parts += ["aws_lc_sha384.c"] if self._has_sha384 else []
+        parts += ["bearssl_sha512.c"] if self._has_sha512 else []
         parts += ["aws_lc_aes.c"] if self._has_aes else []
         parts += ["bearssl_log.c"] if self.evidence.log else []
         seam = [f'/* {SPDX} */\n#include "replayer.h"\n', *(amalgamate.part(HERE / name) for name in parts)]
@@ -84,7 +84,7 @@ class DeviceCrypto:
         names += crypto.AWS_LC_ASSEMBLY_HEADERS if self.has_hash else ()
         names += crypto.ML_DSA_INCLUDED if KeyKind.ES256_ML_DSA_44 in self.algorithms else ()
         found = [(aws_lc / name, _place(name)) for name in dict.fromkeys(names)]
-        if self.evidence.log:
+        if self.bearssl:
             included = crypto.INCLUDED if self.evidence.attestation else ()
             names = [*crypto.HEADERS, crypto.LICENCE, *self.bearssl, *included]
             names += [str(path.relative_to(bearssl)) for path in (bearssl / "inc").glob("*.h")]

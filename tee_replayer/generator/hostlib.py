@@ -14,7 +14,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ from trace_format.schema.trust import KeyKind
 
 HERE = CORE.parent
 PLATFORM_BYTES = 16
+NO_DEADLINE = (1 << 64) - 1
 CFLAGS = ["-std=c11", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=default"]
 _FIELDS = tuple(Report.__dataclass_fields__)
 
@@ -76,6 +77,7 @@ def build(
     algorithms: Collection[KeyKind] = tuple(KeyKind),
     networks: int = 0,
     steps: bool = False,
+    schedule: int = 0,
 ) -> Path:
     """Compile the library for one GPU, unless that was done before.
 
@@ -91,6 +93,7 @@ def build(
         encryption: it reads encrypted traces, if the libraries have AES for this machine.
         networks: of a joint trace, at most; 0: it takes none.
         steps: it has `gr_step`.
+        schedule: so many requests can wait (`gr_submit`); with networks and steps.
         algorithms: of those keys, where the libraries have them for this machine.
 
     Raises:
@@ -110,6 +113,8 @@ def build(
         extra = (*extra, f"-D{amalgamate.HAS_NETWORKS}={networks}")
     if steps:
         extra = (*extra, f"-D{amalgamate.HAS_STEPS}")
+    if schedule:
+        extra = (*extra, f"-D{amalgamate.HAS_SCHEDULE}={schedule}")
     if trust:
         extra = (
             *extra,
@@ -167,7 +172,8 @@ def _ffi() -> cffi.FFI:
     """Declarations: struct gr_report, and what host.h has."""
     ffi = cffi.FFI()
     host = re.sub(r"^#.*$", "", (HERE / "host" / "host.h").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    ffi.cdef(c_memory.declaration(REPORT, "report") + host)
+    binding = "struct gr_binding { void *data; uint64_t bytes; uint32_t slot; };\n"
+    ffi.cdef(c_memory.declaration(REPORT, "report") + binding + host)
     return ffi
 
 
@@ -198,6 +204,8 @@ class HostReplayer:
         self._host = ffi.gc(host, self._lib.gr_host_free)
         self._bound: dict[int, Any] = {}
         self._keys: list[Any] = []
+        self._requests: dict[int, Any] = {}
+        self._paced: Any = None
 
     @property
     def report(self) -> Report:
@@ -282,6 +290,68 @@ class HostReplayer:
         self._checked(self.report.status)
         return False
 
+    def submit(self, network: int, due_us: int, data: Mapping[int, Any] | None = None) -> int:
+        """Ask for a replay that is to be done at a time of the replayer's clock, of a library that can.
+
+        Args:
+            network: its index.
+            due_us: the time; NO_DEADLINE: none.
+            data: writable, dense buffers of its inputs and outputs, by slot; others are as they were bound.
+
+        Returns:
+            The request's number.
+
+        Raises:
+            ReplayError: it is refused: ARGUMENT, QUEUE, DEADLINE, STATE.
+        """
+        ffi = _ffi()
+        given = {
+            slot: ffi.from_buffer("uint8_t[]", item, require_writable=True) for slot, item in (data or {}).items()
+        }
+        bindings = ffi.new("struct gr_binding[]", [(item, len(item), slot) for slot, item in given.items()])
+        number = ffi.new("uint32_t *")
+        status = self._lib.gr_host_submit(self._host, network, due_us, bindings, len(given), number)
+        if status != Status.OK:
+            raise ReplayError(Report(status, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), self._profile)
+        self._requests[int(number[0])] = bindings, given
+        return int(number[0])
+
+    def schedule_step(self) -> int:
+        """One step of the request that is first; the number of the one that is over, as `report` says, or 0."""
+        number = int(self._lib.gr_host_schedule_step(self._host))
+        self._requests.pop(number, None)
+        return number
+
+    @property
+    def requests(self) -> int:
+        """How many wait or are under way."""
+        return int(self._lib.gr_host_requests(self._host))
+
+    def withdraw(self, number: int) -> None:
+        """Take a request back; KeyError: there is none."""
+        if self._lib.gr_host_withdraw(self._host, number) != Status.OK:
+            raise KeyError(number)
+        self._requests.pop(number, None)
+
+    @property
+    def now_ns(self) -> int:
+        """The replayer's clock."""
+        return int(self._lib.gr_host_now_ns(self._host))
+
+    def set_clock(self, now_ns: int) -> None:
+        """Have the clock show a time, even one before: for tests."""
+        self._lib.gr_host_set_clock(self._host, now_ns)
+
+    def pace(self, tick_ns: int, waits_us: Sequence[int]) -> None:
+        """From now on an access takes so long, and waiting in an action of the trace at least as long as is said.
+
+        Args:
+            tick_ns: of each look at the clock, a register or an interrupt line.
+            waits_us: of each action.
+        """
+        self._paced = _ffi().new("uint32_t[]", list(waits_us))
+        self._lib.gr_host_pace(self._host, tick_ns, self._paced, len(waits_us))
+
     def restart(self) -> None:
         """The next run starts as the first did: with a reset GPU, cleared memory and the prologue."""
         self._lib.gr_host_restart(self._host)
@@ -299,6 +369,7 @@ class HostReplayer:
         """Reset the GPU and wipe the carve-out."""
         self._lib.gr_host_unload(self._host)
         self._bound.clear()
+        self._requests.clear()
 
     def _checked(self, status: int) -> Report:
         report = self.report

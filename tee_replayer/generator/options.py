@@ -23,6 +23,7 @@ from trace_format.profile import Profile
 from trace_format.schema import MAX_NETWORKS, Codec
 from trace_format.schema.trust import KeyKind
 
+MAX_REQUESTS = 64  # a few hundred bytes of state, and each request that comes is compared with all
 NO_EVIDENCE = Evidence()
 NO_DECRYPTION = Decryption()
 
@@ -88,6 +89,8 @@ class Options:
         operators: what the device computes on the CPU; it refuses traces that need others.
         networks: how many a joint trace may have; 0: it takes no joint traces.
         steps: replays can stop between jobs and go on later (`gr_step`).
+        schedule: so many requests with deadlines can wait for the GPU (`gr_submit`), which takes steps and
+            joint traces; 0: none.
         codecs: what of `trace_format.codec.LINKED` it decodes; it refuses traces that need others.
         mmu: MMU and caches on or off (bare metal); None: as the board's description says.
         rollback_store: it keeps the highest versions in flash (bare metal, on a board with flash for it).
@@ -122,6 +125,7 @@ class Options:
     codecs: Collection[Codec] = ()
     networks: int = 0
     steps: bool = False
+    schedule: int = 0
     mmu: bool | None = None
     rollback_store: bool = False
     clock: bool = False
@@ -145,6 +149,10 @@ class Options:
             raise GenerateError(f"networks of a joint trace: expected 2 to {MAX_NETWORKS}, found {self.networks}")
         if self.networks and self.evidence.log:
             raise GenerateError("a replay log does not say which of several networks ran: leave one of them out")
+        if self.schedule and not 1 <= self.schedule <= MAX_REQUESTS:
+            raise GenerateError(f"requests that can wait: expected 1 to {MAX_REQUESTS}, found {self.schedule}")
+        if self.schedule and not self.networks:
+            raise GenerateError("requests wait for networks of a joint trace: say how many it may have, too")
         if self.clock and not isinstance(self.key, Policy):
             raise GenerateError("a clock is for trust policies: a device with one key has no use for it")
         object.__setattr__(self, "target", self.platform.fitted(self))

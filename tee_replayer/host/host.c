@@ -20,7 +20,10 @@ struct gr_host {
     uint64_t now_ns, writes;
     const uint8_t *file;
     uint64_t file_bytes;
-    uint64_t read_us; /* what a read takes */
+    uint64_t read_us;         /* what a read takes */
+    uint64_t tick_ns;         /* what an access takes; 0: TICK_NS */
+    const uint32_t *waits_us; /* what waiting takes, of each action */
+    uint32_t wait_count;
 #ifdef GRAMOPHONE_TRUST
     struct gr_policy policy; /* while a trace is loaded */
 #else
@@ -40,9 +43,14 @@ static void tick(uint64_t ns)
         current->gpu.advance(current->gpu.ctx, current->now_ns);
 }
 
+static void tick_once(void)
+{
+    tick(current->tick_ns ? current->tick_ns : TICK_NS);
+}
+
 uint32_t gr_port_read32(uint32_t offset)
 {
-    tick(TICK_NS);
+    tick_once();
     return current->gpu.read32(current->gpu.ctx, offset);
 }
 
@@ -55,17 +63,20 @@ void gr_port_write32(uint32_t offset, uint32_t value)
 bool gr_port_wait_irq(unsigned line, uint32_t timeout_us)
 {
     const uint64_t end = current->now_ns + (uint64_t)timeout_us * 1000;
+    const uint32_t action = current->replayer.report.action;
+    if (action < current->wait_count)
+        tick((uint64_t)current->waits_us[action] * 1000);
     while (!current->gpu.interrupt_level(current->gpu.ctx, line)) {
         if (current->now_ns >= end)
             return false;
-        tick(TICK_NS);
+        tick_once();
     }
     return true;
 }
 
 uint64_t gr_port_now_us(void)
 {
-    tick(TICK_NS);
+    tick_once();
     return current->now_ns / 1000;
 }
 
@@ -204,6 +215,48 @@ bool gr_host_step(struct gr_host *host)
 #endif
 }
 
+uint32_t gr_host_submit(struct gr_host *host, uint32_t network, uint64_t due_us,
+                        const struct gr_binding *bindings, uint32_t count, uint32_t *id)
+{
+    current = host;
+#ifdef GRAMOPHONE_SCHEDULE
+    return (uint32_t)gr_submit(&host->replayer, network, due_us, bindings, count, id);
+#else
+    (void)network, (void)due_us, (void)bindings, (void)count, (void)id;
+    return (uint32_t)GR_STATUS_QUEUE;
+#endif
+}
+
+uint32_t gr_host_schedule_step(struct gr_host *host)
+{
+    current = host;
+#ifdef GRAMOPHONE_SCHEDULE
+    return gr_schedule_step(&host->replayer);
+#else
+    return 0;
+#endif
+}
+
+uint32_t gr_host_requests(const struct gr_host *host)
+{
+#ifdef GRAMOPHONE_SCHEDULE
+    return gr_requests(&host->replayer);
+#else
+    (void)host;
+    return 0;
+#endif
+}
+
+uint32_t gr_host_withdraw(struct gr_host *host, uint32_t id)
+{
+#ifdef GRAMOPHONE_SCHEDULE
+    return (uint32_t)gr_withdraw(&host->replayer, id);
+#else
+    (void)host, (void)id;
+    return (uint32_t)GR_STATUS_ARGUMENT;
+#endif
+}
+
 uint32_t gr_host_run(struct gr_host *host)
 {
     current = host;
@@ -234,6 +287,23 @@ uint64_t gr_host_writes(const struct gr_host *host)
 void gr_host_slow(struct gr_host *host, uint64_t read_us)
 {
     host->read_us = read_us;
+}
+
+uint64_t gr_host_now_ns(const struct gr_host *host)
+{
+    return host->now_ns;
+}
+
+void gr_host_set_clock(struct gr_host *host, uint64_t now_ns)
+{
+    host->now_ns = now_ns;
+}
+
+void gr_host_pace(struct gr_host *host, uint64_t tick_ns, const uint32_t *waits_us, uint32_t count)
+{
+    host->tick_ns = tick_ns;
+    host->waits_us = waits_us;
+    host->wait_count = count;
 }
 
 uint64_t gr_host_translate(const struct gr_host *host, uint32_t space, uint64_t va)

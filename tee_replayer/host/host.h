@@ -36,6 +36,14 @@ uint32_t gr_host_networks(const struct gr_host *host);
 uint32_t gr_host_select(struct gr_host *host, uint32_t network);
 /* gr_step, in a library that has it; without it, a replay is one step. */
 bool gr_host_step(struct gr_host *host);
+/* gr_submit, gr_schedule_step, gr_requests and gr_withdraw, in a library that has them; without, there is no
+ * room for a request. */
+struct gr_binding;
+uint32_t gr_host_submit(struct gr_host *host, uint32_t network, uint64_t due_us,
+                        const struct gr_binding *bindings, uint32_t count, uint32_t *id);
+uint32_t gr_host_schedule_step(struct gr_host *host);
+uint32_t gr_host_requests(const struct gr_host *host);
+uint32_t gr_host_withdraw(struct gr_host *host, uint32_t id);
 uint32_t gr_host_run(struct gr_host *host);
 void gr_host_restart(struct gr_host *host);
 void gr_host_unload(struct gr_host *host);
@@ -46,6 +54,12 @@ uint64_t gr_host_writes(const struct gr_host *host);
 
 /* From now on each read of a file takes so long (microseconds). For tests. */
 void gr_host_slow(struct gr_host *host, uint64_t read_us);
+
+/* The clock; have it show another time; from now on, an access takes tick_ns, and waiting for an interrupt in
+ * action i at least waits_us[i], of `count`, which stay where they are. For tests. */
+uint64_t gr_host_now_ns(const struct gr_host *host);
+void gr_host_set_clock(struct gr_host *host, uint64_t now_ns);
+void gr_host_pace(struct gr_host *host, uint64_t tick_ns, const uint32_t *waits_us, uint32_t count);
 
 /* Only a codec's decoder, over input in chunks of chunk_bytes: whether it takes it. For tests. */
 bool gr_host_decode(uint32_t codec, const uint8_t *data, uint64_t stored, uint8_t *out, uint64_t out_bytes,

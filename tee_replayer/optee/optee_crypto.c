@@ -6,17 +6,20 @@
 
 #include "replayer.h"
 
-enum { PIECE_BYTES = 512 };
+enum { PIECE_BYTES = 512, FIRST_BYTES = 64 };
 
 /* Core crypto allocates, so it may fail. It hashes copies: the carve-out is Device memory, where wide loads
  * of odd addresses are alignment faults, which are the core's end; and what is at an odd address, a trace
- * says. */
-static bool hash(uint32_t algorithm, const void *data, size_t bytes, uint8_t *digest, size_t digest_bytes)
+ * says. What comes first, if anything does, is on the stack. */
+static bool hash(uint32_t algorithm, const uint8_t *first, const void *data, size_t bytes, uint8_t *digest,
+                 size_t digest_bytes)
 {
     uint8_t piece[PIECE_BYTES];
     const uint8_t *at = data;
     void *ctx = NULL;
     bool good = crypto_hash_alloc_ctx(&ctx, algorithm) == TEE_SUCCESS && crypto_hash_init(ctx) == TEE_SUCCESS;
+    if (good && first)
+        good = crypto_hash_update(ctx, first, FIRST_BYTES) == TEE_SUCCESS;
     while (good && bytes) {
         const size_t n = bytes < sizeof piece ? bytes : sizeof piece;
         memcpy(piece, at, n);
@@ -31,13 +34,20 @@ static bool hash(uint32_t algorithm, const void *data, size_t bytes, uint8_t *di
 
 bool gr_sha256(const void *data, size_t bytes, uint8_t digest[32])
 {
-    return hash(TEE_ALG_SHA256, data, bytes, digest, 32);
+    return hash(TEE_ALG_SHA256, NULL, data, bytes, digest, 32);
 }
 
 #ifdef GRAMOPHONE_ES384
 bool gr_sha384(const void *data, size_t bytes, uint8_t digest[48])
 {
-    return hash(TEE_ALG_SHA384, data, bytes, digest, 48);
+    return hash(TEE_ALG_SHA384, NULL, data, bytes, digest, 48);
+}
+#endif
+
+#ifdef GRAMOPHONE_ED25519
+bool gr_sha512(const uint8_t first[64], const void *data, size_t bytes, uint8_t digest[64])
+{
+    return hash(TEE_ALG_SHA512, first, data, bytes, digest, 64);
 }
 #endif
 

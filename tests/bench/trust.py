@@ -25,7 +25,7 @@ from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from tests.support import replayer_samples as s
 from tests.support import trust_samples as t
-from tests.support.trust_samples import HYBRIDS, MIXED, TRACERS, WIDE, WIDER, policy, rule
+from tests.support.trust_samples import EDWARDIAN, EDWARDS, HYBRIDS, MIXED, TRACERS, WIDE, WIDER, policy, rule
 from trace_format.errors import listed
 
 TRACE = s.trace(meta={"name": "net"}).build()
@@ -53,6 +53,11 @@ CASES: dict[str, tuple[Anchor, bytes]] = {
         under(1, signers=WIDE),
     ),
     "ES384 and ES256, 2 of 3": (t.wide_policy(), under(2, signers=WIDER)),
+    "a key of Ed25519, 1 of 3": (
+        policy(rule(threshold=1, signers=EDWARDIAN), keys=t.edwards_policy().keys),
+        under(1, signers=EDWARDS),
+    ),
+    "Ed25519 and ES256, 2 of 3": (t.edwards_policy(), under(2, signers=EDWARDIAN)),
     "hybrid keys, 2 of 3": (t.hybrid_policy(), under(2, signers=HYBRIDS)),
 }
 

@@ -16,9 +16,10 @@ from tests.support.trust_samples import ROOTS, STRANGER, TRACERS, keys, kids, po
 
 MOST_US = 60_000_000
 HYBRID = next(one for one in t.HYBRIDS if one.kid > TRACERS[0].kid)  # whose signature comes second
-SIGNERS = [*TRACERS, HYBRID]
-# The device's own: two of four keys, of which one is hybrid, for traces of the campaign's name, and no rule for
-# others.
+EDWARDS = t.EDWARDS[0]
+SIGNERS = [*TRACERS, HYBRID, EDWARDS]
+# The device's own: two of five keys, of which one is hybrid and one of Ed25519, for traces of the campaign's name,
+# and no rule for others.
 OWN = policy(
     rule("small", signers=SIGNERS, min_security_version=MIN_SECURITY_VERSION, time_budget_us=MOST_US),
     keys=keys([*ROOTS, *SIGNERS]),
@@ -54,6 +55,16 @@ def half(gpu: str) -> Attempt:
 def wrong_half(gpu: str) -> Attempt:
     """The same, with an ML-DSA half that is of something else."""
     return with_hybrid(gpu, lambda head: (entries(HYBRID, head, "it")[0], entries(HYBRID, b"", "it")[1]))
+
+
+def good_edwards(gpu: str) -> Attempt:
+    return Attempt(signed(gpu, [TRACERS[0], EDWARDS]))
+
+
+def wrong_edwards(gpu: str) -> Attempt:
+    """One good signature, and one of Ed25519 of something else."""
+    message = t.signatures(trace(gpu), TRACERS[:1]).with_signature(EDWARDS.kid, *entries(EDWARDS, b"", "it"))
+    return Attempt(t.join(trace(gpu), message))
 
 
 def with_hybrid(gpu: str, made: Callable[[bytes], Entries]) -> Attempt:
@@ -108,6 +119,13 @@ CASES = (
     Case("wrong-share", "one good signature, two of a stranger", "SIGNATURE", by_a_stranger, good),
     Case("half", "one signature, and the ES256 half of a hybrid one", "TRUST_HALF", half, good_hybrid),
     Case("wrong-half", "the same, and an ML-DSA half of something else", "SIGNATURE", wrong_half, good_hybrid),
+    Case(
+        "wrong-edwards",
+        "one signature, and one of Ed25519 of something else",
+        "SIGNATURE",
+        wrong_edwards,
+        good_edwards,
+    ),
     Case("revoked", "a revoked key's signature", "REVOKED", revoked, by_newer),
     Case("usurped", "a policy that one root key of two has signed", "TRUST_CHAIN", usurped, by_newer),
     Case("limits", "signed by all: more time than the rule allows", "TRUST_LIMITS", too_long, good),

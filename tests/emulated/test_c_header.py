@@ -24,7 +24,9 @@ from trace_format.emit import c_header
 from trace_format.schema import (
     DTYPE_BYTES,
     HEADER_FLAG_ENCRYPTED,
+    HEADER_FLAG_JOINT,
     HEADER_FLAG_RAW,
+    NETWORK_FLAG_EXCLUSIVE,
     SECTION_FLAG_OPTIONAL,
     SIGNED_MAGIC,
     SLOT_FLAG_BOUND,
@@ -34,9 +36,10 @@ from trace_format.schema import (
 
 NAMES = list(STRUCTURES)
 FLAGS = {
-    "header": HEADER_FLAG_RAW | HEADER_FLAG_ENCRYPTED,
+    "header": HEADER_FLAG_RAW | HEADER_FLAG_ENCRYPTED | HEADER_FLAG_JOINT,
     "section": SECTION_FLAG_OPTIONAL,
     "slot": SLOT_FLAG_BOUND,
+    "network": NETWORK_FLAG_EXCLUSIVE,
 }
 MAGICS = {"header": TRACE_MAGIC, "signed_header": SIGNED_MAGIC}
 WARNINGS = [

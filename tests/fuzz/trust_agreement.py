@@ -35,6 +35,7 @@ from tests.support.hostile_trust import CASES
 from tests.support.places import CHECKOUT
 from tests.support.trust_samples import (
     DEVICE_ID,
+    EDWARDS,
     HYBRIDS,
     PLATFORM,
     ROOTS,
@@ -54,7 +55,7 @@ KEPT = CHECKOUT / "build" / "fuzz" / "trust-agreement"
 FORMS = {Status.FORMAT, Status.ENVELOPE, Status.SIZE, Status.READ, Status.HEADER, Status.SECTIONS}
 # Kinds of keys that devices have code for, of the named cases; None: all.
 ALGORITHMS = {case.where.algorithms for case in CASES.values()} | {None}
-ALL = [*SIGNERS, *HYBRIDS, *WIDE]
+ALL = [*SIGNERS, *HYBRIDS, *WIDE, *EDWARDS]
 # What only the device looks at, or the host after the verdict: cases whose trace is bad are not made here.
 NAMES = ("net", "ne", "n", "", "network", "other")
 TRACES = {

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tee_replayer.generator import target
+from tee_replayer.generator import conditionals, target
 from tee_replayer.generator.status import CORE
 from tests.proof.splice import ProofError, parse, splice
 from tests.proof.units import Defect, Unit
@@ -19,7 +19,7 @@ from trace_format import profile
 from trace_format.emit import GENERATED
 
 HERE = Path(__file__).parent
-LOG = CORE.parent / "log"
+FOLDERS = (CORE, CORE.parent / "log", CORE.parent / "store")
 TOOLS = {"frama-c": "frama-c-base", "why3": "why3", "cvc4": "cvc4"}
 # Seconds of wall time: what is proved takes less than seven on a free machine.
 GOAL_SECONDS, DEFECT_SECONDS, RUN_SECONDS = 120, 3, 1800
@@ -62,6 +62,11 @@ def functions(source: str) -> list[str]:
     )
 
 
+def variant(text: str, macros: dict[str, int], left_out: str = "\n") -> str:
+    """A file as a replayer with these options has it; lines of a shipped file keep their numbers."""
+    return conditionals.resolve(text, set(re.findall(r"\bGRAMOPHONE_\w+", text)), macros, left_out)
+
+
 def prove(unit: Unit, gpu: str, folder: Path, environment: dict[str, str], defect: Defect | None = None) -> Result:
     """Prove a unit, or (WP) the function that a defect is in.
 
@@ -69,31 +74,34 @@ def prove(unit: Unit, gpu: str, folder: Path, environment: dict[str, str], defec
         ProofError: an annotation has no place, the defect's text is not there, or Frama-C failed.
     """
     path = CORE.parent / unit.source
-    text = path.read_text()
+    shipped = path.read_text()
+    text = variant(shipped, unit.macros)
     defined = functions(text)
-    if gone := {*unit.left_out, *unit.only} - set(defined):
+    if gone := {*unit.left_out} - {*functions(shipped)} | {*unit.only} - {*defined}:
         raise ProofError(f"{path.name}: named for the proof, but not there (any more): {', '.join(sorted(gone))}")
     names = [name for name in unit.only or defined if name not in unit.left_out]
     if defect:
         if text.count(defect.text) != 1:
             raise ProofError(f"{path.name}: expected once, for a planted defect: {defect.text!r}")
         text, names = text.replace(defect.text, defect.instead), [defect.function]
-    annotations = HERE / "wp" / f"{unit.name}.acsl"
-    if unit.tool == "wp" and annotations.exists():
-        text = splice(text, parse(annotations.read_text(), annotations.name), path.name)
+    annotations = HERE / unit.tool / f"{unit.stem}.acsl"
+    if annotations.exists():
+        blocks = parse(variant(annotations.read_text(), unit.macros, left_out=""), annotations.name)
+        text = splice(text, blocks, path.name)
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "shipped").mkdir(parents=True)
     (folder / "shipped" / path.name).write_text(text)
     (folder / "gr_target.h").write_text(target.header(profile.load(gpu)))
-    includes = " ".join(f"-I{part}" for part in (folder, CORE, LOG, GENERATED, HERE / "wp"))
-    command = ["frama-c", "-c11", "-machdep", "gcc_x86_64", f"-cpp-extra-args={includes}"]
-    command.append(str(HERE / unit.tool / f"{unit.name}.c"))
+    includes = " ".join(f"-I{part}" for part in (folder, *FOLDERS, GENERATED, HERE / "wp"))
+    macros = " ".join(f"-D{name}={value}" for name, value in unit.macros.items())
+    command = ["frama-c", "-c11", "-machdep", "gcc_x86_64", f"-cpp-extra-args={includes} {macros}"]
+    command.append(str(HERE / unit.tool / f"{unit.stem}.c"))
     if unit.tool == "wp":
         command += ["-wp", "-wp-rte", "-rte-no-pointer-call", "-wp-fct", ",".join(names), "-wp-prover", "cvc4"]
         command += ["-wp-model", unit.model, "-wp-par", "2", "-wp-cache", "none"]
         command += ["-wp-timeout", str(DEFECT_SECONDS if defect else GOAL_SECONDS)]
     else:
-        command += ["-eva", "-eva-precision", "5", "-eva-slevel", "2000"]
+        command += ["-eva", "-eva-precision", "5", "-eva-slevel", str(unit.slevel)]
     start = time.monotonic()
     said = _run(command, environment)
     seconds = time.monotonic() - start
@@ -124,7 +132,7 @@ def _read_eva(said: str, log: Path) -> tuple[int, tuple[str, ...]]:
     alarms = re.search(r"^  (\d+) alarms? generated", said, re.MULTILINE)
     if reached is None or assertions is None or alarms is None:
         raise ProofError(f"frama-c printed no summary; see {log}")
-    texts = re.findall(r"^\[eva:alarm\] \S+?(\w+\.c):\d+: Warning: \n((?:  .*\n)+)", said, re.MULTILINE)
+    texts = re.findall(r"^\[eva:alarm\] \S+?(\w+\.[ch]):\d+: Warning: \n((?:  .*\n)+)", said, re.MULTILINE)
     unproved = {f"{file}:{'_'.join(text.split())}" for file, text in texts}
     if int(reached[1]) < int(reached[2]):
         unproved.add(f"{int(reached[2]) - int(reached[1])}_statements_not_reached")

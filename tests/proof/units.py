@@ -15,24 +15,35 @@ class Unit:
         source: below tee_replayer.
         gpus: for which targets.
         tool: wp or eva.
-        left_out: functions that WP does not prove, and why.
+        macros: options of the replayer whose variant of the file is proved, with their values.
+        left_out: functions that WP does not prove, and why; also of other variants.
         model: WP's memory model.
         harness: its name, if it is not the source's.
+        slevel: how many states Eva keeps apart at a statement.
+        variant: what tells units with one harness apart.
         only: the functions that an Eva harness is about; () for all.
     """
 
     source: str
     gpus: tuple[str, ...]
     tool: str = "wp"
+    macros: dict[str, int] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     model: str = "Typed"
     harness: str = ""
+    variant: str = ""
+    slevel: int = 2000
     only: tuple[str, ...] = ()
 
     @property
-    def name(self) -> str:
-        """Of the harness."""
+    def stem(self) -> str:
+        """Of the harness and the annotations."""
         return self.harness or self.source.rpartition("/")[2].removesuffix(".c")
+
+    @property
+    def name(self) -> str:
+        """Of the unit."""
+        return f"{self.stem}-{self.variant}" if self.variant else self.stem
 
 
 @dataclass(frozen=True)
@@ -48,10 +59,18 @@ class Defect:
 
 BOTH = ("v3d42", "mali_g71")
 ANY = ("v3d42",)  # nothing in the unit depends on the GPU
+LOG = {"GRAMOPHONE_LOG": 1, "GRAMOPHONE_LOG_HASHES": 1, "GRAMOPHONE_TRUST": 1}
+JOINT = {"GRAMOPHONE_NETWORKS": 3, "GRAMOPHONE_STEPS": 1}
+KINDS = {"GRAMOPHONE_ML_DSA": 1, "GRAMOPHONE_ES384": 1, "GRAMOPHONE_ED25519": 1}
+TRUST = {"GRAMOPHONE_TRUST": 1, "GRAMOPHONE_CLOCK": 1, **KINDS}
+NO_CASTS = {"table": "a cast of bytes to words, which WP's memory model lacks"}
+NO_QUEUE = "of replayers with a queue of requests, of which nothing is proved yet"
 UNITS = (
     Unit("core/lz4.c", ANY),
-    Unit("core/planes.c", ANY),
+    Unit("core/planes.c", ANY, macros={"GRAMOPHONE_PLANES": 1}),
     Unit("core/stream.c", ANY),
+    Unit("core/stream.c", ANY, variant="encryption", macros={"GRAMOPHONE_ENCRYPTION": 1}),
+    Unit("core/cose.c", ANY, macros=TRUST),
     Unit("core/envelope.c", ANY),
     Unit(
         "core/memory.c",
@@ -86,33 +105,38 @@ UNITS = (
         BOTH,
         left_out=dict.fromkeys(
             ("gr_slot_info", "gr_bind"), "other types than bytes, and the caller's pointer: see the unit bind"
-        ),
+        )
+        | {"is_under_way": NO_QUEUE},
     ),
     Unit("core/slots.c", ANY, tool="eva", harness="bind", only=("gr_slot_info", "gr_bind")),
     Unit("core/check.c", BOTH, tool="eva"),
-    Unit("log/log.c", ANY, tool="eva"),
-    Unit("log/attest.c", ANY, tool="eva"),
+    Unit("log/log.c", ANY, tool="eva", macros=LOG),
+    Unit("log/attest.c", ANY, tool="eva", macros=LOG),
+    Unit("store/store.c", ANY, tool="eva", macros={"GRAMOPHONE_STORE": 1, "GRAMOPHONE_TRUST": 1}),
+    Unit("core/networks.c", ANY, tool="eva", macros=JOINT, slevel=20),
+    Unit("core/policy.c", ANY, tool="eva", macros=TRUST, slevel=5),
+    Unit("core/trust.c", ANY, tool="eva", macros=TRUST, slevel=30),
+    Unit("core/encryption.c", ANY, tool="eva", macros={"GRAMOPHONE_ENCRYPTION": 1}),
     Unit(
         "core/run.c",
         BOTH,
-        left_out=dict.fromkeys(("gr_step", "is_checkpoint"), "of replays in steps, which are not proved"),
+        left_out=dict.fromkeys(
+            ("gr_step", "is_checkpoint"), "the solver does not finish in a replayer with steps: see the unit step"
+        )
+        | {"gr_abandon": NO_QUEUE},
     ),
-    Unit(
-        "drivers/v3d42.c",
-        ("v3d42",),
-        left_out={"table": "a cast of bytes to words, which WP's memory model lacks"}
-        | dict.fromkeys(
-            ("is_cleared", "gr_driver_switch", "gr_driver_begins_job"),
-            "of joint traces and steps, which are not proved",
-        ),
-    ),
+    Unit("core/run.c", ANY, tool="eva", macros=JOINT, slevel=20, harness="step"),
+    Unit("drivers/v3d42.c", ("v3d42",), left_out=NO_CASTS | {"gr_driver_can_switch": NO_QUEUE}),
+    Unit("drivers/v3d42.c", ("v3d42",), variant="joint", macros=JOINT, left_out=NO_CASTS),
     Unit(
         "drivers/mali_g71.c",
         ("mali_g71",),
         left_out={"table_at": "a cast of bytes to words, which WP's memory model lacks"}
         | dict.fromkeys(
-            ("gr_driver_switch", "gr_driver_begins_job"), "of joint traces and steps, which are not proved"
-        ),
+            ("gr_driver_switch", "gr_driver_begins_job"),
+            "of joint traces and steps: they write nothing",
+        )
+        | {"gr_driver_can_switch": NO_QUEUE},
     ),
 )
 DEFECTS = (
@@ -168,6 +192,17 @@ DEFECTS = (
         "attest", "v3d42", "put_claims", "put_bytes(w, ueid, 1 + ID_BYTES)", "put_bytes(w, ueid, 2 + ID_BYTES)"
     ),
     Defect("attest", "v3d42", "gr_attest", "nonce_bytes - GR_NONCE_MIN > GR_NONCE_MAX - GR_NONCE_MIN || ", ""),
+    Defect("encryption", "v3d42", "is_message", "bytes < MESSAGE_BYTES || ", ""),
+    Defect("encryption", "v3d42", "is_message", " || bytes != MESSAGE_BYTES + (uint64_t)*count * ROW_BYTES", ""),
+    Defect("policy", "v3d42", "gr_trust_is_valid", "bytes < sizeof *p || ", ""),
+    Defect("trust", "v3d42", "judge", "m.payload_bytes > GR_MAX_TRUST_BYTES", "0"),
+    Defect("trust", "v3d42", "judge", "manifest_at + GR_MANIFEST_BYTES > l->head_bytes", "0"),
+    Defect("networks", "v3d42", "gr_take_networks", "count < 2 || count > GR_NETWORKS", "count < 2"),
+    Defect("networks", "v3d42", "gr_network_info", "index >= gr_network_count(r)", "index > gr_network_count(r)"),
+    Defect("step", "v3d42", "execute_range", "i = from; i < to; i++", "i = from; i <= to; i++"),
+    Defect("cose", "v3d42", "gr_read_entry", "room(at, end) < before + signature_bytes || ", ""),
+    Defect("stream-encryption", "v3d42", "next_chunk", "(bytes + 15) / 16", "(bytes + 31) / 16"),
+    Defect("v3d42-joint", "v3d42", "gr_driver_switch", "MMU_CTL_ON | TLB_CLEAR", "TLB_CLEAR"),
     Defect("slots", "v3d42", "copy_run", "place < GR_WORK_AT(r) || ", ""),
     Defect("slots", "v3d42", "copy_run", " || place >= GR_WORK_END(r)", ""),
     Defect("check", "v3d42", "gr_fetch_action", "AT(op) >= sizeof needs / sizeof needs[0] || ", ""),

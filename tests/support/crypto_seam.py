@@ -37,6 +37,7 @@ class Seam:
         functions = (*FUNCTIONS, *more)
         objects = ["crypto.o", "string.o"]
         objects += sorted(str(path) for path in folder.glob("aws-lc/**/*.o"))
+        objects += sorted(str(path) for path in folder.glob("bearssl/**/*.o"))
         options = ["-nostdlib", "-static", "-fno-lto", "-Wl,--gc-sections", f"-Wl,-Ttext={CODE:#x}"]
         options += [f"-Wl,-e,{FUNCTIONS[0]}", *(f"-Wl,-u,{name}" for name in functions)]
         subprocess.run([GCC, *options, "-o", "seam.elf", *objects], cwd=folder, check=True)

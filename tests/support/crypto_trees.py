@@ -24,7 +24,7 @@ def empty(folder: Path, text: str = "") -> crypto.Libraries:
     proved += [name for each in machines for name in crypto.aes_sources(each)]
     taken = (
         *crypto.HASH,
-        *crypto.SHA384,
+        *crypto.SHA512,
         *crypto.CURVE,
         *crypto.VERIFICATION,
         *crypto.INCLUDED,
@@ -33,7 +33,6 @@ def empty(folder: Path, text: str = "") -> crypto.Libraries:
     proved += [
         *crypto.ML_DSA_INCLUDED,
         crypto.AWS_LC_HASH,
-        crypto.AWS_LC_SHA384,
         *crypto.AWS_LC_ASSEMBLY_HEADERS,
         crypto.AWS_LC_LICENCE,
     ]

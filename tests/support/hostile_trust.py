@@ -16,11 +16,13 @@ from signing.sign import FileSigner, entries
 from signing.trust import Policy, Role, Rule
 from signing.trust_chain import Signed
 from signing.trust_verdict import NO_TIME, Judge
+from tests.support import hostile_ed25519 as edwards
 from tests.support import hostile_es384 as wide
 from tests.support import hostile_hybrid as hybrid
 from tests.support import trust_samples as t
 from tests.support.trust_samples import (
     DEVICE_ID,
+    EDWARDS,
     PLATFORM,
     ROOTS,
     STRANGER,
@@ -39,6 +41,7 @@ HERE = Judge(PLATFORM, DEVICE_ID)
 UNSET = replace(HERE, now=NO_TIME)
 ONLY_ES256 = frozenset([KeyKind.ES256])
 NO_ES384 = frozenset(KeyKind) - {KeyKind.ES384}
+NO_ED25519 = frozenset(KeyKind) - {KeyKind.ED25519}
 OTHER_ID = bytes(range(100, 116))
 # Offsets in a policy: of its fields, of its first key, and of a key's and a rule's fields.
 KEY_AT, KEY_BYTES, RULE_BYTES = 96, 128, 128
@@ -156,7 +159,7 @@ MALFORMED: dict[str, Callable[[], bytes]] = {
     "a name that is not ASCII": edited(48, "flößet".encode()),
     "a name with something behind its end": edited(60, b"x"),
     "reserved bytes": edited(95, b"\1"),
-    "kind of a key": edited(KEY_AT + 16, u32(4)),
+    "kind of a key": edited(KEY_AT + 16, u32(5)),
     "kind of a key, 0": edited(KEY_AT + 16, u32(0)),
     "reserved bytes of a key": edited(KEY_AT + 20, u32(1)),
     "a compressed point": edited(KEY_AT + 24, b"\2"),
@@ -194,7 +197,7 @@ ENVELOPES: dict[str, Callable[[], bytes]] = {
     "17 signatures": envelope(lambda data: data[:6] + b"\x91" + data[7:] + data[7:97] * 15),
     "signatures in another order": envelope(lambda data: data[:7] + data[97:187] + data[7:97]),
     "a signature twice": envelope(lambda data: data[:7] + data[7:97] * 2),
-    "another algorithm": envelope(lambda data: data[:11] + b"\x27" + data[12:]),
+    "another algorithm": envelope(lambda data: data[:11] + b"\x28" + data[12:]),
     "a signature of 63 bytes": envelope(lambda data: data[:32] + b"\x3f" + data[33:]),
     "it ends in a signature": envelope(lambda data: data[:-1]),
     "it ends before the payload": envelope(lambda data: data[:5]),
@@ -381,6 +384,33 @@ CASES: dict[str, Case] = {
         wide.besides, S.OK, where=replace(HERE, algorithms=ONLY_ES256)
     ),
     "ES384: a newer policy with a key of which 98 bytes are not 0": Case(wide.long_key, S.TRUST),
+    # keys of Ed25519
+    **{
+        f"Ed25519: {name}": Case(make, status, t.edwards_policy())
+        for found, status in (
+            (edwards.TAKEN, S.OK),
+            (edwards.THRESHOLD, S.THRESHOLD),
+            (edwards.SIGNATURE, S.SIGNATURE),
+            (edwards.BROKEN, S.ENVELOPE),
+        )
+        for name, make in found.items()
+    },
+    **{f"Ed25519: {name}": Case(t.signed, S.SIGNATURE, root) for name, root in edwards.KEYS.items()},
+    **{f"Ed25519: {name}": Case(make, S.OK, root) for name, (root, make) in edwards.GOOD_KEYS.items()},
+    **{f"Ed25519: {name}": Case(make, S.SIGNATURE, root) for name, (root, make) in edwards.BAD_KEYS.items()},
+    "Ed25519 roots: two of three": Case(edwards.newer(EDWARDS[:2]), S.OK),
+    "Ed25519 roots: one of two": Case(edwards.newer(EDWARDS[:1]), S.TRUST_CHAIN),
+    "Ed25519 roots: a signature of something else": Case(edwards.newer(EDWARDS[:2], wrong=True), S.TRUST_CHAIN),
+    "Ed25519: a newer policy, and no code for it": Case(
+        edwards.newer(EDWARDS[:2]), S.TRUST_ALGORITHM, where=replace(HERE, algorithms=ONLY_ES256)
+    ),
+    "Ed25519: a newer policy, and code for all other keys": Case(
+        edwards.newer(EDWARDS[:2]), S.TRUST_ALGORITHM, where=replace(HERE, algorithms=NO_ED25519)
+    ),
+    "Ed25519: signatures besides, and no code for them": Case(
+        edwards.besides, S.OK, where=replace(HERE, algorithms=ONLY_ES256)
+    ),
+    "Ed25519: a newer policy with a key of which 33 bytes are not 0": Case(edwards.long_key, S.TRUST),
     # forms
     **{f"policy: {name}": Case(make, S.TRUST) for name, make in MALFORMED.items()},
     **{f"envelope: {name}": Case(make, S.ENVELOPE) for name, make in ENVELOPES.items()},

@@ -250,6 +250,7 @@ def library(
     algorithms: Collection[KeyKind] = tuple(KeyKind),
     networks: int = 0,
     steps: bool = False,
+    schedule: int = 0,
 ) -> Path:
     """The replayer for this machine; skips where the crypto libraries' sources cannot be obtained."""
     try:
@@ -266,6 +267,7 @@ def library(
         algorithms=algorithms,
         networks=networks,
         steps=steps,
+        schedule=schedule,
     )
 
 
@@ -273,12 +275,16 @@ class Device:
     """The replayer with a carve-out and a GPU that is only registers."""
 
     def __init__(
-        self, gpu: Registers | None = None, carveout_bytes: int = CARVEOUT_BYTES, networks: int = 0
+        self,
+        gpu: Registers | None = None,
+        carveout_bytes: int = CARVEOUT_BYTES,
+        networks: int = 0,
+        schedule: int = 0,
     ) -> None:
         self.gpu = gpu or Registers()
         self.memory = bytearray(carveout_bytes)
         self.replayer = hostlib.HostReplayer(
-            library(self.gpu.gpu, networks=networks),
+            library(self.gpu.gpu, networks=networks, steps=bool(schedule), schedule=schedule),
             self.gpu.gpu,
             self.gpu.c_interface,
             self.memory,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cryptography.hazmat.primitives.asymmetric import ec, mldsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, mldsa
 
 from signing.cose_sign import Entry, Signatures
 from signing.envelope import before_under_policy
@@ -127,12 +127,22 @@ HYBRIDS = [
 # Keys of ES384, two of them beside one of ES256 in WIDER, and one that no policy names.
 WIDE = [FileSigner(ec.derive_private_key(0x3847654321 * number, ec.SECP384R1())) for number in range(1, 4)]
 WIDER = sorted([*WIDE[:2], TRACERS[0]], key=lambda signer: signer.kid)
+# Keys of Ed25519, likewise.
+EDWARDS = [
+    FileSigner(ed25519.Ed25519PrivateKey.from_private_bytes(bytes([number]) * 32)) for number in range(1, 4)
+]
+EDWARDIAN = sorted([*EDWARDS[:2], TRACERS[0]], key=lambda signer: signer.kid)
 MIXED = sorted([*HYBRIDS[:2], TRACERS[0]], key=lambda signer: signer.kid)
 
 
 def wide_policy(**changes: Any) -> Policy:
     """Version 1: two of three keys for all traces, two of which are of ES384."""
     return policy(rule(signers=WIDER), **{"keys": keys([*ROOTS, *WIDER]), **changes})
+
+
+def edwards_policy(**changes: Any) -> Policy:
+    """Version 1: two of three keys for all traces, two of which are of Ed25519."""
+    return policy(rule(signers=EDWARDIAN), **{"keys": keys([*ROOTS, *EDWARDIAN]), **changes})
 
 
 def hybrid_policy(**changes: Any) -> Policy:

@@ -67,9 +67,9 @@ def inputs(trace: Trace, seed: int) -> Inputs:
 class Running:
     """A device with a trace; requests name a network and its inputs."""
 
-    def __init__(self, trace: Trace, gpu: VirtualGpu, memory: mmap.mmap, steps: bool) -> None:
+    def __init__(self, trace: Trace, gpu: VirtualGpu, memory: mmap.mmap, steps: bool, schedule: int = 0) -> None:
         self.trace, self.memory, self.gpu = trace, memory, gpu
-        library = s.library(profile.load(trace.gpu), networks=8, steps=steps)
+        library = s.library(profile.load(trace.gpu), networks=8, steps=steps, schedule=schedule)
         self.replayer = hostlib.HostReplayer(
             library, profile.load(trace.gpu), gpu.c_interface, memory, s.CARVEOUT_PHYS
         )
@@ -114,10 +114,10 @@ class Running:
 
 
 @contextmanager
-def running(trace: Trace, *, steps: bool = False, **options: Any) -> Iterator[Running]:
+def running(trace: Trace, *, steps: bool = False, schedule: int = 0, **options: Any) -> Iterator[Running]:
     memory = mmap.mmap(-1, trace.carveout_bytes + (8 << 20))
     with VirtualGpu(trace.gpu, {s.CARVEOUT_PHYS: memory}, **options) as gpu:
-        yield Running(trace, gpu, memory, steps)
+        yield Running(trace, gpu, memory, steps or schedule > 0, schedule)
 
 
 @functools.cache

@@ -79,11 +79,14 @@ are the policy's versions, the oldest first.
 The envelope of a trace that is signed under a policy is such a sequence, too: first a message without a payload,
 whose signatures are of the trace's head, then policies that are newer than a device's own.
 
-A signature is a COSE_Signature of ES256 (-7) or ES384 (-35), r || s with the low s. That of a hybrid key is two
-with the key's id, one of ES256 and then one of ML-DSA-44 (-48, RFC 9964), whose unprotected header has the public
-key, as `kccs` (14, RFC 9528). The key id of a hybrid key is the first 16 bytes of the SHA-256 of the ES256 key's
-SubjectPublicKeyInfo and, behind it, the SHA-256 of the ML-DSA key (1312 bytes). `signing/cose_sign.py` shows every
-byte.
+A signature is a COSE_Signature of ES256 (-7) or ES384 (-35), r || s with the low s, or of Ed25519 (-8), R || S as
+RFC 8032 has it. That of a hybrid key is two with the key's id, one of ES256 and then one of ML-DSA-44 (-48,
+RFC 9964), whose unprotected header has the public key, as `kccs` (14, RFC 9528). The key id of a hybrid key is the
+first 16 bytes of the SHA-256 of the ES256 key's SubjectPublicKeyInfo and, behind it, the SHA-256 of the ML-DSA key
+(1312 bytes). `signing/cose_sign.py` shows every byte.
+
+A signature of Ed25519 is good where R, by its bytes, is s B - h A, without the cofactor, and S is below the order
+(RFC 8032, 5.1.7): OpenSSL's verdict. A key whose y is not below 2^255 - 19, or whose order divides 8, has none.
 """
 
 _STORE = """\

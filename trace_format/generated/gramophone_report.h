@@ -11,9 +11,9 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in memory as in the format");
 
 /* What happened. Any two values differ in 10 bits or more, and so from 0 and from all ones: a glitch does
- * not turn one into another. Each but the trust policy's, STORE, ENCRYPTED and NETWORKS is a constant of
- * one AArch64 instruction, and OK one that `cmp` takes. Those from DIVERGED to FAULT are worth a reset and
- * another try. */
+ * not turn one into another. Each but the trust policy's, STORE, ENCRYPTED, NETWORKS, QUEUE and DEADLINE is
+ * a constant of one AArch64 instruction, and OK one that `cmp` takes. Those from DIVERGED to FAULT are
+ * worth a reset and another try. */
 #define GR_STATUS_LIST(X) \
     X(OK, 0x00fff000u, "done") \
     X(ARGUMENT, 0xffffd821u, "a function was called with a value that it does not take") \
@@ -38,7 +38,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
     X(RANGE, 0xf4770000u, "an address lies outside what the trace may use") \
     X(IDENTITY, 0xccccccccu, "the GPU is not one that the trace was made for") \
     X(FLOW, 0xf0f0f0f0u, "a step of the verification was left out") \
-    X(STATE, 0x0fffffc0u, "no trace is loaded") \
+    X(STATE, 0x0fffffc0u, "no trace is loaded, or a replay is under way that has to end first") \
     X(UNBOUND, 0xffff320eu, "an input without a recorded value was given no data") \
     X(DIVERGED, 0x1f1f1f1fu, "a register has another value than in the recording") \
     X(TIMEOUT, 0x7c7c7c7cu, "a register did not get the value waited for in time") \
@@ -67,6 +67,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
     X(TRUST_HALF, 0xd92b0703u, "a hybrid key's signature of the trace lacks its ES256 or its ML-DSA half") \
     X(TRUST_KEY, 0x8f4c29e7u, "a hybrid signature brings another ML-DSA key than the trust policy names") \
     X(NETWORKS, 0x9f767c45u, "the trace's networks are malformed, or this replayer has no code for several") \
+    X(QUEUE, 0x7763c84eu, "as many requests wait as this replayer has room for") \
+    X(DEADLINE, 0xbf55d42eu, "the deadline is over, or with what is due before there is no time for the request") \
     X(LOG, 0xff03ff03u, "the replay log cannot be kept: no room for its entries, no key, or no place for its tail")
 
 enum gr_status {

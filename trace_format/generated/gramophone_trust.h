@@ -28,6 +28,7 @@ enum gr_key_kind {
     GR_KEY_KIND_ES256 = 1,
     GR_KEY_KIND_ES256_ML_DSA_44 = 2,
     GR_KEY_KIND_ES384 = 3,
+    GR_KEY_KIND_ED25519 = 4,
 };
 
 /* Whose signatures count for what; `trust_key`, `trust_rule`, `trust_device`, `trust_revoked` follow. */
@@ -71,7 +72,7 @@ struct gr_trust_key {
     uint8_t kid[16]; /* key id, as in an envelope; keys are in ascending order of it */
     enum gr_key_kind kind; /* KeyKind */
     uint32_t reserved; /* must be zero */
-    uint8_t key[104]; /* ES256: 65 bytes, ES384: 97, 04 || x || y; hybrid: that of ES256, then the SHA-256 of the ML-DSA-44 key; then zeros */
+    uint8_t key[104]; /* ES256: 65 bytes, ES384: 97, 04 || x || y; Ed25519: 32; hybrid: that of ES256, then the SHA-256 of the ML-DSA-44 key; then zeros */
 };
 
 _Static_assert(sizeof(struct gr_trust_key) == 128, "size of trust_key");

@@ -17,6 +17,10 @@ REQUEST_MAGIC = b"GMBXREQ1"
 MAILBOX_LOG = 0xFFFFFF01
 MAILBOX_NONCE = 0xFFFFFF02
 MAILBOX_ATTESTATION = 0xFFFFFF03
+# The same for firmware with a queue: it begins a request, whose slots follow. `step` is its network, `bytes` after
+# how many microseconds it is due (all ones: whenever there is time), `offset` room for a mailbox_answer.
+MAILBOX_REQUEST = 0xFFFFFF04
+MAILBOX_REQUEST_SLOTS = 16  # that a request has at most
 MAILBOX_ATTESTATION_BYTES = 1024  # room that is enough for any nonce
 
 Request = Struct(
@@ -28,7 +32,7 @@ Request = Struct(
 )
 
 Buffer = Struct(
-    "slot" / u32 * "index in the trace; or MAILBOX_LOG, MAILBOX_NONCE, MAILBOX_ATTESTATION",
+    "slot" / u32 * "index in the trace; or MAILBOX_LOG, MAILBOX_NONCE, MAILBOX_ATTESTATION, MAILBOX_REQUEST",
     "step" / u32 * "from the data of a replay to that of the next, in bytes; 0: all replays have the same",
     "offset" / u64 * "of the slot's data, or of room for it: dense, in C order; of the first replay",
     "bytes" / u64 * "size of the slot's data, of one replay",
@@ -36,6 +40,11 @@ Buffer = Struct(
 
 Message = Struct(
     "bytes" / u64 * "size of what follows: entries of the log, or the attestation",
+)
+
+Answer = Struct(
+    "status" / u32 * "what became of a request: why it was refused, or the report's of its replay",
+    "order" / u32 * "as which of all requests it ended, from 1; 0: it was refused",
 )
 
 Response = Struct(
@@ -57,6 +66,7 @@ MAILBOX = Format(
         "mailbox_request": (Request, "what the firmware is requested to do, at the mailbox's base"),
         "mailbox_buffer": (Buffer, "data for a slot, or room for it"),
         "mailbox_message": (Message, "the start of what firmware with a replay log writes to its buffers"),
+        "mailbox_answer": (Answer, "what firmware with a queue says of a request"),
         "mailbox_response": (Response, "the answer, at MAILBOX_RESPONSE_AT"),
     },
     constants=numbers(vars()),

@@ -12,8 +12,9 @@ class Status(Described):
     """What happened.
 
     Any two values differ in 10 bits or more, and so from 0 and from all ones: a glitch does not turn one into
-    another. Each but the trust policy's, STORE, ENCRYPTED and NETWORKS is a constant of one AArch64 instruction,
-    and OK one that `cmp` takes. Those from DIVERGED to FAULT are worth a reset and another try.
+    another. Each but the trust policy's, STORE, ENCRYPTED, NETWORKS, QUEUE and DEADLINE is a constant of one
+    AArch64 instruction, and OK one that `cmp` takes. Those from DIVERGED to FAULT are worth a reset and another
+    try.
     """
 
     OK = 0x00FFF000, "done"
@@ -42,7 +43,7 @@ class Status(Described):
     RANGE = 0xF4770000, "an address lies outside what the trace may use"
     IDENTITY = 0xCCCCCCCC, "the GPU is not one that the trace was made for"
     FLOW = 0xF0F0F0F0, "a step of the verification was left out"
-    STATE = 0x0FFFFFC0, "no trace is loaded"
+    STATE = 0x0FFFFFC0, "no trace is loaded, or a replay is under way that has to end first"
     UNBOUND = 0xFFFF320E, "an input without a recorded value was given no data"
     DIVERGED = 0x1F1F1F1F, "a register has another value than in the recording"
     TIMEOUT = 0x7C7C7C7C, "a register did not get the value waited for in time"
@@ -71,6 +72,8 @@ class Status(Described):
     TRUST_HALF = 0xD92B0703, "a hybrid key's signature of the trace lacks its ES256 or its ML-DSA half"
     TRUST_KEY = 0x8F4C29E7, "a hybrid signature brings another ML-DSA key than the trust policy names"
     NETWORKS = 0x9F767C45, "the trace's networks are malformed, or this replayer has no code for several"
+    QUEUE = 0x7763C84E, "as many requests wait as this replayer has room for"
+    DEADLINE = 0xBF55D42E, "the deadline is over, or with what is due before there is no time for the request"
     LOG = 0xFF03FF03, "the replay log cannot be kept: no room for its entries, no key, or no place for its tail"
 
 

@@ -34,6 +34,7 @@ class KeyKind(enum.IntEnum):
     ES256 = 1
     ES256_ML_DSA_44 = 2  # hybrid: both must sign
     ES384 = 3
+    ED25519 = 4
 
 
 TrustPolicy = Struct(
@@ -58,8 +59,8 @@ TrustKey = Struct(
     "kid" / Blob(16) * "key id, as in an envelope; keys are in ascending order of it",
     "kind" / u32 * "KeyKind",
     "reserved" / Reserved(4) * "must be zero",
-    "key" / Blob(104) * "ES256: 65 bytes, ES384: 97, 04 || x || y; hybrid: that of ES256, then the SHA-256 of "
-    "the ML-DSA-44 key; then zeros",
+    "key" / Blob(104) * "ES256: 65 bytes, ES384: 97, 04 || x || y; Ed25519: 32; hybrid: that of ES256, then the "
+    "SHA-256 of the ML-DSA-44 key; then zeros",
 )
 
 TrustRule = Struct(

@@ -2,8 +2,9 @@
 """The compilers that there are, and what each is to the recorder: a program that makes a `Plan` of an ONNX file.
 
 A compiler is one file here and its row in `COMPILERS` (docs/PORTING.md). It runs in a process of its own, in a
-sandbox: `python -m PROGRAM MODEL.onnx PLAN`. The model has its weights inside and its shapes fixed, and ONNX
-Runtime has simplified it; what is made of it is tried on this machine, and recorded, by what is the same for all.
+sandbox: `python -m PROGRAM MODEL.onnx PLAN [FOLDER]`, the folder for a search (search.py). The model has its
+weights inside and its shapes fixed, and ONNX Runtime has simplified it; what is made of it is tried on this
+machine, and recorded, by what is the same for all.
 """
 
 from __future__ import annotations
@@ -43,8 +44,12 @@ class Compiler:
         """Name and version."""
         return f"{self.name} {version(self.name)}"
 
-    def plan(self, data: bytes) -> Plan:
+    def plan(self, data: bytes, folder: Path | None = None) -> Plan:
         """What it makes of an ONNX file.
+
+        Args:
+            data: the file.
+            folder: a search's, where it finds what was chosen and leaves its kernels.
 
         Raises:
             NetworkError: it does not take the network, or takes too long; in its own words.
@@ -52,9 +57,11 @@ class Compiler:
         with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
             model, plan = Path(name) / "model.onnx", Path(name) / "plan"
             model.write_bytes(data)
-            command = [*PYTHON, self.program, str(model), str(plan)]
+            folders = [folder] if folder else []
+            command = [*PYTHON, self.program, *map(str, (model, plan, *folders))]
             try:
-                done = programs.run(command, timeout_s=TIMEOUT_S, sandbox=Sandbox(writes=(Path(name),)))
+                sandbox = Sandbox(writes=(Path(name), *folders))
+                done = programs.run(command, timeout_s=TIMEOUT_S, sandbox=sandbox)
             except subprocess.TimeoutExpired as error:
                 raise NetworkError(f"{self.name} takes more than {error.timeout:.0f} s to compile it") from None
             if done.returncode or not plan.exists():
@@ -68,15 +75,16 @@ TINYGRAD = Compiler("tinygrad", "host_tools.record.compiled.schedule")
 COMPILERS = {compiler.name: compiler for compiler in (TINYGRAD,)}
 
 
-def program_of(compiled: Callable[[Path], Plan]) -> int:
+def program_of(compiled: Callable[..., Plan]) -> int:
     """The `main` of a compiler's module: exit status 1, with one line on standard error, for what is not compiled.
 
     Args:
-        compiled: makes a plan of an ONNX file; raises whatever it likes.
+        compiled: makes a plan of an ONNX file, and has a search's folder after it if there is one; raises
+            whatever it likes.
     """
-    model, plan = map(Path, sys.argv[1:])
+    model, plan, *folder = map(Path, sys.argv[1:])
     try:
-        found = compiled(model)
+        found = compiled(model, *folder)
     except Exception as error:  # whatever a front end raises for a network that it does not know
         print(f"{type(error).__name__}: {' '.join(str(error).split())[:400]}", file=sys.stderr)
         if os.environ.get("GRAMOPHONE_TRACEBACK"):

@@ -8,8 +8,10 @@ guest and a replay of the built recording do, too.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,17 +21,19 @@ from host_tools.machine.errors import RecordError
 from host_tools.model.job_names import NOTE as CALLS
 from host_tools.record import onnx_model
 from host_tools.record.checking import LEFT_OUT, UNCHECKED, check_replay
-from host_tools.record.compiled import runner, simplified
+from host_tools.record.compiled import candidates, runner, simplified
 from host_tools.record.compiled.compilers import TINYGRAD, Compiler
 from host_tools.record.compiled.layout import Layout, PlanError, laid_out
 from host_tools.record.compiled.plan import Kind, Plan
 from host_tools.record.compiled.recording import record_plan
+from host_tools.record.compiled.search import Search, search
 from host_tools.record.compiled.shaders import spirv
 from host_tools.record.differences import default_tolerance, relative_difference
 from host_tools.record.job_layers import name_jobs
 from host_tools.record.onnx_layers import layer_results
 from host_tools.record.onnx_model import OnnxModel, Shape
 from host_tools.record.preflight import NetworkError
+from host_tools.support import plain
 from host_tools.support.progress import phase
 from trace_format.trace import Trace
 
@@ -53,6 +57,7 @@ class Compiled:
         model: the network itself, with fixed shapes.
         differences: of the plan on lavapipe from these, by output, relative to the largest value.
         tolerance: largest difference that is taken for rounding.
+        notes: of the search, if there was one.
     """
 
     layout: Layout
@@ -61,6 +66,7 @@ class Compiled:
     model: OnnxModel
     differences: dict[str, float]
     tolerance: float
+    notes: Mapping[str, Any] = field(default_factory=dict)
 
 
 def compile_onnx(
@@ -70,6 +76,7 @@ def compile_onnx(
     compiler: Compiler = TINYGRAD,
     values: Mapping[str, NDArray[Any]] | None = None,
     tolerance: float | None = None,
+    how: Search | None = None,
 ) -> Compiled:
     """Compile a network and try it.
 
@@ -80,6 +87,7 @@ def compile_onnx(
         values: of inputs, which a network may need to be likely ones; else random.
         tolerance: largest difference from ONNX Runtime's result, relative to the largest value; None: what
             rounding explains, that of ONNX Runtime's own sigmoid included.
+        how: search for faster kernels so.
 
     Raises:
         NetworkError: ONNX Runtime or the compiler does not take it.
@@ -87,8 +95,7 @@ def compile_onnx(
     """
     fixed, data, halves = simplified.simplified(model, model.shapes(shapes))
     model = replace(model, data=fixed)
-    with phase(f"compiling the network with {compiler.name}"):
-        plan = compiler.plan(data)
+    plan, notes = _planned(compiler, data, how)
     try:
         layout, shaders = ready(plan)
         cases = _cases(model, layout.plan, values or {})
@@ -101,7 +108,25 @@ def compile_onnx(
                 _compare(runner.judged(layout, shaders, given), expected, tolerance, "on lavapipe", differences)
     except PlanError as error:
         raise NetworkError(f"{compiler.name}'s plan cannot be run: {error}") from error
-    return Compiled(layout, shaders, cases, model, differences, tolerance)
+    return Compiled(layout, shaders, cases, model, differences, tolerance, notes)
+
+
+def _planned(compiler: Compiler, data: bytes, how: Search | None) -> tuple[Plan, dict[str, Any]]:
+    """The compiler's plan, with the kernels that a search chose; and notes of the search."""
+    what = f"compiling the network with {compiler.name}"
+    if how is None:
+        with phase(what):
+            return compiler.plan(data), {}
+    with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
+        folder = Path(name)
+        with phase(what):
+            plan = compiler.plan(data, folder)
+        found = search(plan, folder, how)
+        if found.chosen:
+            (folder / candidates.CHOSEN).write_bytes(plain.dumps(found.chosen))
+            with phase(f"{what} and the kernels that were chosen"):
+                plan = compiler.plan(data, folder)
+    return plan, {"search": found.notes}
 
 
 def ready(plan: Plan) -> tuple[Layout, list[bytes]]:
@@ -144,7 +169,7 @@ def record_compiled(
         gpu=gpu,
         timeout=timeout,
         snapshot=snapshot,
-        notes={**notes, CALLS: [call.name for call in compiled.layout.plan.calls]},
+        notes={**notes, **compiled.notes, CALLS: [call.name for call in compiled.layout.plan.calls]},
     )
     _compare(left, expected, compiled.tolerance, f"on {gpu}", {})
     name_jobs(trace, lambda: layer_results(compiled.model, given), given)

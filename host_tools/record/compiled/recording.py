@@ -22,7 +22,7 @@ from host_tools.record.compiled.layout import TENSORS, Layout, Tensors
 from host_tools.record.compiled.plan import Buffer, Kind
 from host_tools.record.convert import convert
 from host_tools.record.program import FOLDER, RESULT, GuestProgram, program_job
-from host_tools.record.slots import declared
+from host_tools.record.slots import declared, placed
 from host_tools.support.progress import jobs_in, phase
 from host_tools.support.version import TOOL
 from host_tools.vgpu.build import qemu_plugin
@@ -59,6 +59,49 @@ def record_plan(
     Raises:
         RecordError: the driver refuses a kernel, no job reached the GPU, a fault, or the mark is not found.
     """
+    how: dict[str, Any] = {"name": name, "gpu": gpu, "timeout": timeout, "snapshot": snapshot, "notes": notes}
+    trace, files = _run(layout, shaders, inputs, results=True, **how)
+    left = files.get(f"{RESULT}0", b"")
+    if len(left) != layout.sizes[TENSORS]:
+        raise RecordError(f"the guest left no file {runner.RESULT} of {layout.sizes[TENSORS]} bytes in {FOLDER}")
+    with phase("naming inputs and outputs"):
+        return declared(trace, layout.mark, lambda address: _slots(layout, address)), layout.results(left)
+
+
+def run_plan(
+    layout: Layout, shaders: Sequence[bytes], *, gpu: str, timeout: float, snapshot: str, what: str
+) -> Trace:
+    """Run a plan without inputs once, for what it costs.
+
+    Its outputs are slots of the trace, and a replay has their values: the guest, which would send them through its
+    serial port, does not.
+
+    Args:
+        layout, shaders, gpu, timeout, snapshot: as for `record_plan`.
+        what: what to call it.
+
+    Raises:
+        RecordError: as `record_plan`.
+    """
+    how: dict[str, Any] = {"name": "candidates", "gpu": gpu, "timeout": timeout, "snapshot": snapshot, "notes": {}}
+    trace, _ = _run(layout, shaders, {}, results=False, what=what, **how)
+    return placed(trace, layout.mark, lambda address: _slots(layout, address))
+
+
+def _run(
+    layout: Layout,
+    shaders: Sequence[bytes],
+    inputs: Tensors,
+    *,
+    name: str,
+    gpu: str,
+    timeout: float,
+    snapshot: str,
+    notes: Mapping[str, Any],
+    results: bool,
+    what: str = "recording the compiled network",
+) -> tuple[Trace, dict[str, bytes]]:
+    """The recording without slots, and the files that the guest left, if they are wanted."""
     root = ready_root(snapshot)
     plugin = qemu_plugin()
     with tempfile.TemporaryDirectory(prefix="gramophone-") as folder:
@@ -70,11 +113,11 @@ def record_plan(
             runner.for_guest(root),
             [runner.PLAN, runner.CONSTANTS, runner.TENSORS, runner.RESULT],
             files,
-            results={"tensors": runner.RESULT},
+            results={"tensors": runner.RESULT} if results else {},
         )
         capture = Path(folder) / "capture"
         progress = Path(folder) / "progress"
-        with phase("recording the compiled network", jobs_in(progress, len(layout.plan.calls))):
+        with phase(what, jobs_in(progress, len(layout.plan.calls))):
             try:
                 arguments = {"capture": str(capture), "progress": str(progress)}
                 result = boot(program_job(root, program, gpu), root, plugin, arguments, timeout=timeout)
@@ -87,11 +130,7 @@ def record_plan(
                 raise RecordError(f"the guest cannot run the compiled network: {said}") from error
         meta = {"name": name, "recorder": TOOL, "kernel": root.kernel_name, "driver": root.driver_name}
         trace = convert(capture, ram_end=RAM_END, meta=meta, notes={**root.notes, "qemu": qemu_version(), **notes})
-    left = result.files.get(f"{RESULT}0", b"")
-    if len(left) != layout.sizes[TENSORS]:
-        raise RecordError(f"the guest left no file {runner.RESULT} of {layout.sizes[TENSORS]} bytes in {FOLDER}")
-    with phase("naming inputs and outputs"):
-        return declared(trace, layout.mark, lambda address: _slots(layout, address)), layout.results(left)
+    return trace, result.files
 
 
 def _slots(layout: Layout, address: int) -> list[Slot]:

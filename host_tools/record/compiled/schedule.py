@@ -2,13 +2,16 @@
 """tinygrad as a compiler: an ONNX file whose shapes are fixed becomes a `Plan`.
 
 Run as a program, since tinygrad takes its settings when it is imported:
-`python -m host_tools.record.compiled.schedule MODEL.onnx PLAN`.
+`python -m host_tools.record.compiled.schedule MODEL.onnx PLAN [FOLDER]`. The folder is a search's: in it are the
+optimisations that were chosen (candidates.CHOSEN), and into it go the kernels (candidates.KERNELS, DESCRIBED).
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +26,11 @@ from tinygrad.codegen import to_program
 from tinygrad.codegen.opt import heuristic
 from tinygrad.engine.realize import get_call_arg_uops
 from tinygrad.helpers import Context
-from tinygrad.nn.onnx import Domain, OnnxRunner, OpSetId, required_input_python_consts
+from tinygrad.nn.onnx import Domain, OnnxRunner, OpSetId, onnx_ops, required_input_python_consts
 from tinygrad.uop.ops import Ops, UOp, buffers
 
 from host_tools.record.compiled import (
+    candidates,
     exponentials,
     grams,
     loops,
@@ -42,6 +46,7 @@ from host_tools.record.compiled.glsl import MAX_BINDINGS, Glsl
 from host_tools.record.compiled.operators import OPERATORS
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
 from host_tools.record.compiled.unrolling import within_registers
+from host_tools.support import plain
 
 REDUCTIONS = (
     "AveragePool",
@@ -60,8 +65,14 @@ heuristic.hand_coded_optimizations = within_registers(heuristic.hand_coded_optim
 def front_end(model: Path) -> OnnxRunner:
     """tinygrad's reader of an ONNX file, with our operators besides its own."""
     runner = OnnxRunner(model)
-    runner.onnx_ops = {
-        **runner.onnx_ops,
+    runner.onnx_ops = operators(runner)
+    return runner
+
+
+def operators(runner: OnnxRunner) -> dict[str, Any]:
+    """tinygrad's operators of ONNX by name, and ours."""
+    found = {
+        **onnx_ops,
         **OPERATORS,
         "LogSoftmax": exponentials.log_softmax,
         "Softmax": {
@@ -76,16 +87,77 @@ def front_end(model: Path) -> OnnxRunner:
         "DynamicQuantizeLSTM": recurrent.quantized_lstm,
         **scan.within(runner),
     }
-    for name in REDUCTIONS:
-        runner.onnx_ops[name] = loops.apart(runner.onnx_ops[name])
-    return runner
+    return found | {name: loops.apart(found[name]) for name in REDUCTIONS}
 
 
-def compiled(model: Path) -> Plan:
+def operator_names() -> list[str]:
+    """Names of all that there are: no file is read, as they only keep the reader that they are given."""
+    return sorted(operators(OnnxRunner.__new__(OnnxRunner)))
+
+
+class Choices:
+    """Optimisations that a search chose, by the key of a kernel; and the kernels that a plan has.
+
+    Args:
+        folder: where the former are, and the latter go; None: there is no search.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        chosen = folder / candidates.CHOSEN if folder else None
+        self.opts: dict[str, candidates.Opts] = {}
+        if chosen is not None and chosen.exists():
+            self.opts = plain.loads(dict[str, candidates.Opts], chosen.read_bytes())
+        self.asts: dict[str, UOp] = {}
+        self.kernels: dict[str, candidates.Kernel] = {}
+
+    def program(self, ast: UOp, renderer: Glsl, number: int) -> UOp:
+        """A kernel of the plan's call `number`, as tinygrad's `to_program` makes it, with what was chosen."""
+        if self.folder is None:
+            return to_program(ast, renderer)
+        key = ast.key.hex()
+        if key in self.kernels:
+            self.kernels[key].calls.append(number)
+        if opts := self.opts.get(key):
+            return to_program(ast.replace(arg=replace(ast.arg, opts_to_apply=candidates.read(opts))), renderer)
+        seen: list[Any] = []
+        kept = heuristic.hand_coded_optimizations
+
+        def spy(kernel: Any) -> Any:
+            nest = candidates.nest_of(kernel)
+            made = kept(kernel)
+            seen.append((nest, candidates.written(made.applied_opts)))
+            return made
+
+        heuristic.hand_coded_optimizations = spy
+        try:
+            made = to_program(ast, renderer)
+        finally:
+            heuristic.hand_coded_optimizations = kept
+        if key not in self.kernels:
+            nest, opts = seen[0] if len(seen) == 1 else (None, [])
+            if list(made.arg.globals) != list(range(len(made.arg.globals))):
+                nest = None
+            params = {part.arg.slot: part.arg.dtype for part in ast.toposort() if part.op is Ops.PARAM}
+            types = [_numpy(params[at]) if at in params else "" for at in made.arg.globals]
+            self.asts[key] = ast
+            name = _plain(made.arg.name)
+            self.kernels[key] = candidates.Kernel(key, name, [number], opts, nest, types)
+        return made
+
+    def write(self) -> None:
+        """The plan's kernels, for a search."""
+        if self.folder is not None:
+            (self.folder / candidates.KERNELS).write_bytes(pickle.dumps(self.asts))
+            (self.folder / candidates.DESCRIBED).write_bytes(plain.dumps(list(self.kernels.values())))
+
+
+def compiled(model: Path, folder: Path | None = None) -> Plan:
     """The plan of a network.
 
     Args:
         model: an ONNX file with weights inside and shapes fixed.
+        folder: a search's.
 
     Raises:
         NotImplementedError, RuntimeError and others of tinygrad's: what it does not compile.
@@ -118,15 +190,15 @@ def compiled(model: Path) -> Plan:
     with Context(MAX_KERNEL_BUFFERS=MAX_BINDINGS):
         first, *others = outputs.values()
         linear = first.schedule_linear(*others)
-        return _plan(linear, inputs, outputs)
+        return _plan(linear, inputs, outputs, Choices(folder))
 
 
-def _plan(linear: UOp, inputs: dict[str, Tensor], outputs: dict[str, Tensor]) -> Plan:
+def _plan(linear: UOp, inputs: dict[str, Tensor], outputs: dict[str, Tensor], choices: Choices) -> Plan:
     named = {tensor.uop.base: (Kind.INPUT, name, tensor) for name, tensor in inputs.items()}
     named |= {tensor.uop.base: (Kind.OUTPUT, name, tensor) for name, tensor in outputs.items()}
     numbers: dict[UOp, int] = {}
     kernels: dict[str, int] = {}
-    calls = []
+    calls: list[Call] = []
     renderer = Glsl()
 
     def view(argument: UOp) -> View:
@@ -138,7 +210,7 @@ def _plan(linear: UOp, inputs: dict[str, Tensor], outputs: dict[str, Tensor]) ->
     for item in linear.src:
         if item.src[0].op is not Ops.SINK:
             raise NotImplementedError(f"{item.src[0].op.name.lower()} between kernels")
-        program = to_program(item.src[0], renderer)
+        program = choices.program(item.src[0], renderer, len(calls))
         source = next(str(part.arg) for part in program.src if part.op is Ops.SOURCE)
         rounds = loops.rounds(next(part.src for part in program.src if part.op is Ops.LINEAR))
         if rounds > loops.JUDGED:
@@ -155,6 +227,7 @@ def _plan(linear: UOp, inputs: dict[str, Tensor], outputs: dict[str, Tensor]) ->
     # It cuts kernels with more buffers than it is told, but not at each operator.
     if (most := max((len(call.views) for call in calls), default=0)) > MAX_BINDINGS:
         raise NotImplementedError(f"a kernel with {most} buffers, where the driver has {MAX_BINDINGS}")
+    choices.write()
     for base in named:  # an input that nothing reads
         numbers.setdefault(base, len(numbers))
     return Plan([_buffer(base, named.get(base)) for base in numbers], list(kernels), calls)
@@ -169,14 +242,19 @@ def _buffer(base: UOp, known: Any) -> Buffer:
     size = base.max_numel() * base.dtype.itemsize
     if known is not None:
         kind, name, tensor = known
-        dtype = "bool" if tensor.dtype == dtypes.bool else str(tensor.dtype).removeprefix("dtypes.")
-        numpy = {"float": "float32", "half": "float16", "int": "int32", "long": "int64", "double": "float64"}
-        unsigned = {"char": "int8", "uchar": "uint8", "short": "int16", "ushort": "uint16", "uint": "uint32"}
-        return Buffer(kind, size, b"", name, (numpy | unsigned).get(dtype, dtype), tuple(map(int, tensor.shape)))
+        return Buffer(kind, size, b"", name, _numpy(tensor.dtype), tuple(map(int, tensor.shape)))
     held = buffers.get(base)
     if held is not None and held.is_allocated():
         return Buffer(Kind.CONSTANT, size, bytes(held.as_memoryview()))
     return Buffer(Kind.WORK, size)
+
+
+def _numpy(of: Any) -> str:
+    """NumPy's name of an element type."""
+    dtype = "bool" if of == dtypes.bool else str(of).removeprefix("dtypes.")
+    numpy = {"float": "float32", "half": "float16", "int": "int32", "long": "int64", "double": "float64"}
+    unsigned = {"char": "int8", "uchar": "uint8", "short": "int16", "ushort": "uint16", "uint": "uint32"}
+    return (numpy | unsigned).get(dtype, dtype)
 
 
 if __name__ == "__main__":

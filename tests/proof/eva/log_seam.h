@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a replay log calls, for its proof: a library that writes what it is to write, and may fail at each
  * call; a board that may have a secret. */
-#define GRAMOPHONE_LOG
-#define GRAMOPHONE_LOG_HASHES
 #define __attribute__(names)
 /* A hint to the compiler; it has no instructions. */
 #define __asm__

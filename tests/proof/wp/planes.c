@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Relies on: gr_stream_ready (stream). */
-#define GRAMOPHONE_PLANES
 #include "stream.h"
 
 /*@ predicate clear(struct gr_stream *s, uint8_t *p, integer bytes) =

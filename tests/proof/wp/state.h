@@ -4,10 +4,21 @@
 
 #include "driver.h"
 #include "gr_target.h"
+#include "own.h"
 
 /* Bytes of a slot's dense data: what gr_slot_bytes makes of its description. */
 /*@ axiomatic dense { logic integer dense(uint8_t *s) reads s[0 .. GR_SLOT_BYTES - 1]; }
  */
+
+#ifdef GRAMOPHONE_NETWORKS
+/* What is the selected network's, as gr_take_networks and gr_check_networks leave it. */
+/*@ predicate own(struct gr_replayer *r) = r->network < GR_NETWORKS && r->image_end <= GR_WORK_AT(r) <=
+      GR_WORK_END(r) <= r->carveout_bytes <= GR_DRIVER_AT(r) <= GR_DRIVER_END(r) <= r->low_bytes;
+*/
+#define AND_OWN(r) &&own(r)
+#else
+#define AND_OWN(r)
+#endif
 
 /* The carve-out is one block of memory, apart from the replayer's own state:
  *     0 <= image_bytes <= image_end <= carveout_bytes <= low_bytes <= actions, slots <= memory.bytes */
@@ -16,7 +27,7 @@
       \separated(r, r->memory.base + (0 .. r->memory.bytes - 1)) &&
       r->image_bytes <= r->image_end <= r->carveout_bytes <= r->low_bytes <= r->memory.bytes &&
       r->carveout_bytes <= GR_MAX_CARVEOUT_BYTES && r->carveout_bytes % GR_PAGE_BYTES == 0 &&
-      r->va_bytes <= (1 << GR_VA_BITS) && r->va_bytes % GR_PAGE_BYTES == 0;
+      r->va_bytes <= (1 << GR_VA_BITS) && r->va_bytes % GR_PAGE_BYTES == 0 AND_OWN(r);
 
     // The pages of an action that maps or unmaps.
     predicate pages(struct gr_replayer *r, struct gr_action *a) =

@@ -3,9 +3,17 @@
 #include "state.h"
 
 /* Registers that the driver writes; MMU_CTL only as the constant that turns translation on. */
+#ifdef GRAMOPHONE_NETWORKS
+#define OR_FLUSH(offset) || offset == GR_HUB_MMUC_CONTROL
+#define OR_CLEAR(value) || value == 0x060d0c05
+#else
+#define OR_FLUSH(offset)
+#define OR_CLEAR(value)
+#endif
 /*@ requires list: offset == GR_HUB_MMU_CTL || offset == GR_HUB_MMU_PT_PA_BASE || offset ==
-   GR_HUB_MMU_ADDR_CAP || offset == GR_HUB_MMU_ILLEGAL_ADDR || offset == GR_BRIDGE_SW_INIT_1; requires on:
-   offset == GR_HUB_MMU_CTL ==> value == 0x060d0c01; assigns \nothing;
+   GR_HUB_MMU_ADDR_CAP || offset == GR_HUB_MMU_ILLEGAL_ADDR || offset == GR_BRIDGE_SW_INIT_1 OR_FLUSH(offset);
+   requires on: offset == GR_HUB_MMU_CTL ==> value == 0x060d0c01 OR_CLEAR(value);
+   assigns \nothing;
 */
 void gr_port_write32(uint32_t offset, uint32_t value);
 
@@ -46,11 +54,11 @@ uint32_t gr_driver_fault(void);
 uint32_t gr_driver_fault_place(uint32_t fault);
 
 /*@ axiomatic words { logic uint32_t *words(uint8_t *base, integer at); }
-    logic uint32_t *entries(struct gr_replayer *r) = words(r->memory.base, r->carveout_bytes);
+    logic uint32_t *entries(struct gr_replayer *r) = words(r->memory.base, GR_DRIVER_AT(r));
 */
 
-// A word for each page of the trace's address range: the driver's memory lies from carveout_bytes to
-// low_bytes.
+// A word for each page of the trace's address range: the driver's memory lies from GR_DRIVER_AT to
+// GR_DRIVER_END.
 /*@ requires carveout(r);
     assigns \nothing;
     admit ensures \result == entries(r);
@@ -93,4 +101,19 @@ bool gr_driver_is_idle(void);
     assigns r->code;
 */
 enum gr_status gr_driver_check_write(struct gr_replayer *r, uint32_t offset, uint32_t value);
+
+#ifdef GRAMOPHONE_NETWORKS
+/*@ assigns \nothing; */
+static bool is_cleared(uint32_t offset, uint32_t bits);
+
+/*@ requires carveout(r);
+    assigns \nothing;
+*/
+bool gr_driver_switch(struct gr_replayer *r);
+#endif
+
+/*@ requires \valid_read(a);
+    assigns \nothing;
+*/
+bool gr_driver_begins_job(const struct gr_action *a);
 #include "shipped/v3d42.c"

@@ -28,10 +28,10 @@ def mode(path: str) -> int:
 
 
 @pytest.mark.parametrize(("algorithm", "warned"), [("es256", False), ("eddsa", True)])
-def test_a_key_that_no_device_takes_yet(algorithm: str, warned: bool) -> None:
+def test_a_key_that_counts_under_a_policy_only(algorithm: str, warned: bool) -> None:
     found = CliRunner().invoke(main, ["keygen", "-o", "k.pem", "--algorithm", algorithm])
     assert found.exit_code == 0
-    assert ("warning: no device takes traces of this key yet" in found.stderr) == warned
+    assert ("warning: it counts under a trust policy only" in found.stderr) == warned
 
 
 def test_private_key_file_is_for_its_owner_alone() -> None:

@@ -39,7 +39,7 @@ def run_json(*arguments: str, status: int = 0) -> dict[str, Any]:
 
 
 def test_what_is_signed_is_said() -> None:
-    """In words and for programs; devices verify no EdDSA."""
+    """In words and for programs; a device with one key verifies no EdDSA."""
     write("net.gtr", trace(meta={"name": "a\x1bb", "security_version": 7}).build())
     text = run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr").stdout
     expected = [
@@ -59,7 +59,10 @@ def test_what_is_signed_is_said() -> None:
     assert facts["registers_written"] == ["hub.MMU_CTL", "core0.INT_CLR"]
     assert (facts["name"], facts["security_version"], facts["time_budget_us"]) == ("a\x1bb", 7, 60_000_000)
     run("keygen", "-o", "ed.pem", "--algorithm", "eddsa")
-    assert "devices verify ES256 only" in run("sign", "net.gtr", "--signing-key", "ed.pem", "-o", "ed.sgtr").stderr
+    assert (
+        "devices with one key verify ES256 only"
+        in run("sign", "net.gtr", "--signing-key", "ed.pem", "-o", "ed.sgtr").stderr
+    )
 
 
 def test_what_is_hardly_meant_is_said() -> None:

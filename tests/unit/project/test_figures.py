@@ -20,7 +20,7 @@ from tests.qemu import test_mixed as mixed
 from tests.qemu import test_mmu as mmu
 from tests.qemu import test_second_source as second_source
 from tests.qemu import test_training as training
-from tests.support import back_doors, hostile, hostile_operators, planted
+from tests.support import back_doors, hostile, hostile_operators, hostile_trust, planted
 from tests.support.described_networks import HELD_OUT
 from tests.support.figures import documented, is_near
 from tests.support.places import CHECKOUT
@@ -35,10 +35,12 @@ from tests.vgpu import test_policy_agreement as agreement
 from tests.vgpu import test_qpu_decode as qpu_decode
 from tests.vgpu import test_replayer as replayer
 from trace_format.schema import MAX_TIME_BUDGET_US
+from trace_format.schema.report import Status
 
 EVIDENCE = "docs/EVIDENCE.md"
 TESTING = "docs/TESTING.md"
 KB = 1024
+TRUST = hostile_trust.CASES.values()
 OWN, SIGNATURE, OTHER = sampling.WHOLE.skip, sampling.WHOLE.signature, sampling.WHOLE.other
 
 
@@ -76,6 +78,8 @@ FIGURES = [
     (EVIDENCE, r"after (\d+) replayed training steps", training.STEPS),
     (EVIDENCE, r"\| (\d+) hostile traces;", len(hostile_operators.ROWS) + len(hostile_operators.RUNS)),
     (EVIDENCE, r"(\d+) faults, each ends in the exception", len(mmu.CASES)),
+    (EVIDENCE, r"(\d+) named cases, \d+ of them refused", len(TRUST)),
+    (EVIDENCE, r"named cases, (\d+) of them refused", sum(case.status != Status.OK for case in TRUST)),
     (EVIDENCE, r"of (\d+) planted defects found", len(units.DEFECTS)),
     (TESTING, r"([\d,]+) encodings, each for", len(bifrost.rows())),
     (TESTING, r"each for (\d+) rows of operands", len(bifrost.inputs())),

@@ -44,6 +44,7 @@ VALUES: dict[str, Any] = {
         "latency_ns": 1,
         "hang_job": 1,
         "fault_job": 1,
+        "network": "a",
         "store": Path("store"),
         "has_log": False,
         "flash": Path("flash"),

@@ -111,8 +111,8 @@ def revoked_new() -> Policy:
             r"nobody could sign traces named \* any more",
         ),
         (
-            lambda p: c.added(p, FileSigner(generate(Algorithm.EDDSA)).public, "root"),
-            "expected ES256 or ES256.ML-DSA-44 or ES384, found EdDSA",
+            lambda p: c.added(p, FileSigner(generate(Algorithm.ML_DSA_44)).public, "root"),
+            "expected ES256 or ES256.ML-DSA-44 or ES384 or EdDSA, found ML-DSA-44",
         ),
         (lambda p: c.thresholds(p, "nets", 1), "no such role"),
     ],

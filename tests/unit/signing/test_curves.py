@@ -14,30 +14,12 @@ from signing import curves, keys
 from signing.curves import ED25519_PRIME as P
 from signing.errors import KeyFileError
 from signing.sign import FileSigner
-
-D = -121665 * pow(121666, -1, P) % P  # RFC 8032, 5.1
-ROOT = pow(2, (P - 1) // 4, P)  # of -1
-Point = tuple[int, int]
-
-
-def added(one: Point, other: Point) -> Point:
-    """RFC 8032, 5.1.4, affine."""
-    (x1, y1), (x2, y2) = one, other
-    product = D * x1 * x2 * y1 * y2 % P
-    x = (x1 * y2 + x2 * y1) * pow(1 + product, -1, P) % P
-    return x, (y1 * y2 + x1 * x2) * pow(1 - product, -1, P) % P
-
-
-def x_of(y: int) -> int | None:
-    """An x to this y, None where the curve has none (RFC 8032, 5.1.3)."""
-    square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
-    x = pow(square, (P + 3) // 8, P)
-    return next((r for r in (x, x * ROOT % P) if r * r % P == square), None)
+from tests.support.ed25519_cases import Point, add, x_of
 
 
 def times_eight(point: Point) -> Point:
     for _ in range(3):
-        point = added(point, point)
+        point = add(point, point)
     return point
 
 
@@ -51,8 +33,8 @@ def torsion() -> set[Point]:
         if x is not None:
             total, power, left = (0, 1), (x, y), order
             while left:
-                total = added(total, power) if left & 1 else total
-                power, left = added(power, power), left >> 1
+                total = add(total, power) if left & 1 else total
+                power, left = add(power, power), left >> 1
             found.add(total)
         y += 1
     return found

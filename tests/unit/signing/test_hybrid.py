@@ -122,4 +122,6 @@ def test_one_half_elsewhere(tmp_path: Path) -> None:
 
 
 def test_all_kinds_have_a_name() -> None:
-    assert {Key.of(one.public).title for one in (HYBRID, t.ROOTS[0], t.WIDE[0])} == {one.title for one in KINDS}
+    assert {Key.of(one.public).title for one in (HYBRID, t.ROOTS[0], t.WIDE[0], t.EDWARDS[0])} == {
+        one.title for one in KINDS
+    }

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import cbor2
 import pytest
-from cwt import COSE, COSEKey
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+from cwt import COSE, COSEKey, VerifyError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pycose.keys import EC2Key
@@ -133,6 +137,33 @@ def test_cwt_verifies_a_policy() -> None:
         assert COSE.new().decode(link.encode(), key) == link.payload
 
 
+def test_cwt_verifies_a_policy_with_keys_of_es384() -> None:
+    link = t.signed_policy(t.wide_policy(), t.WIDE[:2])
+    for signer in t.WIDE[:2]:
+        key = COSEKey.from_pem(signer.public.pem(), kid=signer.kid)
+        assert COSE.new().decode(link.encode(), key) == link.payload
+    stranger = COSEKey.from_pem(t.WIDE[2].public.pem(), kid=t.WIDE[0].kid)
+    with pytest.raises(VerifyError):
+        COSE.new().decode(link.encode(), stranger)
+
+
+def test_openssl_verifies_a_signature_of_es384(tmp_path: Path) -> None:
+    """Over bytes that cbor2 makes, as RFC 9052 has them."""
+    signer = t.WIDE[0]
+    (entry,) = entries(signer, b"payload", "it")
+    protected = cbor2.dumps({1: -35, 4: signer.kid}, canonical=True)
+    signed, signature = tmp_path / "signed", tmp_path / "signature"
+    signed.write_bytes(cbor2.dumps(["Signature", b"", protected, b"", b"payload"]))
+    r, s = (int.from_bytes(entry.signature[at : at + 48], "big") for at in (0, 48))
+    signature.write_bytes(encode_dss_signature(r, s))
+    key = tmp_path / "key.pem"
+    key.write_bytes(signer.public.pem())
+    command = ["openssl", "dgst", "-sha384", "-verify", str(key), "-signature", str(signature), str(signed)]
+    assert subprocess.run(command, capture_output=True, check=True).stdout == b"Verified OK\n"
+    signed.write_bytes(signed.read_bytes() + b"x")
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 1
+
+
 def test_keys_that_are_none() -> None:
     good = Key.of(ROOTS[0].public)
     assert good.first == ROOTS[0].public
@@ -141,7 +172,7 @@ def test_keys_that_are_none() -> None:
     hybrid = Key.of(HYBRIDS[0].public)
     assert hybrid.first == HYBRIDS[0].public.halves[0]
     assert replace(hybrid, raw=hybrid.raw[:-1] + bytes([hybrid.raw[-1] ^ 1])).first is None
-    with pytest.raises(TrustError, match=r"expected ES256 or ES256.ML-DSA-44 or ES384, found ML-DSA-44"):
+    with pytest.raises(TrustError, match=r"expected ES256 or ES256.ML-DSA-44 or ES384 or EdDSA, found ML-DSA-44"):
         Key.of(HYBRIDS[0].public.halves[1])
 
 

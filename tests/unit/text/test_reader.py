@@ -77,7 +77,7 @@ BAD: dict[str, tuple[str, str, str]] = {
     "no block": (
         "notes",
         "note",
-        "expected a block (manifest, slot, notes, storage, actions, image), found `note`",
+        "expected a block (manifest, slot, network, notes, storage, actions, image), found `note`",
     ),
     "a block twice": ("storage\n", "notes\n  {}\nstorage\n", "found `notes` after `notes`"),
     "words after a block": ("\nactions\n", "\nactions now\n", "expected `actions` alone in its line, found `now`"),

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone record layers`: what a network may have."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import asdict
+
+import click
+
+from host_tools.commands.framework import GramophoneCommand, Outcome
+from host_tools.record import layer_lists
+from host_tools.record.layer_lists import NcnnLayers
+
+WIDTH = 100
+
+
+@click.command(
+    "layers", cls=GramophoneCommand, example="gramophone record layers\ngramophone record layers --find lstm"
+)
+@click.option("--find", metavar="WORD", help="Only those with this in their names.")
+def record_layers(find: str | None) -> Outcome:
+    """Show the layers and operators that can be recorded, and on which GPUs, by the installed compilers' own word.
+
+    A GPU makes a difference only where a compiler does not run on it at all.
+    """
+    layers, operators = layer_lists.ncnn_layers(), layer_lists.onnx_operators()
+    if find is not None:
+        layers = _found(layers, find)
+        operators = _with(operators, find)
+    without = layer_lists.gpus_without_ncnn()
+    data = {
+        "ncnn": asdict(layers),
+        "onnx": list(operators),
+        "gpus": {gpu: {"ncnn": gpu not in without, "tinygrad": True} for gpu in layer_lists.gpus()},
+    }
+    return Outcome(data, "\n".join(_lines(layers, operators, without)))
+
+
+def _with(names: tuple[str, ...], word: str) -> tuple[str, ...]:
+    return tuple(name for name in names if word.lower() in name.lower())
+
+
+def _found(layers: NcnnLayers, word: str) -> NcnnLayers:
+    parts = (layers.on_gpu, layers.by_operator, layers.neither)
+    return NcnnLayers(layers.version, *(_with(names, word) for names in parts))
+
+
+def _lines(layers: NcnnLayers, operators: tuple[str, ...], without: dict[str, str]) -> Iterator[str]:
+    on = [gpu for gpu in layer_lists.gpus() if gpu not in without]
+    yield from _part(f"ncnn {layers.version}, on {', '.join(on)}: on the GPU", layers.on_gpu)
+    yield from _part("ncnn: on the CPU, by an operator of the trace", layers.by_operator)
+    yield from _part("ncnn: refused; record onnx --compiler tinygrad may take the network", layers.neither)
+    yield from _part(f"ONNX by tinygrad, on {', '.join(layer_lists.gpus())}", operators)
+    yield from (f"{gpu}: {why}" for gpu, why in without.items())
+
+
+def _part(title: str, names: tuple[str, ...]) -> Iterator[str]:
+    yield f"{title} ({len(names)}):"
+    yield textwrap.fill(
+        ", ".join(names) or "none", WIDTH, initial_indent="  ", subsequent_indent="  ", break_long_words=False
+    )

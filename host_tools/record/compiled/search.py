@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Faster kernels for a plan: schedules tried on the virtual GPU, with the time model as their cost.
+
+In rounds: the kernels that take most of the predicted time get candidates, two boots of the guest measure them
+(measuring.py), and what they were is kept (found.py). What a round tries follows from what is known before it and
+from nothing else, so that the same number of rounds from the same cache gives the same kernels. Minutes end the
+search between rounds only.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from host_tools.machine.errors import RecordError
+from host_tools.machine.root import ready_root
+from host_tools.model.timing import Chip, TimingError, chip_of
+from host_tools.record.compiled import candidates, space
+from host_tools.record.compiled.candidates import Asked, Candidate, Kernel, Opts
+from host_tools.record.compiled.found import Cache, Row
+from host_tools.record.compiled.measuring import Bench, Measured, Trials, measure, searchable
+from host_tools.record.compiled.plan import Plan
+from host_tools.record.compiled.space import Point
+from host_tools.record.preflight import NetworkError
+from host_tools.support import plain, programs
+from host_tools.support.confined import PYTHON
+from host_tools.support.messages import LOG
+from host_tools.support.sandbox import Sandbox
+
+T = TypeVar("T")
+PROGRAM = "host_tools.record.compiled.candidates"
+MAKING_S = 900.0
+KERNELS_A_ROUND, EACH, BOOTS = 6, 8, 2
+GAIN = 0.99  # of the time: a round that gives no less is none
+STALLED = 3  # rounds of a kernel without a gain, after which it is left
+SHARE = 0.002  # of the time, below which a kernel is not searched
+OUTPUTS_BYTES = 256 << 20  # of candidates in one boot
+POOL = 60  # schedules that look good from the start, and stay candidates
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to search.
+
+    Attributes:
+        minutes: after which no round begins; 0: what earlier searches found is taken.
+        gpu, timeout, snapshot: as for `record_plan`.
+        rounds: at most so many; None: as the minutes are.
+        follow: gets each step of the search when it is known.
+        cache: where results are kept; None: in the user's cache.
+    """
+
+    minutes: float
+    gpu: str
+    timeout: float
+    snapshot: str = ""
+    rounds: int | None = None
+    follow: Callable[[Sequence[Step]], None] | None = None
+    cache: Path | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where a search was after a round: seconds since it began, candidates measured in it, and the time of all
+    kernels that it searches, by the model."""
+
+    seconds: float
+    turn: int
+    candidates: int
+    us: float
+
+
+@dataclass
+class _State:
+    """A kernel in the search."""
+
+    kernel: Kernel
+    count: int  # calls in a replay
+    bench: Bench
+    rows: list[Row] = field(default_factory=list)
+    pool: list[Point] = field(default_factory=list)
+
+    @property
+    def best(self) -> Row:
+        return min(self.rows, key=lambda row: (_us(row), row.turn, row.opts))
+
+    @property
+    def share(self) -> float:
+        return self.count * _us(self.best)
+
+    @property
+    def turn(self) -> int:
+        """The next round of this kernel."""
+        return max(row.turn for row in self.rows) + 1
+
+    @property
+    def stalled(self) -> int:
+        """Rounds since it has become faster."""
+        best, since = float("inf"), 0
+        for turn in range(self.turn):
+            us = min((_us(row) for row in self.rows if row.turn == turn), default=float("inf"))
+            best, since = (us, 0) if us < GAIN * best else (best, since + 1)
+        return since
+
+    def next_points(self) -> list[Point]:
+        """What to try next: a function of what is known."""
+        nest = self.kernel.nest
+        assert nest is not None
+        self.pool = self.pool or space.promising(nest)[:POOL]
+        measured = {row.point: _us(row) for row in self.rows if row.point is not None}
+        near = sorted(measured, key=lambda point: (measured[point], point))[:3]
+        more = {other for point in near for other in space.neighbours(nest, point)}
+        candidates = sorted({*self.pool, *more} - measured.keys())
+        found: list[Point] = []
+        alike: dict[tuple[int, ...], int] = {}
+        for point in space.ranked(nest, candidates, measured, space.predicted):
+            # At first of many kinds, then around the best.
+            if not measured and alike.setdefault(point.steps, 0) >= 2:
+                continue
+            alike[point.steps] = alike.get(point.steps, 0) + 1
+            found.append(point)
+            if len(found) == EACH:
+                break
+        return found
+
+
+def _us(row: Row) -> float:
+    return float("inf") if row.measured.us is None else row.measured.us
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search gave: optimisations by kernel, and notes for the trace."""
+
+    chosen: dict[str, Opts]
+    steps: list[Step]
+    notes: dict[str, object]
+
+
+def search(plan: Plan, folder: Path, how: Search) -> Found:
+    """Search for a plan.
+
+    Args:
+        plan: the compiler's own.
+        folder: what `schedule.py` left: the kernels, pickled and described.
+        how: the settings.
+
+    Raises:
+        NetworkError: no chip with this GPU has constants.
+        RecordError: a kernel of the compiler's own cannot be measured.
+    """
+    try:
+        chip = chip_of(how.gpu)
+    except TimingError as error:
+        raise NetworkError(f"--search: {error}") from None
+    cache = Cache(chip, ready_root(how.snapshot).key, how.cache)
+    return _Rounds(plan, folder, how, chip, cache).run()
+
+
+class _Rounds:
+    def __init__(self, plan: Plan, folder: Path, how: Search, chip: Chip, cache: Cache) -> None:
+        self.plan, self.folder, self.how, self.chip, self.cache = plan, folder, how, chip, cache
+        self.began = time.monotonic()
+        self.states: list[_State] = []
+        self.steps: list[Step] = []
+        described = plain.loads(list[Kernel], (folder / candidates.DESCRIBED).read_bytes())
+        repeated = {id(call) for call in plan.preparing()[1].calls}  # constants are prepared once
+        for kernel in described:
+            call = plan.calls[kernel.calls[0]]
+            count = sum(id(plan.calls[at]) in repeated for at in kernel.calls)
+            if count and searchable(kernel, call):
+                self.states.append(_State(kernel, count, Bench(kernel, call, None)))
+
+    def run(self) -> Found:
+        self._own()
+        tried = turn = 0
+        self._step(0, 0)
+        while (states := self._next()) and not self._over(turn):
+            turn += 1
+            done = self._round(states, turn)
+            tried += done
+            self._step(turn, done)
+        chosen = {
+            state.kernel.key: state.best.opts
+            for state in self.states
+            if state.best.point is not None and _us(state.best) < GAIN * _us(self._own_row(state))
+        }
+        before = sum(state.count * _us(self._own_row(state)) for state in self.states)
+        notes: dict[str, object] = {
+            "kernels": len(self.states),
+            "changed": len(chosen),
+            "rounds": turn,
+            "candidates": tried,
+            "us_before": round(before, 1),
+            "us": round(self._us, 1),
+            "chip": self.chip.name,
+        }
+        return Found(chosen, self.steps, notes)
+
+    @staticmethod
+    def _own_row(state: _State) -> Row:
+        return next(row for row in state.rows if row.point is None)
+
+    @property
+    def _us(self) -> float:
+        return sum(state.share for state in self.states)
+
+    def _over(self, turn: int) -> bool:
+        if self.how.rounds is not None:
+            return turn >= self.how.rounds
+        return time.monotonic() - self.began >= self.how.minutes * 60
+
+    def _step(self, turn: int, done: int) -> None:
+        seconds = time.monotonic() - self.began
+        self.steps.append(Step(seconds, turn, done, self._us))
+        if self.how.follow is not None:
+            self.how.follow(self.steps)
+        known = sum(len(state.rows) for state in self.states)
+        LOG.info(
+            "search: round %d, %d candidates known, best %.2f ms a replay by the model of %s, %.0f of %.0f s",
+            turn,
+            known,
+            self._us / 1e3,
+            self.chip.name,
+            seconds,
+            self.how.minutes * 60,
+        )
+
+    def _own(self) -> None:
+        """What is known from earlier searches; and the compiler's own kernels, measured where they are not."""
+        for state in self.states:
+            state.rows = self.cache.read(state.kernel.key)
+        new = [state for state in self.states if not any(row.point is None for row in state.rows)]
+        for part in _parts(new, lambda state: state.bench):
+            trials = [(state.bench, self._own_candidate(state)) for state in part]
+            for state, measured in zip(part, self._measure(trials, "the compiler's own kernels"), strict=True):
+                if measured.us is None:
+                    raise RecordError(f"kernel {state.kernel.name} cannot be measured: {measured.why}")
+                row = Row(None, state.kernel.opts, 0, measured)
+                state.rows = self.cache.add(state.kernel.key, [row])
+
+    def _own_candidate(self, state: _State) -> Candidate:
+        call = state.bench.call
+        return Candidate(None, state.kernel.opts, self.plan.kernels[call.kernel], call.groups)
+
+    def _next(self) -> list[_State]:
+        """The kernels that take most of the time, those that have not become faster lately behind."""
+        whole = self._us
+        open_ = [state for state in self.states if state.stalled < STALLED and state.share >= SHARE * whole]
+        return sorted(open_, key=lambda state: (-state.share / 2**state.stalled, state.kernel.key))[
+            :KERNELS_A_ROUND
+        ]
+
+    def _round(self, states: list[_State], turn: int) -> int:
+        """Two boots side by side, each with half of the kernels."""
+        with ThreadPoolExecutor(BOOTS) as pool:
+            return sum(pool.map(lambda part: self._batch(part, turn), [states[at::BOOTS] for at in range(BOOTS)]))
+
+    def _batch(self, states: list[_State], turn: int) -> int:
+        asked = [Asked(state.kernel.key, state.next_points(), not state.bench.expected) for state in states]
+        code = made(self.folder / candidates.KERNELS, asked)
+        trials: list[tuple[Bench, Candidate]] = []
+        rows: dict[str, list[Row]] = {}
+        owner: list[_State] = []
+        for state, found in zip(states, code, strict=True):
+            rows[state.kernel.key] = []
+            if not state.bench.expected:
+                without = found.pop(0)
+                right = without if without.source else self._own_candidate(state)
+                state.bench = Bench(state.kernel, state.bench.call, right)
+            seen = set()
+            for candidate in found:
+                if not candidate.source or candidate.source in seen:
+                    why = candidate.why or "the same as another one"
+                    rows[state.kernel.key].append(self._row(state, candidate, Measured(None, why=why)))
+                    continue
+                seen.add(candidate.source)
+                trials.append((state.bench, candidate))
+                owner.append(state)
+        names = ", ".join(state.kernel.name for state in states[:2]) + (", .." if len(states) > 2 else "")
+        for part in _parts(list(zip(trials, owner, strict=True)), lambda item: item[0][0]):
+            what = f"round {turn}: {len(part)} candidates of {names}"
+            for ((_, candidate), state), measured in zip(
+                part, self._measure([trial for trial, _ in part], what), strict=True
+            ):
+                if measured.why:
+                    LOG.debug("%s %s: %s", state.kernel.name, candidate.opts, measured.why)
+                rows[state.kernel.key].append(self._row(state, candidate, measured))
+        for state in states:
+            state.rows = self.cache.add(state.kernel.key, rows[state.kernel.key])
+        return len(trials)
+
+    @staticmethod
+    def _row(state: _State, candidate: Candidate, measured: Measured) -> Row:
+        return Row(candidate.point, candidate.opts, state.turn, measured)
+
+    def _measure(self, trials: Trials, what: str) -> list[Measured]:
+        how = self.how
+        return measure(trials, self.chip, timeout=how.timeout, snapshot=how.snapshot, what=what)
+
+
+def made(kernels: Path, asked: Sequence[Asked]) -> list[list[Candidate]]:
+    """The candidates' code, by tinygrad in a sandbox.
+
+    Args:
+        kernels: the file that `schedule.py` left.
+        asked: what is wanted of each kernel.
+
+    Raises:
+        RecordError: tinygrad ends with an error.
+    """
+    with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
+        request, answer = Path(name) / "asked", Path(name) / "made"
+        request.write_bytes(plain.dumps(list(asked)))
+        command = [*PYTHON, PROGRAM, *map(str, (kernels, request, answer))]
+        sandbox = Sandbox(reads=(kernels,), writes=(Path(name),))
+        done = programs.run(command, timeout_s=MAKING_S, sandbox=sandbox)
+        if done.returncode or not answer.exists():
+            said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+            raise RecordError(f"candidates cannot be made: {said}")
+        found: list[list[Candidate]] = plain.loads(list[list[Candidate]], answer.read_bytes())
+    return found
+
+
+def _parts(items: Sequence[T], bench: Callable[[T], Bench]) -> list[list[T]]:
+    """Items for one boot each, by the memory that their outputs need."""
+    parts: list[list[T]] = []
+    used = OUTPUTS_BYTES
+    for item in items:
+        call = bench(item).call
+        size = sum(call.views[at].size for at in call.writes)
+        if used + size > OUTPUTS_BYTES:
+            parts.append([])
+            used = 0
+        parts[-1].append(item)
+        used += size
+    return parts

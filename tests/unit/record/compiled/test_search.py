@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The search for faster kernels: candidates made by tinygrad, judged on lavapipe, and measured in rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from host_tools.machine.errors import RecordError
+from host_tools.machine.root import RecordRoot
+from host_tools.model.timing import chip_of
+from host_tools.record.compiled import candidates, measuring, runner, space
+from host_tools.record.compiled import search as module
+from host_tools.record.compiled.candidates import Asked, Candidate, Kernel
+from host_tools.record.compiled.compilers import TINYGRAD
+from host_tools.record.compiled.found import Cache, Row
+from host_tools.record.compiled.layout import laid_out
+from host_tools.record.compiled.measuring import Bench, Measured, Trials, judged, plan_of, searchable
+from host_tools.record.compiled.search import Search, Step, made, search
+from host_tools.record.compiled.search_plot import drawn, follow, table
+from host_tools.record.compiled.shaders import spirv
+from host_tools.record.preflight import NetworkError
+from host_tools.support import plain
+from tests.support.searches import Searched, searched
+
+POINTS = 8
+
+
+@pytest.fixture(scope="module")
+def net(tmp_path_factory: pytest.TempPathFactory) -> Searched:
+    return searched(tmp_path_factory.mktemp("net"))
+
+
+def some(kernel: Kernel) -> list[space.Point]:
+    """Schedules of all kinds, good and bad."""
+    assert kernel.nest is not None
+    found = space.promising(kernel.nest)
+    return [*found[:4], *found[4 :: len(found) // (POINTS - 4)]]
+
+
+@pytest.fixture(scope="module")
+def trials(net: Searched) -> list[tuple[Bench, Candidate]]:
+    """Candidates of all kernels, each with its bench."""
+    asked = [Asked(kernel.key, some(kernel), True) for kernel in net.kernels]
+    found = []
+    for kernel, (plain_one, *others) in zip(
+        net.kernels, made(net.folder / candidates.KERNELS, asked), strict=True
+    ):
+        bench = Bench(kernel, net.plan.calls[kernel.calls[0]], plain_one)
+        found += [(bench, candidate) for candidate in others if candidate.source]
+    return found
+
+
+def left_by(trials: Trials) -> list[dict[int, np.ndarray]]:
+    """What candidates compute on lavapipe."""
+    plan = plan_of(trials)
+    left = runner.judged(laid_out(plan), spirv(plan.kernels), {})
+    return [{at: left[f"{number}.{at}"] for at in bench.call.writes} for number, (bench, _) in enumerate(trials)]
+
+
+def test_kernels_are_described(net: Searched) -> None:
+    """Two convolutions, whose kernels have the loops of convolutions."""
+    assert len(net.kernels) == 2
+    for kernel in net.kernels:
+        assert kernel.nest is not None
+        assert searchable(kernel, net.plan.calls[kernel.calls[0]])
+        assert sum(access.stored for access in kernel.nest.accesses) == 1
+    sizes = [sorted(axis.size for axis in kernel.nest.axes) for kernel in net.kernels if kernel.nest]
+    assert sizes == [[3, 3, 4, 8, 8, 16], [16, 16, 64]]
+
+
+def test_each_schedule_computes_the_same(trials: list[tuple[Bench, Candidate]]) -> None:
+    assert len(trials) > POINTS
+    assert len({candidate.source for _, candidate in trials}) > POINTS
+    for (bench, candidate), left in zip(trials, left_by(trials), strict=True):
+        assert not bench.judge(left), candidate.opts
+
+
+def test_a_wrong_one_has_no_time(trials: list[tuple[Bench, Candidate]]) -> None:
+    """One that leaves a part out, by a value in the last place, and one that is not a number."""
+    bench, candidate = trials[0]
+    (left,) = left_by(trials[:1])
+    assert judged(bench, Measured(5.0), left).us == 5.0
+    for change in (1e-4, np.nan):
+        wrong = {at: value.copy() for at, value in left.items()}
+        for value in wrong.values():
+            value[-1] += change * np.abs(value).max()
+        measured = judged(bench, Measured(5.0), wrong)
+        assert measured.us is None
+        assert "differ" in measured.why, candidate.opts
+
+
+def test_whole_numbers_may_be_indices(net: Searched) -> None:
+    kernel = net.kernels[0]
+    call = net.plan.calls[kernel.calls[0]]
+    assert not searchable(replace(kernel, types=["float32", "int32", *kernel.types[2:]]), call)
+    assert not searchable(replace(kernel, nest=None), call)
+
+
+def test_what_was_chosen_is_compiled(net: Searched, tmp_path: Path) -> None:
+    """The plan has the chosen kernel's code, and the others as they were; keys do not depend on the process."""
+    kernel = net.kernels[1]
+    ((found,),) = made(net.folder / candidates.KERNELS, [Asked(kernel.key, some(kernel)[:1], False)])
+    (tmp_path / candidates.CHOSEN).write_bytes(plain.dumps({kernel.key: found.opts}))
+    plan = TINYGRAD.plan(net.model.read_bytes(), tmp_path)
+    (call,) = (plan.calls[at] for at in kernel.calls)
+    body = plan.kernels[call.kernel].split("//", 1)[1].split("\n", 1)[1]  # without the name
+    assert body == found.source.split("//", 1)[1].split("\n", 1)[1]
+    assert call.groups == found.groups
+    other = net.kernels[0].calls[0]
+    assert plan.kernels[plan.calls[other].kernel] == net.plan.kernels[net.plan.calls[other].kernel]
+
+
+class Model:
+    """In place of the guest: a time that follows from the code, and what lavapipe computes."""
+
+    def __init__(self, wrong: str = "") -> None:
+        self.wrong = wrong  # code whose result is wrong
+        self.seen: list[str] = []
+
+    def measure(self, trials: Trials, chip: object, **_: object) -> list[Measured]:
+        found = []
+        for bench, candidate in trials:
+            self.seen.append(candidate.source)
+            left = {at: value + (candidate.source == self.wrong) for at, value in bench.expected.items()}
+            us = 1.0 if candidate.source == self.wrong else 1e6 / (3 + len(candidate.source))
+            found.append(judged(bench, Measured(us), left))
+        return found
+
+
+@pytest.fixture
+def guest(monkeypatch: pytest.MonkeyPatch) -> Model:
+    model = Model()
+    monkeypatch.setattr(module, "measure", model.measure)
+    monkeypatch.setattr(module, "EACH", 3)
+    root = RecordRoot(Path(), Path(), Path(), Path(), {}, "key")
+    monkeypatch.setattr(module, "ready_root", lambda snapshot: root)
+    return model
+
+
+def settings(cache: Path, rounds: int, **more: Any) -> Search:
+    cache.mkdir(exist_ok=True)
+    return replace(Search(1, "v3d42", 1, rounds=rounds, cache=cache), **more)
+
+
+def test_a_search_finds_less_time(net: Searched, guest: Model, tmp_path: Path) -> None:
+    steps: list[Step] = []
+
+    def keep(seen: Sequence[Step]) -> None:
+        steps[:] = seen
+
+    found = search(net.plan, net.folder, settings(tmp_path / "c", 2, follow=keep))
+    assert steps == found.steps
+    assert [step.turn for step in steps] == [0, 1, 2]
+    assert steps[0].us > steps[1].us >= steps[2].us
+    assert found.chosen.keys() <= {kernel.key for kernel in net.kernels}
+    assert found.chosen
+    assert found.notes["us"] == round(steps[-1].us, 1)
+    assert found.notes["candidates"] == sum(step.candidates for step in steps) > 4
+
+
+def test_a_search_goes_on_where_the_last_stopped(net: Searched, guest: Model, tmp_path: Path) -> None:
+    """One round and another find what two do, nothing is measured twice; without time, what is known is taken."""
+    whole = search(net.plan, net.folder, settings(tmp_path / "a", 2))
+    count = len(guest.seen)
+    search(net.plan, net.folder, settings(tmp_path / "b", 1))
+    again = search(net.plan, net.folder, settings(tmp_path / "b", 1))
+    assert again.chosen == whole.chosen
+    assert again.steps[-1].us == whole.steps[-1].us
+    assert len(guest.seen) == 2 * count
+    none = search(net.plan, net.folder, settings(tmp_path / "b", 0))
+    assert none.chosen == whole.chosen
+    assert len(guest.seen) == 2 * count
+
+
+def test_what_is_interrupted_is_kept(
+    net: Searched, guest: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The compiler's own kernels and a round, then the user ends it."""
+    calls = 0
+
+    def measure(trials: Trials, chip: object, **how: object) -> list[Measured]:
+        nonlocal calls
+        calls += 1
+        if calls > 3:
+            raise KeyboardInterrupt
+        return guest.measure(trials, chip, **how)
+
+    monkeypatch.setattr(module, "measure", measure)
+    with pytest.raises(KeyboardInterrupt):
+        search(net.plan, net.folder, settings(tmp_path / "c", 9))
+    known = search(net.plan, net.folder, settings(tmp_path / "c", 0))
+    assert known.chosen
+    assert calls > 3
+
+
+def test_a_wrong_candidate_is_never_kept(net: Searched, guest: Model, tmp_path: Path) -> None:
+    """The one that would be by far the fastest."""
+    kernel = net.kernels[0]
+    assert kernel.nest is not None
+    first = space.promising(kernel.nest)[0]
+    ((planted,),) = made(net.folder / candidates.KERNELS, [Asked(kernel.key, [first], False)])
+    guest.wrong = planted.source
+    found = search(net.plan, net.folder, settings(tmp_path / "c", 1))
+    assert planted.source in guest.seen
+    assert found.chosen.get(kernel.key) != planted.opts
+    rows = Cache(chip_of("v3d42"), "key", tmp_path / "c").read(kernel.key)
+    (row,) = (row for row in rows if row.opts == planted.opts)
+    assert row.measured.us is None
+
+
+def test_other_constants_or_drivers_have_other_results(tmp_path: Path) -> None:
+    chip = chip_of("v3d42")
+    row = Row(None, [("UPCAST", 0, 4)], 0, Measured(3.0))
+    cache = Cache(chip, "stack", tmp_path)
+    assert cache.add("k", [row]) == cache.read("k") == [row]
+    assert cache.add("k", [replace(row, measured=Measured(4.0))]) == [row]  # the first stays
+    assert Cache(chip, "other", tmp_path).read("k") == []
+    clock = replace(chip.constants["clock"], value=400.0)
+    assert Cache(replace(chip, constants={**chip.constants, "clock": clock}), "stack", tmp_path).read("k") == []
+
+
+def test_damaged_results_are_measured_again(tmp_path: Path) -> None:
+    cache = Cache(chip_of("v3d42"), "stack", tmp_path)
+    cache.add("k", [Row(None, [], 0, Measured(3.0))])
+    (path,) = tmp_path.glob("*.cbor")
+    path.write_bytes(path.read_bytes()[:-3])
+    assert cache.read("k") == []
+
+
+def test_a_gpu_without_constants_is_refused(net: Searched, tmp_path: Path) -> None:
+    with pytest.raises(NetworkError, match=r"^--search: no chip with GPU mali_g999 has constants"):
+        search(net.plan, net.folder, settings(tmp_path / "c", 1, gpu="mali_g999"))
+
+
+def test_one_that_cannot_be_run_is_found_by_halving(
+    trials: list[tuple[Bench, Candidate]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of eight the sixth stops the guest: it has the reason, the others their time."""
+    bad = trials[5][1].source
+
+    def run(layout: object, shaders: list[bytes], **_: object) -> list[bytes]:
+        if bad.encode() in shaders:
+            raise RecordError("the driver refuses it")
+        return shaders
+
+    monkeypatch.setattr(measuring, "spirv", lambda kernels: [kernel.encode() for kernel in kernels])
+    monkeypatch.setattr(measuring, "run_plan", run)
+    monkeypatch.setattr(measuring, "_counted", lambda shaders, trials, chip: [Measured(1.0)] * len(shaders))
+    found = measuring.measure(trials[:8], chip_of("v3d42"), timeout=9, snapshot="", what="it")
+    assert [one.why for one in found] == [""] * 5 + ["the driver refuses it"] + [""] * 2
+
+
+def test_plots(tmp_path: Path) -> None:
+    steps = [Step(3.0, 0, 0, 2e5), Step(9.0, 1, 26, 1e5)]
+    assert table(steps).splitlines() == ["round,seconds,candidates,us", "0,3.0,0,200000.0", "1,9.0,26,100000.0"]
+    assert drawn(steps).count("<circle") == 2
+    follow(tmp_path / "a.csv")(steps)
+    assert (tmp_path / "a.csv").read_text() == table(steps)
+    follow(tmp_path / "a.svg")(steps)
+    assert (tmp_path / "a.svg").read_text() == drawn(steps)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Schedules that a search may try."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from host_tools.record.compiled import space
+from host_tools.record.compiled.space import Access, Axis, Nest, Point
+
+# A product of matrices: 64 by 196, summed over 32, and its loads and store.
+POINTWISE = Nest(
+    (Axis(1, 64, False), Axis(2, 196, False), Axis(0, 32, True)),
+    (
+        Access(4, (32, 0, 1), False),
+        Access(4, (0, 1, 196), False),
+        Access(4, (196, 1, 0), True),
+    ),
+)
+VECTOR = Nest((Axis(0, 49, True),), (Access(4, (1,), False), Access(4, (0,), True)))
+
+
+@st.composite
+def points(draw: st.DrawFn) -> Point:
+    steps, items = [], []
+    for axis in POINTWISE.axes:
+        steps.append(draw(st.sampled_from([at for at in range(1, 17) if axis.size % at == 0])))
+        left = axis.size // steps[-1]
+        items.append(draw(st.sampled_from([at for at in range(1, 65) if left % at == 0])))
+    return Point(tuple(steps), tuple(items), draw(st.integers(0, 1)), draw(st.booleans()), draw(st.booleans()))
+
+
+@given(points())
+def test_neighbours_can_be_had(point: Point) -> None:
+    assume(space.valid(POINTWISE, point))
+    for other in space.neighbours(POINTWISE, point):
+        assert space.valid(POINTWISE, other)
+        for axis, steps, items in zip(POINTWISE.axes, other.steps, other.items, strict=True):
+            assert axis.size % (steps * items) == 0
+        assert prod(other.items) <= space.MOST_ITEMS
+
+
+@given(points())
+def test_the_plainest_schedule_is_one(point: Point) -> None:
+    assume(space.valid(POINTWISE, point))
+    plain = space.plainest(POINTWISE, point)
+    assert space.plainest(POINTWISE, plain) == plain
+    assert (plain.steps, plain.items) == (point.steps, point.items)
+
+
+def test_the_same_nest_has_the_same_schedules_in_the_same_order() -> None:
+    found = space.promising(POINTWISE)
+    space.predicted.cache_clear()
+    assert space.promising(POINTWISE) == found
+    assert len(found) == len(set(found)) > 100
+    costs = [space.predicted(POINTWISE, point) for point in found]
+    assert costs == sorted(costs)
+
+
+def test_a_sum_to_one_value_has_none() -> None:
+    assert space.promising(VECTOR) == []
+
+
+def test_lanes_side_by_side_cost_fewer_lines() -> None:
+    """Sixteen lanes along the axis that is contiguous in memory load one line, along the other one sixteen."""
+    along = Point((4, 4, 1), (1, 49, 1), 1, True)
+    across = Point((4, 4, 1), (16, 1, 1), 0, True)
+    assert space.predicted(POINTWISE, along) < space.predicted(POINTWISE, across)
+
+
+def test_what_does_not_fit_into_registers_costs_more() -> None:
+    few = Point((4, 7, 1), (1, 28, 1), 1, True)
+    many = replace(few, steps=(4, 7, 4))
+    assert space.predicted(POINTWISE, few) < space.predicted(POINTWISE, many)
+
+
+def test_candidates_are_ranked_by_what_was_measured_of_similar_ones() -> None:
+    """Where the prediction was wrong, it is taken to be wrong of similar schedules, too."""
+    one, other = Point((4, 4, 1), (1, 49, 1), 1, True), Point((4, 2, 1), (16, 1, 1), 0, True)
+    like_one = Point((4, 4, 2), (1, 49, 1), 1, True)
+    like_other = Point((4, 2, 2), (16, 1, 1), 0, True)
+    same = lambda nest, point: 1.0  # noqa: E731
+    found = space.ranked(POINTWISE, [like_other, like_one], {one: 1.0, other: 2.0}, same)
+    assert found == [like_one, like_other]
+    found = space.ranked(POINTWISE, [like_one, like_other], {one: float("inf"), other: 2.0}, same)
+    assert found == [like_other, like_one]
