@@ -71,15 +71,13 @@ static uint32_t serve(struct gr_replayer *replayer, struct mailbox_request *requ
         return 0;
     gr_accept(true);
 #ifdef GRAMOPHONE_SCHEDULE
-    if (request->buffer_count && buffer_at(0).slot == MAILBOX_REQUEST) {
+    if (request->buffer_count && buffer_at(0).slot == MAILBOX_REQUEST)
         replays = serve_requests(replayer, request);
-        gr_unload(replayer);
-        return replays;
-    }
+    else
 #endif
-    while (replays < request->repeat && bind(replayer, request->buffer_count, replays) &&
-           gr_run(replayer) == GR_STATUS_OK)
-        replays++;
+        while (replays < request->repeat && bind(replayer, request->buffer_count, replays) &&
+               gr_run(replayer) == GR_STATUS_OK)
+            replays++;
     gr_unload(replayer);
     return replays;
 }

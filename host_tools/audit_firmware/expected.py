@@ -63,6 +63,7 @@ OF_FUNCTIONS = {
     SEAMS[KeyKind.ED25519][1]: "gr_ed25519_verify",
     amalgamate.HAS_NETWORKS: "gr_network_differences",
     amalgamate.HAS_STEPS: "gr_step",
+    amalgamate.HAS_SCHEDULE: "take_out",
 }
 _LOG_STEPS = ("gr_hmac",)  # of firmware with a replay log
 _LEFT_OUT = re.compile(r"/\*.*?\*/|^#ifdef GRAMOPHONE_OPERATORS\n.*?^#endif", re.DOTALL | re.MULTILINE)
@@ -117,15 +118,11 @@ def steps(profile: Profile, board: Board | None, on: Collection[str] = ()) -> di
         board: where it runs; None: it is not known.
         on: macros of options that it has, of HAS_TRUST and those of OF_FUNCTIONS.
     """
-    left_out = {
-        *(() if amalgamate.HAS_TRUST in on else amalgamate.TRUST_SOURCES),
-        *(() if HAS_ENCRYPTION in on else (amalgamate.DECRYPTS,)),
-        *(() if amalgamate.HAS_NETWORKS in on else (amalgamate.NETWORKS,)),
-    }
-    core = [path for path in sorted(CORE.glob("*.c")) if path.name not in left_out]
+    core = [CORE / name for name in amalgamate.core_sources(on)]
     files = [*core, driver_source(profile)]
     if board is None or not board.runs_optee:
         files += [BARE_METAL / "main.c", BARE_METAL / "port.c"]
+        files += [BARE_METAL / "requests.c"] if amalgamate.HAS_SCHEDULE in on else []
     else:
         files.append(CORE.parent / "optee" / "gramophone_pta.c")
     of_log = [CORE.parent / "log" / "log.c", BARE_METAL / "evidence.c"]

@@ -215,13 +215,13 @@ class Values:
         self._active.add(key)
         try:
             value = self._computed(frame, row, place, depth)
+            if not value.has("loop"):
+                self._known[key] = value
+                return value
+            # Still active: two counters may each be what the other begins with.
+            return self._bounded(frame, row, place, use, value)
         finally:
             self._active.discard(key)
-        if not value.has("loop"):
-            self._known[key] = value
-        else:
-            value = self._bounded(frame, row, place, use, value)
-        return value
 
     def _bounded(self, frame: Frame, row: Instruction, place: int, use: int, value: Value) -> Value:
         """A counter, between its first value and the limit that its loop compares it with."""

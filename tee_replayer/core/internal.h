@@ -138,7 +138,7 @@ GR_INTERNAL void gr_take_over(struct gr_replayer *r);
 GR_INTERNAL bool gr_prepare_network(struct gr_replayer *r);
 #endif
 
-#ifdef GRAMOPHONE_SCHEDULE
+#ifdef GRAMOPHONE_STEPS
 /* Give up the selected network's replay if one is under way, with what it has left in memory. */
 GR_INTERNAL void gr_abandon(struct gr_replayer *r);
 #endif

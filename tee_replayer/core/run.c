@@ -301,19 +301,17 @@ GR_NOINLINE bool gr_step(struct gr_replayer *r)
     return false;
 }
 
-#ifdef GRAMOPHONE_SCHEDULE
-GR_NOINLINE void gr_abandon(struct gr_replayer *r)
+void gr_abandon(struct gr_replayer *r)
 {
     if (GR_PROGRESS(r)->under_way.is_begun)
         gr_restart(r);
 }
-#endif
 
 /* A replay that is under way is given up, with what it has left in memory. */
 GR_NOINLINE enum gr_status gr_run(struct gr_replayer *r)
 {
-    if (r->state == GR_STATE_LOADED && GR_PROGRESS(r)->under_way.is_begun)
-        gr_restart(r);
+    if (r->state == GR_STATE_LOADED)
+        gr_abandon(r);
     while (gr_step(r)) {
     }
     return r->report.status;

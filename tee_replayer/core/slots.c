@@ -119,21 +119,18 @@ bool gr_slot_info(const struct gr_replayer *r, uint32_t index, struct gr_slot_in
     return true;
 }
 
-#ifdef GRAMOPHONE_STEPS
-/* Whether a slot's network has a replay under way: what is bound is its until it ends. */
-static bool is_under_way(const struct gr_replayer *r, uint32_t index)
-{
 #ifdef GRAMOPHONE_NETWORKS
-    for (uint32_t i = 0; i < r->network_count; i++) {
-        if (index >= r->networks[i].first_slot && index < r->networks[i].end_slot)
-            return r->progress[i].under_way.is_begun;
-    }
-    return false;
-#else
-    (void)index;
-    return r->under_way.is_begun;
-#endif
+/* How far the network is that a slot belongs to; each belongs to one. */
+static struct gr_progress *progress_of(struct gr_replayer *r, uint32_t index)
+{
+    uint32_t i = 0;
+    while (i + 1 < r->network_count && index >= r->networks[i].end_slot)
+        i++;
+    return &r->progress[i];
 }
+#define PROGRESS_OF(r, index) progress_of(r, index)
+#else
+#define PROGRESS_OF(r, index) (r)
 #endif
 
 enum gr_status gr_bind(struct gr_replayer *r, uint32_t index, void *data, uint64_t bytes)
@@ -143,20 +140,13 @@ enum gr_status gr_bind(struct gr_replayer *r, uint32_t index, void *data, uint64
     if (index >= r->slot_count || bytes != (data ? gr_slot_bytes(r, index) : 0))
         return GR_STATUS_ARGUMENT;
 #ifdef GRAMOPHONE_STEPS
-    if (is_under_way(r, index))
+    /* What is bound is a replay's until it ends. */
+    if (PROGRESS_OF(r, index)->under_way.is_begun)
         return GR_STATUS_STATE;
 #endif
     r->bound[index] = data;
-    if (slot_at(r, index)[GR_SLOT_AT_KIND] == GR_SLOT_KIND_PARAMETER) {
-#ifdef GRAMOPHONE_NETWORKS
-        for (uint32_t i = 0; i < r->network_count; i++) {
-            if (index >= r->networks[i].first_slot && index < r->networks[i].end_slot)
-                r->progress[i].started = false;
-        }
-#else
-        r->started = false;
-#endif
-    }
+    if (slot_at(r, index)[GR_SLOT_AT_KIND] == GR_SLOT_KIND_PARAMETER)
+        PROGRESS_OF(r, index)->started = false;
     return GR_STATUS_OK;
 }
 

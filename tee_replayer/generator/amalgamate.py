@@ -32,28 +32,39 @@ CORE_SOURCES = (
     *("envelope.c", "trust.c", "encryption.c", "networks.c", "load.c", "run.c", "schedule.c"),
 )
 OPERATORS = "operators.h"
-_OPERATE = "operate.c"  # of replayers with operators
-_DECODERS = {"planes.c": Codec.PLANES}  # of replayers with the codec
 HAS_OPERATORS = "GRAMOPHONE_OPERATORS"
 HAS_TRUST = "GRAMOPHONE_TRUST"  # a trust policy says who signs, not one key
-TRUST_SOURCES = ("policy.c", "cose.c", "trust.c")  # of replayers with one
-DECRYPTS = "encryption.c"  # of replayers that read encrypted traces
 HAS_NETWORKS = "GRAMOPHONE_NETWORKS"  # joint traces
 HAS_STEPS = "GRAMOPHONE_STEPS"  # replays that stop between jobs
 HAS_SCHEDULE = "GRAMOPHONE_SCHEDULE"  # requests with deadlines wait for the GPU
-NETWORKS = "networks.c"  # of replayers that take them
-SCHEDULE = "schedule.c"  # of replayers with requests that wait
 HAS_CLOCK = "GRAMOPHONE_CLOCK"  # the port knows what day it is
 HAS_STORE = "GRAMOPHONE_STORE"  # versions outlive a reboot
 IN_OPTEE = "GR_STAGING_BYTES"  # only OP-TEE's port has memory for the normal world's data in the carve-out
+_ONLY_WITH = {  # core files of replayers with an option, by its macro
+    HAS_OPERATORS: ("operate.c",),
+    HAS_TRUST: ("policy.c", "cose.c", "trust.c"),
+    HAS_ENCRYPTION: ("encryption.c",),
+    HAS_NETWORKS: ("networks.c",),
+    HAS_SCHEDULE: ("schedule.c",),
+    f"GRAMOPHONE_{Codec.PLANES.name}": ("planes.c",),
+}
 _OPTIONS = (  # macros that a generated replayer has or has not
+    *_ONLY_WITH,
     *(macro for _, macro in SEAMS.values()),
-    *("GRAMOPHONE_LOG", "GRAMOPHONE_LOG_HASHES", "GRAMOPHONE_ATTEST", HAS_OPERATORS, HAS_TRUST, HAS_STORE),
-    *(HAS_CLOCK, IN_OPTEE, HAS_ENCRYPTION, HAS_NETWORKS, HAS_STEPS, HAS_SCHEDULE),
-    *(f"GRAMOPHONE_{codec.name}" for codec in _DECODERS.values()),
+    *("GRAMOPHONE_LOG", "GRAMOPHONE_LOG_HASHES", "GRAMOPHONE_ATTEST", HAS_STORE, HAS_CLOCK, HAS_STEPS, IN_OPTEE),
 )
 _INTERNAL = "GR_INTERNAL"
 _LISTED = re.compile(r"\bX\((\w+), \w+\)")  # an operator, in what HAS_OPERATORS is
+
+
+def core_sources(on: Collection[str]) -> tuple[str, ...]:
+    """Names of the core's files that a replayer has, in reading order.
+
+    Args:
+        on: macros of its options.
+    """
+    left_out = {name for macro, names in _ONLY_WITH.items() if macro not in on for name in names}
+    return tuple(name for name in CORE_SOURCES if name not in left_out)
 
 
 def header(notice: str, device: str, defines: str = "", more: str = "") -> str:
@@ -104,20 +115,13 @@ def source(
     names = {path.name for path in CORE.glob("*.c")}
     assert names == set(CORE_SOURCES), names
     on = options(defines)
-    operates = HAS_OPERATORS in on
-    left_out = {name for name, codec in _DECODERS.items() if macro(codec) not in on}
-    left_out |= set() if operates else {_OPERATE}
-    left_out |= set() if HAS_ENCRYPTION in on else {DECRYPTS}
-    left_out |= set() if HAS_NETWORKS in on else {NETWORKS}
-    left_out |= set() if HAS_SCHEDULE in on else {SCHEDULE}
-    left_out |= set() if HAS_TRUST in on else set(TRUST_SOURCES)
     driver = part(target.driver_source(profile))
     parts = [
         part(CORE / "internal.h"),
         part(CORE / "driver.h"),
         driver,
-        *([part(CORE / OPERATORS)] if operates else []),
-        *(_core(name) for name in CORE_SOURCES if name not in left_out),
+        *([part(CORE / OPERATORS)] if HAS_OPERATORS in on else []),
+        *(_core(name) for name in core_sources(on)),
         *([more] if more else []),
         device,
     ]

@@ -263,11 +263,8 @@ class HostReplayer:
     def bind(self, slot: int, data: Any) -> None:
         """Bind a writable, dense buffer to a slot for all following runs; ReplayError when its size is wrong."""
         buffer = _ffi().from_buffer("uint8_t[]", data, require_writable=True)
-        self._bound[slot] = buffer
-        status = self._lib.gr_host_bind(self._host, slot, buffer, len(buffer))
-        empty = Report(status, 0, 0, 0, slot, 0, 0, 0, 0, 0, 0)
-        if not empty.ok:
-            raise ReplayError(empty, self._profile)
+        self._accepted(self._lib.gr_host_bind(self._host, slot, buffer, len(buffer)), offset=slot)
+        self._bound[slot] = buffer  # only now: a replayer that refuses it goes on using the one before
 
     @property
     def networks(self) -> int:
@@ -310,9 +307,7 @@ class HostReplayer:
         }
         bindings = ffi.new("struct gr_binding[]", [(item, len(item), slot) for slot, item in given.items()])
         number = ffi.new("uint32_t *")
-        status = self._lib.gr_host_submit(self._host, network, due_us, bindings, len(given), number)
-        if status != Status.OK:
-            raise ReplayError(Report(status, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), self._profile)
+        self._accepted(self._lib.gr_host_submit(self._host, network, due_us, bindings, len(given), number))
         self._requests[int(number[0])] = bindings, given
         return int(number[0])
 
@@ -370,6 +365,12 @@ class HostReplayer:
         self._lib.gr_host_unload(self._host)
         self._bound.clear()
         self._requests.clear()
+
+    def _accepted(self, status: int, offset: int = 0) -> None:
+        """ReplayError of a call that leaves no report, if it was refused."""
+        report = Report(status, 0, 0, 0, offset, 0, 0, 0, 0, 0, 0)
+        if not report.ok:
+            raise ReplayError(report, self._profile)
 
     def _checked(self, status: int) -> Report:
         report = self.report

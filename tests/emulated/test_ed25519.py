@@ -14,12 +14,10 @@ import pytest
 from host_tools.runners import firmware
 from tests.support import ed25519_cases as e
 from tests.support.bare_metal import COMPILER, require
-from tests.support.crypto_seam import DATA, STACK, STACK_BYTES, Seam
+from tests.support.crypto_seam import DATA, GOOD, STACK, STACK_BYTES, WORD, Seam
 from tests.support.sampling import SomeOf
 from tests.support.trust_samples import edwards_policy
 
-WORD = (1 << 32) - 1
-GOOD = 0x5AA53CC3
 STACK_LIMIT = 2048  # of the 8 KiB that OP-TEE's core has
 Verify = Callable[[e.Case], bool]
 

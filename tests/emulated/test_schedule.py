@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import mmap
 import shutil
 from collections.abc import Sequence
@@ -12,7 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from host_tools.cli import main
 from host_tools.model import joining
 from host_tools.runners import firmware, libraries, unicorn
 from host_tools.vgpu.binding import VirtualGpu
@@ -242,3 +245,13 @@ def test_who_does_not_want_it_pays_nothing(tmp_path: Path) -> None:
     ):
         with pytest.raises(GenerateError, match=why):
             make_options(**options)
+
+
+def test_an_audit_finds_nothing(scheduling: firmware.Firmware, tmp_path: Path) -> None:
+    """Its queue has loops whose counters begin with each other's values."""
+    (tmp_path / "pub.pem").write_bytes(s.KEY.pem())
+    line = ["audit-firmware", str(scheduling.folder), "--key", str(tmp_path / "pub.pem"), "--json"]
+    done = CliRunner().invoke(main, line)
+    assert done.exit_code == 0, done.output
+    (only,) = json.loads(done.stdout)["firmware"]
+    assert only["findings"] == []

@@ -105,10 +105,18 @@ UNITS = (
         BOTH,
         left_out=dict.fromkeys(
             ("gr_slot_info", "gr_bind"), "other types than bytes, and the caller's pointer: see the unit bind"
-        )
-        | {"is_under_way": NO_QUEUE},
+        ),
     ),
     Unit("core/slots.c", ANY, tool="eva", harness="bind", only=("gr_slot_info", "gr_bind")),
+    Unit(
+        "core/slots.c",
+        ANY,
+        tool="eva",
+        harness="bind",
+        variant="joint",
+        macros=JOINT,
+        only=("gr_slot_info", "gr_bind", "progress_of"),
+    ),
     Unit("core/check.c", BOTH, tool="eva"),
     Unit("log/log.c", ANY, tool="eva", macros=LOG),
     Unit("log/attest.c", ANY, tool="eva", macros=LOG),
@@ -122,8 +130,7 @@ UNITS = (
         BOTH,
         left_out=dict.fromkeys(
             ("gr_step", "is_checkpoint"), "the solver does not finish in a replayer with steps: see the unit step"
-        )
-        | {"gr_abandon": NO_QUEUE},
+        ),
     ),
     Unit("core/run.c", ANY, tool="eva", macros=JOINT, slevel=20, harness="step"),
     Unit("drivers/v3d42.c", ("v3d42",), left_out=NO_CASTS | {"gr_driver_can_switch": NO_QUEUE}),

@@ -17,9 +17,11 @@ from unicorn import UC_ARCH_ARM64, UC_HOOK_MEM_READ, UC_HOOK_MEM_WRITE, UC_MODE_
 from unicorn.arm64_const import UC_ARM64_REG_CPACR_EL1, UC_ARM64_REG_LR, UC_ARM64_REG_SP, UC_ARM64_REG_X0
 
 from tests.support.firmware_samples import GCC
+from tests.support.wycheproof import DigestCase
 
 CODE, DATA, DATA_BYTES, RETURN = 0x10000, 0x100000, 0x10000, 0xF000
 STACK, STACK_BYTES = 0x200000, 16 << 10
+GOOD, WORD = 0x5AA53CC3, (1 << 32) - 1  # a value of "good", as the core has; verdicts are of 32 bits
 FUNCTIONS = ("gr_signature_verify", "gr_sha256")
 SIMD_ALLOWED = 3 << 20  # CPACR_EL1.FPEN; startup.S does the like for EL3
 
@@ -77,3 +79,10 @@ class Seam:
         self.core.reg_write(UC_ARM64_REG_LR, RETURN)
         self.core.emu_start(self.functions[name], RETURN)
         return int(self.core.reg_read(UC_ARM64_REG_X0))
+
+    def verifies(self, name: str, case: DigestCase) -> bool:
+        """A function's verdict on a digest, a key and a signature; they lie at odd addresses, as in a trace."""
+        places = DATA + 1, DATA + 0x101, DATA + 0x203
+        for place, data in zip(places, (case.digest, case.key, case.signature), strict=True):
+            self.core.mem_write(place, data)
+        return self.call(name, *places, GOOD) & WORD == GOOD

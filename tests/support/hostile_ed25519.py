@@ -8,75 +8,25 @@ from collections.abc import Callable
 
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
-from signing.cose_sign import Entry, Signatures, to_be_signed
+from signing.cose_sign import Entry, to_be_signed
 from signing.curves import ED25519_PRIME
 from signing.keys import Algorithm, PublicKey
 from signing.sign import FileSigner, entries, head_of
 from signing.trust import Key, Policy, Role, Rule
-from signing.trust_chain import Signed
 from tests.support import ed25519_cases as e
 from tests.support import trust_samples as t
-from tests.support.trust_samples import EDWARDIAN, EDWARDS, TRACERS
+from tests.support.hostile_keys import PLAIN, Make, OneKind, key_of, of
+from tests.support.trust_samples import EDWARDIAN, EDWARDS
 from trace_format.schema.trust import KeyKind
 
-A, B = (signer for signer in EDWARDIAN if signer in EDWARDS)
-PLAIN, FOREIGN = TRACERS[0], EDWARDS[2]
-Make = Callable[[], bytes]
-
-
-def of(signer: FileSigner, what: bytes | None = None) -> Entry:
-    """A signature of the small trace, or of something else."""
-    (found,) = entries(signer, head_of(t.small()) if what is None else what, "it")
-    return found
-
-
-def bring(kid: bytes, *found: Entry) -> Make:
-    """The small trace with these entries of a key, beside a good signature of another."""
-
-    def make() -> bytes:
-        beside = B if kid == PLAIN.kid else PLAIN
-        return t.join(t.small(), Signatures({beside.kid: (of(beside),), kid: found}))
-
-    return make
+KIND = OneKind(EDWARDS, EDWARDIAN, 32)
+A, B, FOREIGN = KIND.a, KIND.b, KIND.foreign
+bring, envelope = KIND.bring, KIND.envelope
 
 
 def parts(r: bytes, s: int) -> Make:
     """A signature of A of these."""
     return bring(A.kid, Entry(Algorithm.EDDSA, r + s.to_bytes(32, "little")))
-
-
-def newer(signers: list[FileSigner], *, wrong: bool = False) -> Make:
-    """A second version, two of whose roots are of Ed25519, signed by some of them and by roots of the first."""
-    named = sorted([*EDWARDS[:2], *t.ROOTS, *TRACERS], key=lambda one: one.kid)
-    found = Policy("fleet", 2, t.keys(named), Role(t.kids(EDWARDIAN), 2), (t.rule(),))
-    signed = t.signed_policy(found, [*t.ROOTS[:2], *signers])
-    if wrong:
-        signed = signed.sign(A.kid, (of(A, b"something else"),))
-    return lambda: t.signed(policies=[signed])
-
-
-def besides() -> bytes:
-    """Enough signatures of ES256, and one of Ed25519."""
-    return t.signed([*TRACERS[:2], FOREIGN])
-
-
-def long_key() -> bytes:
-    """A newer policy with a key of Ed25519 and a byte after it."""
-    keys = tuple(sorted((*t.keys(t.ROOTS + TRACERS), Key.of(A.public)), key=lambda key: key.kid))
-    payload = bytearray(t.policy(version=2, keys=keys).encode())
-    payload[96 + 128 * [key.kid for key in keys].index(A.kid) + 24 + 32] = 1
-    message = Signatures({t.ROOTS[0].kid: entries(t.ROOTS[0], bytes(payload), "a policy")}, bytes(payload))
-    return t.join(t.small(), t.signatures(t.small()), [Signed(t.policy(), bytes(payload), message)])
-
-
-def envelope(change: Callable[[bytes, int], bytes]) -> Make:
-    """The envelope of a trace that both keys of Ed25519 signed, changed at the first signature."""
-    return t.envelope(lambda data: change(data, 7), lambda: t.signed([A, B]))
-
-
-def swapped() -> Make:
-    """A's signature of what ES256 would sign: the header says the other algorithm."""
-    return bring(A.kid, Entry(Algorithm.EDDSA, A.sign(to_be_signed(A.kid, HEAD, Algorithm.ES256))))
 
 
 def policy_with(raw: bytes) -> Policy:
@@ -145,22 +95,12 @@ HEAD = head_of(t.small())
 SIGNED = of(A).signature
 R, S = SIGNED[:32], int.from_bytes(SIGNED[32:], "little")
 OF_PLAIN = of(PLAIN)
-TAKEN: dict[str, Make] = {
-    "both": lambda: t.signed([A, B]),
-    "one, and one of ES256": lambda: t.signed([A, PLAIN]),
-    "one that it does not know, besides": lambda: t.signed([A, PLAIN, FOREIGN]),
-    "a nonce of 1": signed_with(e.BASE, 1),
-    "R is infinity": signed_with(e.INFINITY),
-}
-THRESHOLD: dict[str, Make] = {
-    "one": lambda: t.signed([A]),
-    "one that it does not know": lambda: t.signed([PLAIN, FOREIGN]),
-}
+TAKEN: dict[str, Make] = {"a nonce of 1": signed_with(e.BASE, 1), "R is infinity": signed_with(e.INFINITY)}
 SIGNATURE: dict[str, Make] = {
     "of something else": bring(A.kid, of(A, b"something else")),
     "of another key": bring(A.kid, of(B)),
     "of a key that is not named": bring(A.kid, of(FOREIGN)),
-    "of what ES256 would sign": swapped(),
+    "of what ES256 would sign": KIND.swapped(),
     "ES256 of a key of Ed25519": bring(A.kid, OF_PLAIN),
     "Ed25519 of a key of ES256": bring(PLAIN.kid, of(A)),
     "ES256's numbers, said to be of Ed25519": bring(A.kid, Entry(Algorithm.EDDSA, OF_PLAIN.signature)),
@@ -194,17 +134,9 @@ BROKEN: dict[str, Make] = {
     "the end is missing": envelope(lambda d, at: d[: at + 89]),
 }
 RAW, POINT = A.public.raw, PLAIN.public.raw
-
-
-def other_keys(raw: bytes) -> Policy:
-    """The policy of ES256, with bytes as a key of Ed25519 under the id of a key that signs."""
-    keys = (*(key for key in t.policy().keys if key.kid != PLAIN.kid), Key(PLAIN.kid, raw, KeyKind.ED25519))
-    return t.policy(keys=tuple(sorted(keys, key=lambda key: key.kid)))
-
-
 KEYS: dict[str, Policy] = {
-    "x of a key of ES256 that it calls one of Ed25519": other_keys(POINT[1:33]),
-    "a key of Ed25519 under the id of one of ES256": other_keys(RAW),
+    "x of a key of ES256 that it calls one of Ed25519": key_of(KeyKind.ED25519, POINT[1:33]),
+    "a key of Ed25519 under the id of one of ES256": key_of(KeyKind.ED25519, RAW),
 }
 GOOD_KEYS: dict[str, tuple[Policy, Make]] = {"a key with a part of order 8, which cancels": mixed(good=True)}
 BAD_KEYS: dict[str, tuple[Policy, Make]] = {

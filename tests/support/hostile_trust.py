@@ -7,8 +7,9 @@ Each is a file, the device's own policy and what the device knows. Whoever judge
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from signing import curves
 from signing.cose_sign import Signatures
@@ -20,14 +21,13 @@ from tests.support import hostile_ed25519 as edwards
 from tests.support import hostile_es384 as wide
 from tests.support import hostile_hybrid as hybrid
 from tests.support import trust_samples as t
+from tests.support.hostile_keys import Make, OneKind
 from tests.support.trust_samples import (
     DEVICE_ID,
-    EDWARDS,
     PLATFORM,
     ROOTS,
     STRANGER,
     TRACERS,
-    WIDE,
     envelope,
     kids,
     policy,
@@ -40,8 +40,6 @@ from trace_format.schema.trust import KeyKind
 HERE = Judge(PLATFORM, DEVICE_ID)
 UNSET = replace(HERE, now=NO_TIME)
 ONLY_ES256 = frozenset([KeyKind.ES256])
-NO_ES384 = frozenset(KeyKind) - {KeyKind.ES384}
-NO_ED25519 = frozenset(KeyKind) - {KeyKind.ED25519}
 OTHER_ID = bytes(range(100, 116))
 # Offsets in a policy: of its fields, of its first key, and of a key's and a rule's fields.
 KEY_AT, KEY_BYTES, RULE_BYTES = 96, 128, 128
@@ -216,6 +214,53 @@ def small_second() -> Policy:
     return Policy("fleet", 2, t.keys(ROOTS[:1]), Role(kids(ROOTS[:1])))
 
 
+def of_one_kind(
+    title: str,
+    kind: OneKind,
+    root: Policy,
+    wrong: Sequence[tuple[Mapping[str, Make], Status]],
+    keys: Mapping[str, Case],
+    others: tuple[str, frozenset[KeyKind]],
+    more: Mapping[str, Make] = MappingProxyType({}),
+) -> dict[str, Case]:
+    """The rows of a kind of key that makes one signature.
+
+    Args:
+        title: what they begin with.
+        kind: the keys.
+        root: the policy that has two of them.
+        wrong: what is refused, and how.
+        keys: policies with other keys.
+        others: what the device verifies besides, for people, and as kinds.
+        more: what is accepted besides `kind.taken`.
+    """
+    by_status = ((kind.taken, S.OK), (more, S.OK), (kind.threshold, S.THRESHOLD), *wrong)
+    newer, code, algorithms = kind.newer(2), *others
+    return {
+        **{
+            f"{title}: {name}": Case(make, status, root)
+            for found, status in by_status
+            for name, make in found.items()
+        },
+        **{f"{title}: {name}": case for name, case in keys.items()},
+        f"{title} roots: two of three": Case(newer, S.OK),
+        f"{title} roots: one of two": Case(kind.newer(1), S.TRUST_CHAIN),
+        f"{title} roots: a signature of something else": Case(kind.newer(2, wrong=True), S.TRUST_CHAIN),
+        f"{title}: a newer policy, and no code for it": Case(
+            newer, S.TRUST_ALGORITHM, where=replace(HERE, algorithms=ONLY_ES256)
+        ),
+        f"{title}: a newer policy, and code for {code}": Case(
+            newer, S.TRUST_ALGORITHM, where=replace(HERE, algorithms=algorithms)
+        ),
+        f"{title}: signatures besides, and no code for them": Case(
+            kind.besides, S.OK, where=replace(HERE, algorithms=ONLY_ES256)
+        ),
+        f"{title}: a newer policy with a key of which {kind.key_bytes + 1} bytes are not 0": Case(
+            kind.long_key, S.TRUST
+        ),
+    }
+
+
 CASES: dict[str, Case] = {
     # what it takes
     "two of three": Case(t.signed, S.OK),
@@ -363,54 +408,27 @@ CASES: dict[str, Case] = {
     "an older policy with keys that the device cannot verify": Case(
         hybrid.newer([hybrid.A, hybrid.B]), S.OK, second(), where=replace(HERE, algorithms=ONLY_ES256)
     ),
-    # keys of ES384
-    **{
-        f"ES384: {name}": Case(make, status, t.wide_policy())
-        for found, status in ((wide.TAKEN, S.OK), (wide.THRESHOLD, S.THRESHOLD), (wide.SIGNATURE, S.SIGNATURE))
-        for name, make in found.items()
-    },
-    **{f"ES384: {name}": Case(make, S.ENVELOPE, t.wide_policy()) for name, make in wide.BROKEN.items()},
-    **{f"ES384: {name}": Case(t.signed, S.SIGNATURE, root) for name, root in wide.KEYS.items()},
-    "ES384 roots: two of three": Case(wide.newer(WIDE[:2]), S.OK),
-    "ES384 roots: one of two": Case(wide.newer(WIDE[:1]), S.TRUST_CHAIN),
-    "ES384 roots: a signature of something else": Case(wide.newer(WIDE[:2], wrong=True), S.TRUST_CHAIN),
-    "ES384: a newer policy, and no code for it": Case(
-        wide.newer(WIDE[:2]), S.TRUST_ALGORITHM, where=replace(HERE, algorithms=ONLY_ES256)
+    **of_one_kind(
+        "ES384",
+        wide.KIND,
+        t.wide_policy(),
+        ((wide.SIGNATURE, S.SIGNATURE), (wide.BROKEN, S.ENVELOPE)),
+        {name: Case(t.signed, S.SIGNATURE, root) for name, root in wide.KEYS.items()},
+        ("hybrid keys only", frozenset(KeyKind) - {KeyKind.ES384}),
     ),
-    "ES384: a newer policy, and code for hybrid keys only": Case(
-        wide.newer(WIDE[:2]), S.TRUST_ALGORITHM, where=replace(HERE, algorithms=NO_ES384)
+    **of_one_kind(
+        "Ed25519",
+        edwards.KIND,
+        t.edwards_policy(),
+        ((edwards.SIGNATURE, S.SIGNATURE), (edwards.BROKEN, S.ENVELOPE)),
+        {
+            **{name: Case(t.signed, S.SIGNATURE, root) for name, root in edwards.KEYS.items()},
+            **{name: Case(make, S.OK, root) for name, (root, make) in edwards.GOOD_KEYS.items()},
+            **{name: Case(make, S.SIGNATURE, root) for name, (root, make) in edwards.BAD_KEYS.items()},
+        },
+        ("all other keys", frozenset(KeyKind) - {KeyKind.ED25519}),
+        edwards.TAKEN,
     ),
-    "ES384: signatures besides, and no code for them": Case(
-        wide.besides, S.OK, where=replace(HERE, algorithms=ONLY_ES256)
-    ),
-    "ES384: a newer policy with a key of which 98 bytes are not 0": Case(wide.long_key, S.TRUST),
-    # keys of Ed25519
-    **{
-        f"Ed25519: {name}": Case(make, status, t.edwards_policy())
-        for found, status in (
-            (edwards.TAKEN, S.OK),
-            (edwards.THRESHOLD, S.THRESHOLD),
-            (edwards.SIGNATURE, S.SIGNATURE),
-            (edwards.BROKEN, S.ENVELOPE),
-        )
-        for name, make in found.items()
-    },
-    **{f"Ed25519: {name}": Case(t.signed, S.SIGNATURE, root) for name, root in edwards.KEYS.items()},
-    **{f"Ed25519: {name}": Case(make, S.OK, root) for name, (root, make) in edwards.GOOD_KEYS.items()},
-    **{f"Ed25519: {name}": Case(make, S.SIGNATURE, root) for name, (root, make) in edwards.BAD_KEYS.items()},
-    "Ed25519 roots: two of three": Case(edwards.newer(EDWARDS[:2]), S.OK),
-    "Ed25519 roots: one of two": Case(edwards.newer(EDWARDS[:1]), S.TRUST_CHAIN),
-    "Ed25519 roots: a signature of something else": Case(edwards.newer(EDWARDS[:2], wrong=True), S.TRUST_CHAIN),
-    "Ed25519: a newer policy, and no code for it": Case(
-        edwards.newer(EDWARDS[:2]), S.TRUST_ALGORITHM, where=replace(HERE, algorithms=ONLY_ES256)
-    ),
-    "Ed25519: a newer policy, and code for all other keys": Case(
-        edwards.newer(EDWARDS[:2]), S.TRUST_ALGORITHM, where=replace(HERE, algorithms=NO_ED25519)
-    ),
-    "Ed25519: signatures besides, and no code for them": Case(
-        edwards.besides, S.OK, where=replace(HERE, algorithms=ONLY_ES256)
-    ),
-    "Ed25519: a newer policy with a key of which 33 bytes are not 0": Case(edwards.long_key, S.TRUST),
     # forms
     **{f"policy: {name}": Case(make, S.TRUST) for name, make in MALFORMED.items()},
     **{f"envelope: {name}": Case(make, S.ENVELOPE) for name, make in ENVELOPES.items()},

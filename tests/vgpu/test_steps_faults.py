@@ -121,7 +121,7 @@ def test_without_a_fault() -> None:
 def test_a_fault_is_its_network_s_alone(kind: Kind, some_of: SomeOf) -> None:
     """Whichever step it falls into: the other network's output is right, and no wrong one is said to be right."""
     ends: Counter[str] = Counter()
-    for fault in some_of(faults(kind), 40):
+    for fault in some_of(faults(kind), 16):
         found = run(fault)
         assert "wrong" not in found.ends, fault
         if found.stopped or found.struck is None:
@@ -136,7 +136,7 @@ def test_a_fault_is_its_network_s_alone(kind: Kind, some_of: SomeOf) -> None:
 
 def test_memory_as_it_was_at_a_power_cut(some_of: SomeOf) -> None:
     """At each access of both replays: the next start finds what is there, and does not mind."""
-    for fault in some_of(faults(Kind.POWER_CUT), 10):
+    for fault in some_of(faults(Kind.POWER_CUT), 6):
         cut = run(fault).gpu.snapshot
         assert any(cut)
         assert run(None, cut).ends == ["right", "right"], fault

@@ -9,18 +9,16 @@ no `&`.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from host_tools.audit.report import graph, memory_chart, network, words
 from host_tools.audit.report.facts import File, Report
+from host_tools.support.html import environment, policy_hash
 from host_tools.support.version import VERSION
-from trace_format.errors import printable
 
 HERE = Path(__file__).parent
 POLICY = "default-src 'none'; style-src 'sha256-{style}'; script-src {script}; base-uri 'none'; form-action 'none'"
@@ -66,32 +64,14 @@ def unreadable_page(file: File, reason: str) -> str:
 def _rendered(template: str, *, script: bool, **values: Any) -> str:
     style = (HERE / "page.css").read_text(encoding="utf-8")
     code = (HERE / "page.js").read_text(encoding="utf-8") if script else ""
-    policy = POLICY.format(style=_hash(style), script=f"'sha256-{_hash(code)}'" if code else "'none'")
+    policy = POLICY.format(style=policy_hash(style), script=f"'sha256-{policy_hash(code)}'" if code else "'none'")
     texts = {"style": Markup(style), "script": Markup(code)}
     return _environment().get_template(template).render(policy=policy, **texts, **values)
 
 
-def _hash(text: str) -> str:
-    """As Content-Security-Policy names a text that it allows."""
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(HERE),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        finalize=_visible,
-    )
-    environment.filters["hex"] = lambda value: f"{value:#010x}"
-    environment.filters["size"] = words.size
-    environment.filters["number"] = lambda value: f"{value:,}"
-    return environment
-
-
-def _visible(value: object) -> object:
-    """A value as the page shows it; what is markup already is left alone."""
-    return value if isinstance(value, Markup) else printable(str(value))
+    found = environment(HERE)
+    found.filters["hex"] = lambda value: f"{value:#010x}"
+    found.filters["size"] = words.size
+    found.filters["number"] = lambda value: f"{value:,}"
+    return found

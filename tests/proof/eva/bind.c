@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Of slots.c, what callers ask: gr_slot_info and gr_bind, for any slot that gr_slot_is_valid lets pass, in
- * any state of the replayer, loaded or not. */
+ * any state of the replayer, loaded or not; with several networks, of whatever slots. */
 #define __builtin_assume_aligned(pointer, bytes) (pointer)
 #include "__fc_builtin.h"
 #include "gr_target.h"
@@ -21,6 +21,12 @@ int main(void)
         slot_bytes[i * GR_SLOT_BYTES + GR_SLOT_AT_RANK] = (uint8_t)Frama_C_interval(1, GR_MAX_RANK);
     r.slots = slot_bytes;
     r.slot_count = Frama_C_unsigned_int_interval(0, COUNT);
+#ifdef GRAMOPHONE_NETWORKS
+    r.network_count = Frama_C_unsigned_int_interval(1, GR_NETWORKS);
+    //@ loop unroll GR_NETWORKS;
+    for (uint32_t i = 0; i < GR_NETWORKS; i++)
+        r.progress[i].under_way.is_begun = Frama_C_nondet(0, 1);
+#endif
     r.state = Frama_C_nondet(0, GR_STATE_LOADED);
     //@ loop unroll 3;
     for (uint32_t i = 0; i <= COUNT; i++) {

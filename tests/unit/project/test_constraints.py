@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The pinned packages can be installed by the oldest Python that the project is for."""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+from packaging.specifiers import SpecifierSet
+
+from tests.support.places import CHECKOUT
+
+OLDEST_PYTHON = "3.11.2"  # of Debian bookworm
+
+
+def test_pins_are_for_the_oldest_python() -> None:
+    """A package's Requires-Python can name a patch level, which a newer Python does not notice."""
+    lines = (CHECKOUT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = dict(line.split("==") for line in lines if line and not line.startswith("#"))
+    installed = {found.name.lower().replace(".", "-"): found for found in metadata.distributions()}
+    checked = [
+        installed[name]
+        for name, version in pins.items()
+        if name in installed and installed[name].version == version
+    ]
+    assert len(checked) > 60, "this environment is not that of constraints.txt"
+    wrong = {
+        f"{found.name} {found.version}": needs
+        for found in checked
+        if (needs := str(found.metadata.json.get("requires_python", "")))
+        and not SpecifierSet(needs).contains(OLDEST_PYTHON)
+    }
+    assert not wrong
