@@ -23,7 +23,7 @@ from host_tools.commands import make
 from host_tools.demo import RAW
 from host_tools.tasks.page import page
 from host_tools.tasks.store import Store
-from host_tools.tasks.task import tool_stamp
+from host_tools.tasks.task import EPOCH, tool_stamp
 from tests.support import json_schemas
 from tests.support.processes import Marked, default_signals
 
@@ -137,6 +137,7 @@ def test_a_project_is_made_and_what_changes_is_made_again(project: Project) -> N
 def test_workers_make_the_same_bytes(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project.write(other='[targets.camera]\ngpu = "v3d42"\nplatform = "qemu-virt"\n')
     monkeypatch.setattr(make, "tool_stamp", tool_stamp)
+    monkeypatch.setenv(EPOCH, "1795777200")
     project.make()
     expected = project.content()
     shutil.rmtree(project.folder / "out")
