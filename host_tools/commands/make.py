@@ -23,6 +23,7 @@ from host_tools.tasks.store import Store, put
 from host_tools.tasks.task import tool_stamp
 from trace_format.errors import GramophoneError, printable
 
+WAIT_S = 300
 RESULTS, PAGE = "results.json", "results.html"
 MADE_OF = ".made-of.json"  # in `out`: what each task was made of the last time, for reasons only
 
@@ -59,6 +60,13 @@ MADE_OF = ".made-of.json"  # in `out`: what each task was made of the last time,
     metavar="URL",
     help="What the workers of --on read and write: file:///..., s3://... or any other of fsspec's.",
 )
+@click.option(
+    "--worker-timeout",
+    "wait_s",
+    type=click.FloatRange(1, 1_000_000),
+    metavar="SECONDS",
+    help=f"Give up when --on has had no worker for so long; default: {WAIT_S}.",
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be made, and why; make nothing.")
 def make_command(
     file: Path | None,
@@ -66,6 +74,7 @@ def make_command(
     cache: Path | None,
     address: str | None,
     store_url: str | None,
+    wait_s: float | None,
     dry_run: bool,
 ) -> Outcome:
     """Make what a project file names and is not up to date: traces, firmware, images.
@@ -77,8 +86,9 @@ def make_command(
 
     Exit status 1: something failed, is not as expected, or is over its budget.
     """
-    if address is None and store_url is not None:
-        raise UsageError("--store is of --on: without workers nothing is shared")
+    for name, given in (("--store", store_url), ("--worker-timeout", wait_s)):
+        if address is None and given is not None:
+            raise UsageError(f"{name} is of --on: without it this computer does all tasks")
     if address is not None and dry_run:
         raise UsageError("--dry-run and --on exclude each other: nothing is made, so nobody is asked")
     project = read_project(file or Path(FILE_NAME))
@@ -103,7 +113,7 @@ def make_command(
         if address is None:
             done = graph.run(tasks, store, tool, before, jobs=jobs or 1, told=told)
         else:
-            with farm(address, store_url, store, tool) as (hands, slots):
+            with farm(address, store_url, store, tool, wait_s or WAIT_S) as (hands, slots):
                 done = graph.run(tasks, store, tool, before, jobs=jobs or slots, hands=hands, told=told)
     finally:
         write_atomically(project.out / MADE_OF, json.dumps(made_of, sort_keys=True).encode())

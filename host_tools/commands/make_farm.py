@@ -19,8 +19,17 @@ MODULES = ("cloudpickle", "dask", "distributed", "fsspec")
 
 
 @contextmanager
-def farm(address: str, store_url: str | None, store: Store, tool: str) -> Iterator[tuple[Farm, int]]:
+def farm(
+    address: str, store_url: str | None, store: Store, tool: str, wait_s: float
+) -> Iterator[tuple[Farm, int]]:
     """The farm, and how many tasks it takes at a time; while the context lasts.
+
+    Args:
+        address: of the scheduler.
+        store_url: of what the workers read and write; None: a folder of this computer, where they are.
+        store: this computer's.
+        tool: as `tool_stamp`.
+        wait_s: seconds without any worker after which nobody is waited for.
 
     Raises:
         UsageError: packages are missing, or the workers have no store.
@@ -31,11 +40,11 @@ def farm(address: str, store_url: str | None, store: Store, tool: str) -> Iterat
         from host_tools.tasks.farm.schedulers import LOCAL, scheduler
         from host_tools.tasks.farm.shared import Shared
 
-        opened = scheduler(address)
+        opened = scheduler(address, wait_s)
     if store_url is None and not address.startswith(f"{LOCAL}:"):
         raise UsageError(f"--on {address} needs --store URL: a store that its workers reach, too")
     shared = Shared(store_url or cache_dir("farm").as_uri())
     with opened as found:
-        pages = f"; {found.link}" if found.link else ""
+        pages = f"; dashboard: {found.link}" if found.link else "; no dashboard without the package bokeh"
         say(f"{address}: {found.slots} {'task' if found.slots == 1 else 'tasks'} at a time{pages}")
-        yield Farm(found, shared, store, tool), found.slots
+        yield Farm(found, shared, store, tool, wait_s), found.slots

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from host_tools.support.progress import phase
-from host_tools.tasks.hands import Hands, Here, NotDone
+from host_tools.tasks.hands import Gone, Hands, Here, NotDone
 from host_tools.tasks.store import Entry, Store
 from host_tools.tasks.task import Task, check_names, key_of
-from trace_format.errors import GramophoneError
+from trace_format.errors import GramophoneError, listed
 
 NEW = "not made before"
 GONE = "not in the cache any more"
+NAMED = 5  # tasks that an error names
 
 
 class State(StrEnum):
@@ -100,6 +101,9 @@ def run(
         jobs: how many tasks are run at a time.
         hands: who does them; default: this computer.
         told: is told of each task when it is over, in this thread.
+
+    Raises:
+        Gone: as `Hands.make`; names what was not done.
     """
     check_names(tasks)
     hands = hands or Here(store)
@@ -118,11 +122,17 @@ def run(
                 elif len(running) < jobs:
                     running[pool.submit(_one, task, found, store, tool, before.get(task.name), hands)] = task
             if running:
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                over = wait(running, return_when=FIRST_COMPLETED).done
+                for future in sorted(over, key=lambda future: future.exception() is not None):
                     del running[future]
                     done = future.result()
                     found[done.task.name] = done
                     told(done)
+    except Gone as error:
+        hands.stop()
+        left = [task.name for task in tasks if task.name not in found]
+        named = [*left[:NAMED], *([f"{len(left) - NAMED} others"] if len(left) > NAMED else [])]
+        raise Gone(f"{error}; {len(left)} of {len(tasks)} tasks are not done: {listed(named)}") from None
     except BaseException:
         hands.stop()
         raise
@@ -146,6 +156,8 @@ def _one(
         except NotDone as error:
             return Done(task, State.FAILED, str(error), ingredients)
         return Done(task, State.MADE, reason(before, ingredients), ingredients, entry)
+    except Gone:
+        raise
     except (OSError, GramophoneError) as error:
         return Done(task, State.FAILED, sentence(error))
 

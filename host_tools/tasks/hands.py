@@ -16,6 +16,10 @@ class NotDone(GramophoneError):
     """A task could not be done; nothing is kept of it."""
 
 
+class Gone(GramophoneError):
+    """Who does tasks is not there any more: neither this one nor another can be done."""
+
+
 class Hands(Protocol):
     """What the graph needs of who does tasks. Called in several threads."""
 
@@ -24,6 +28,7 @@ class Hands(Protocol):
 
         Raises:
             GramophoneError, OSError: it says nothing.
+            Gone: nobody is there to say it.
         """
 
     def make(self, task: Task, key: str, ingredients: Mapping[str, str], used: Mapping[str, Entry]) -> Entry:
@@ -37,6 +42,7 @@ class Hands(Protocol):
 
         Raises:
             NotDone: it cannot be done.
+            Gone: nobody is there to do it.
             OSError: as `Store.keep`.
         """
 

@@ -8,6 +8,7 @@ import importlib.util
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 import dask
 
@@ -15,17 +16,22 @@ import dask
 dask.config.set({"logging": {"distributed": "critical"}})
 
 from distributed import Client, LocalCluster, Security  # noqa: E402
-from distributed.comm import connect  # noqa: E402
+from distributed.comm.core import connect  # noqa: E402
 
+from host_tools.support.progress import phase  # noqa: E402
 from host_tools.tasks.farm.schedulers import LOCAL, Scheduler, SchedulerError  # noqa: E402
 
-ANSWER_S = 20.0  # for a scheduler to answer, and then for its first worker
+ANSWER_S = 20.0  # for a scheduler to answer
 LOST = 20  # workers that a task may outlive, on this computer: more, and it is the task that ends them
 
 
 @contextmanager
-def scheduler(address: str) -> Iterator[Scheduler]:
+def scheduler(address: str, wait_s: float) -> Iterator[Scheduler]:
     """A Dask scheduler: `local:2`, tcp://HOST:PORT, or tls://HOST:PORT with certificates of Dask's configuration.
+
+    Args:
+        address: where it is.
+        wait_s: seconds until it must have its first worker.
 
     Raises:
         SchedulerError: the address is wrong, nobody answers there, or it has no worker.
@@ -40,14 +46,26 @@ def scheduler(address: str) -> Iterator[Scheduler]:
             text = next(iter(str(error).splitlines()), "") or "does not answer"
             raise SchedulerError(f"{address}: no Dask scheduler answers within {ANSWER_S:.0f} s: {text}") from None
         try:
-            client.wait_for_workers(1, timeout=ANSWER_S)
+            with phase(f"{address}: waiting for a worker"):
+                client.wait_for_workers(1, timeout=wait_s)
         except TimeoutError:
-            raise SchedulerError(f"{address}: the scheduler has no worker after {ANSWER_S:.0f} s") from None
+            raise SchedulerError(f"{address}: no worker for {wait_s:g} s, expected one at least") from None
         slots = sum(worker["nthreads"] for worker in client.scheduler_info(n_workers=-1)["workers"].values())
         # Without bokeh a scheduler of this computer shows no pages; that of others is asked for nothing.
         shows = not isinstance(where, LocalCluster) or importlib.util.find_spec("bokeh")
-        executor = client.get_executor(pure=False)
-        yield Scheduler(executor, slots, client.dashboard_link if shows else "")
+        link = client.dashboard_link if shows else ""
+        yield Scheduler(address, client.get_executor(pure=False), slots, partial(_workers, client), link)
+
+
+def _workers(client: Client) -> int:
+    """How many workers there are; one that is silent is counted until the scheduler gives it up."""
+    if client.scheduler is None:
+        return 0
+    try:
+        said = client.sync(client.scheduler.identity, n_workers=0, callback_timeout=ANSWER_S)
+        return int(said["n_workers"])
+    except (OSError, RuntimeError):  # the client has lost its scheduler
+        return 0
 
 
 async def _probe(address: str) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import CancelledError, wait
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,12 +15,13 @@ import cloudpickle
 
 from host_tools.tasks.farm.schedulers import Scheduler
 from host_tools.tasks.farm.shared import Artefact, Shared
-from host_tools.tasks.farm.work import Order, Reply, stamp, work
-from host_tools.tasks.hands import Here, NotDone
+from host_tools.tasks.farm.work import Order, stamp, work
+from host_tools.tasks.hands import Gone, Here, NotDone
 from host_tools.tasks.store import Entry, Store
 from host_tools.tasks.task import EPOCH, STAMP, Answer, Task
 from trace_format.errors import GramophoneError
 
+LOOK_S = 1.0  # between looks at whether there are workers
 ATTEMPTS = 4  # the first finds inputs missing; more only where the store damages what it is given
 What = TypeVar("What")
 Result = TypeVar("Result")
@@ -32,10 +35,14 @@ class Farm:
         shared: the store that the workers reach, too.
         store: this computer's.
         tool: as `tool_stamp`.
+        wait_s: seconds without any worker after which nobody is waited for.
     """
 
-    def __init__(self, scheduler: Scheduler, shared: Shared, store: Store, tool: str) -> None:
-        self.scheduler, self.shared, self.store, self.tool = scheduler, shared, store, tool
+    def __init__(self, scheduler: Scheduler, shared: Shared, store: Store, tool: str, wait_s: float) -> None:
+        self.scheduler, self.shared, self.store, self.tool, self.wait_s = scheduler, shared, store, tool, wait_s
+        self.looking = threading.Lock()
+        self.looked = 0.0
+        self.none_since: float | None = None  # when it was first seen that there is no worker
         self.here = Here(store)
         self.stamps: dict[bytes, str] = {}
         self.lock = threading.Lock()
@@ -101,9 +108,27 @@ class Farm:
             return self.store.keep(key, answer, path)
 
     def _asked(self, function: Callable[[What], Result], what: What) -> Result:
-        """What a worker answers; NotDone: none does, whatever the scheduler's reason is."""
+        """What a worker answers; NotDone: none does, whatever the scheduler's reason is; Gone: none is there."""
         try:
-            return self.scheduler.executor.submit(function, what).result()
+            answer = self.scheduler.executor.submit(function, what)
+            while not wait([answer], timeout=LOOK_S).done:
+                self._look()
+            return answer.result()
+        except Gone:
+            raise
+        except CancelledError:
+            raise Gone(f"{self.scheduler.address}: the scheduler is lost") from None
         except Exception as error:
             text = next(iter(str(error).strip().splitlines()), "")
             raise NotDone(f"no worker did it: {type(error).__name__}{': ' + text if text else ''}") from error
+
+    def _look(self) -> None:
+        """See whether there are workers; Gone: there have been none for too long."""
+        with self.looking:
+            now = time.monotonic()
+            if now - self.looked >= LOOK_S:
+                none = self.scheduler.workers() == 0
+                self.looked = time.monotonic()
+                self.none_since = (self.none_since or now) if none else None
+            if self.none_since is not None and self.looked - self.none_since >= self.wait_s:
+                raise Gone(f"{self.scheduler.address}: no worker for {self.wait_s:g} s, expected one at least")

@@ -12,7 +12,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,11 @@ from host_tools.tasks.farm.hands import Farm
 from host_tools.tasks.farm.schedulers import Scheduler, SchedulerError, scheduler
 from host_tools.tasks.farm.shared import Artefact, Shared, SharedError
 from host_tools.tasks.graph import Done, State, run
+from host_tools.tasks.hands import Gone
 from host_tools.tasks.store import Store
 from host_tools.tasks.task import EPOCH, Task, content_hash, tool_stamp
+
+WAIT_S = 30.0  # for a worker
 
 # `killing` ends the worker that it runs on, the first time, and what is left of it says so if it goes on.
 RULES = """\
@@ -47,7 +51,7 @@ class Project:
     """Files and tasks of a project, with a store and a farm's store of its own."""
 
     def __init__(self, folder: Path, workers: Scheduler) -> None:
-        self.workers = workers
+        self.workers, self.wait_s = workers, WAIT_S
         self.folder, self.rules, self.text = folder, folder / "Makefile", folder / "text"
         self.rules.write_text(RULES)
         self.text.write_text("abc")
@@ -71,7 +75,8 @@ class Project:
     def farm(self, tasks: list[Task], store: str = "there") -> tuple[list[Done], dict[str, bytes]]:
         """What has become of each task on the farm, and this computer's store after that."""
         kept = Store(self.folder / store)
-        done = run(tasks, kept, self.tool, {}, jobs=2, hands=Farm(self.workers, self.shared, kept, self.tool))
+        hands = Farm(self.workers, self.shared, kept, self.tool, self.wait_s)
+        done = run(tasks, kept, self.tool, {}, jobs=2, hands=hands)
         return done, content(kept)
 
 
@@ -83,7 +88,7 @@ def content(store: Store) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def workers() -> Iterator[Scheduler]:
-    with scheduler("local:2") as found:
+    with scheduler("local:2", WAIT_S) as found:
         assert found.slots == 2
         yield found
 
@@ -109,7 +114,7 @@ def test_a_farm_makes_the_same_bytes_as_one_process(
 
 def test_what_is_in_the_store_is_not_made_again(project: Project) -> None:
     _, expected = project.farm(project.tasks())
-    project.workers = Scheduler(None, 1, "")  # type: ignore[arg-type] # nobody is asked
+    project.workers = Scheduler("", None, 1, lambda: 0, "")  # type: ignore[arg-type] # nobody is asked
     _, found = project.farm(project.tasks(), "another")
     assert found == expected
 
@@ -200,27 +205,69 @@ def test_a_file_that_changes_meanwhile_is_no_ingredient(project: Project) -> Non
     assert "text: other than was written, 4 times; or an input is changing" in done[0].why
 
 
-def test_a_scheduler_that_is_lost_fails_its_tasks_only(tmp_path: Path) -> None:
-    """One of another process, by its address, which a task ends."""
+@dataclass
+class Operated:
+    """A scheduler and its only worker, each in a process of its own, as operators start them."""
+
+    address: str
+    scheduler: int
+    worker: int
+
+
+@pytest.fixture
+def operated(tmp_path: Path) -> Iterator[Operated]:
     options = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", f"{tmp_path}/address"]
-    with ExitStack() as stack:
-        started = [stack.enter_context(program("scheduler", *options))]
+    local = ["--host", "127.0.0.1", "--no-dashboard", "--local-directory", str(tmp_path), "--no-nanny"]
+    with program("scheduler", *options) as first:
         while not (tmp_path / "address").exists():
-            assert started[0].poll() is None
+            assert first.poll() is None
             time.sleep(0.1)
         address = json.loads((tmp_path / "address").read_text())["address"]
-        local = ["--host", "127.0.0.1", "--no-dashboard", "--local-directory", str(tmp_path)]
-        started.append(stack.enter_context(program("worker", address, *local, "--nthreads", "1")))
-        with scheduler(address) as workers:
-            project = Project(tmp_path, workers)
-            done, found = project.farm(project.tasks())
-            assert [row.state for row in done] == [State.MADE] * 3
-            assert found == project.here(project.tasks())
-            end = f"upper: text\n\tkill -9 {started[0].pid}; sleep 20\n"
-            project.rules.write_text(RULES.replace("upper: text\n", end))
-            done, _ = project.farm(project.tasks())
-    assert done[0].why.startswith("no worker did it: ")
-    assert [row.state for row in done] == [State.FAILED, State.LEFT, State.LEFT]
+        with program("worker", address, *local, "--nthreads", "1") as second:
+            yield Operated(address, first.pid, second.pid)
+
+
+def test_a_scheduler_by_its_address_and_when_it_is_lost(tmp_path: Path, operated: Operated) -> None:
+    with scheduler(operated.address, WAIT_S) as workers:
+        project = Project(tmp_path, workers)
+        done, found = project.farm(project.tasks())
+        assert [row.state for row in done] == [State.MADE] * 3
+        assert found == project.here(project.tasks())
+        end = f"upper: text\n\tkill -9 {operated.scheduler}; sleep 20\n"
+        project.rules.write_text(RULES.replace("upper: text\n", end))
+        lost = f"{operated.address}: the scheduler is lost; 3 of 3 tasks are not done: upper, folder, first"
+        with pytest.raises(Gone, match=f"^{re.escape(lost)}$"):
+            project.farm(project.tasks())
+
+
+def test_workers_that_are_lost_are_waited_for_and_then_not(tmp_path: Path, operated: Operated) -> None:
+    """What was made before that stays, and another worker does the rest."""
+    mark = tmp_path / "mark"
+    with scheduler(operated.address, WAIT_S) as workers:
+        project = Project(tmp_path, workers)
+        project.wait_s = 2.0
+        kills = f"folder:\n\t[ -e {mark} ] || {{ touch {mark}; kill -9 {operated.worker}; sleep 20; }}\n"
+        project.rules.write_text(RULES.replace("folder:\n", kills))
+        lost = (
+            f"{operated.address}: no worker for 2 s, expected one at least; "
+            "2 of 3 tasks are not done: folder, first"
+        )
+        with pytest.raises(Gone, match=f"^{re.escape(lost)}$"):
+            project.farm(project.tasks())
+    another = ["--host", "127.0.0.1", "--no-dashboard", "--local-directory", str(tmp_path)]
+    with program("worker", operated.address, *another), scheduler(operated.address, WAIT_S) as workers:
+        project.workers, project.wait_s = workers, WAIT_S
+        done, found = project.farm(project.tasks())
+        assert [row.state for row in done] == [State.UP_TO_DATE, State.MADE, State.MADE], done
+        assert found == project.here(project.tasks())
+
+
+def test_a_command_line_without_workers(operated: Operated, file: Path, tmp_path: Path) -> None:
+    os.kill(operated.worker, signal.SIGKILL)
+    words = ["make", str(file), "--on", operated.address, "--store", tmp_path.as_uri(), "--worker-timeout", "1.5"]
+    done = CliRunner().invoke(main, words)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == f"error: {operated.address}: no worker for 1.5 s, expected one at least\n"
 
 
 @contextmanager
@@ -237,7 +284,10 @@ def program(kind: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
 
 @pytest.mark.parametrize("address", ["", "farm", "ftp://farm", "local", "local:0", "local:x", "tcp:", "tcp://a:b"])
 def test_wrong_addresses(address: str) -> None:
-    with pytest.raises(SchedulerError, match=re.escape(address)), scheduler(address):
+    with (
+        pytest.raises(SchedulerError, match=re.escape(repr(address)) if address[:3] != "tcp" else address),
+        scheduler(address, 1),
+    ):
         pass
 
 
@@ -250,7 +300,7 @@ def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> No
                 pytest.raises(
                     SchedulerError, match=rf"tcp://127.0.0.1:{port}: no Dask scheduler answers within 1 s"
                 ),
-                scheduler(f"tcp://127.0.0.1:{port}"),
+                scheduler(f"tcp://127.0.0.1:{port}", 1),
             ):
                 pass
             deaf.close()
@@ -299,7 +349,8 @@ def file(tmp_path: Path) -> Path:
     ("words", "error"),
     [
         (["--on", "tcp://127.0.0.1:1"], "needs --store URL"),
-        (["--store", "file:///x"], "--store is of --on"),
+        (["--store", "file:///x"], "--store is of --on: "),
+        (["--worker-timeout", "9"], "--worker-timeout is of --on: "),
         (["--on", "local:2", "--dry-run"], "exclude each other"),
         (["--on", "nobody"], "'nobody': not the address of a scheduler; expected local:..., tcp:..., tls:..."),
         (["--on", "local:1", "--store", "nothing://x"], "nothing://x: "),
