@@ -2,13 +2,15 @@
 """What computers of a farm share: files and folders by the hash of their content, anywhere that fsspec reaches.
 
 `objects/SHA256` is a file, `objects/SHA256.tar` a folder, `results/KEY.json` an answer and the hash of its output.
-Whatever is read is hashed before it is used: what is half written or damaged is as if it were not there.
+An artefact is hashed before it is used: what is half written, damaged or changed is as if it were not there. An
+answer is believed, so whoever can write to the store can say what came of a task (docs/FARM.md).
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import tarfile
 import uuid
 from collections.abc import Iterator
@@ -21,6 +23,8 @@ import fsspec
 
 from host_tools.tasks.task import Answer, content_hash
 from trace_format.errors import GramophoneError
+
+SHA256 = "[0-9a-f]{64}"
 
 
 class SharedError(GramophoneError):
@@ -97,9 +101,9 @@ class Shared:
                 folder = Path(name) / "folder"
                 folder.mkdir()
                 try:
-                    with tarfile.open(fetched) as archive:
+                    with tarfile.open(fetched, "r:") as archive:
                         archive.extractall(folder, filter="data")
-                except (tarfile.TarError, EOFError):
+                except (tarfile.TarError, ValueError, OverflowError, EOFError):
                     return False
                 fetched = folder
             if content_hash(fetched) != artefact.sha256:
@@ -129,6 +133,8 @@ class Shared:
         try:
             said = json.loads(text)
             output = Artefact(str(said["output"][0]), bool(said["output"][1])) if said["output"] else None
+            if output and not re.fullmatch(SHA256, output.sha256):
+                return None
             return Answer(int(said["status"]), dict(said["data"])), output
         except (ValueError, KeyError, TypeError, IndexError):
             return None

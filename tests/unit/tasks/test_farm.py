@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -129,6 +130,12 @@ def test_a_worker_that_is_killed_changes_nothing_and_leaves_no_program(project: 
     assert found == project.here([task, *project.tasks()])
 
 
+def archive(path: Path, name: str) -> None:
+    """A whole archive of other content, or of a file elsewhere."""
+    with tarfile.open(path, "w") as packed:
+        packed.addfile(tarfile.TarInfo(name))
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -136,8 +143,12 @@ def test_a_worker_that_is_killed_changes_nothing_and_leaves_no_program(project: 
         lambda path: path.write_bytes(b""),
         lambda path: path.write_bytes(b"other"),
         lambda path: path.unlink(),
+        lambda path: archive(path, "folder/../../outside"),
+        lambda path: archive(path, "deep/copy"),
+        lambda path: path.write_bytes(b"\x1f\x8b\x08\x00 no gzip"),
+        lambda path: path.write_text('{"status": 0, "data": {}, "output": ["../../text", false]}'),
     ],
-    ids=["half", "empty", "other", "gone"],
+    ids=["half", "empty", "other", "gone", "outside", "content", "packed", "path"],
 )
 def test_half_written_and_damaged_artefacts_are_made_again(
     project: Project, damage: Callable[[Path], object]
@@ -153,6 +164,7 @@ def test_half_written_and_damaged_artefacts_are_made_again(
             artefact = Artefact(path.name.partition(".")[0], path.suffix == ".tar")
             assert project.shared.get(artefact, project.folder / f"whole-{number}-{path.name}")
     assert not list(shared.glob("*/*.*.*")), "nothing half written is left"
+    assert not list(project.folder.rglob("outside"))
 
 
 def test_private_keys_stay(project: Project) -> None:
