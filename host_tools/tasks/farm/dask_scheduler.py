@@ -13,7 +13,7 @@ from functools import partial
 import dask
 
 # Before `distributed` is imported, which sets its loggers up: a lost worker is not the user's concern.
-dask.config.set({"logging": {"distributed": "critical"}})
+dask.config.set({"logging": {"distributed": "critical", "distributed.client": "critical"}})
 
 from distributed import Client, LocalCluster, Security  # noqa: E402
 from distributed.comm.core import connect  # noqa: E402
@@ -22,6 +22,7 @@ from host_tools.support.progress import phase  # noqa: E402
 from host_tools.tasks.farm.schedulers import LOCAL, Scheduler, SchedulerError  # noqa: E402
 
 ANSWER_S = 20.0  # for a scheduler to answer
+START_S = 5  # for a worker of this computer to start again
 LOST = 20  # workers that a task may outlive, on this computer: more, and it is the task that ends them
 
 
@@ -54,11 +55,13 @@ def scheduler(address: str, wait_s: float) -> Iterator[Scheduler]:
         # Without bokeh a scheduler of this computer shows no pages; that of others is asked for nothing.
         shows = not isinstance(where, LocalCluster) or importlib.util.find_spec("bokeh")
         link = client.dashboard_link if shows else ""
-        yield Scheduler(address, client.get_executor(pure=False), slots, partial(_workers, client), link)
+        yield Scheduler(address, client.get_executor(pure=False), slots, partial(_workers, client, where), link)
 
 
-def _workers(client: Client) -> int:
+def _workers(client: Client, where: str | LocalCluster) -> int:
     """How many workers there are; one that is silent is counted until the scheduler gives it up."""
+    if isinstance(where, LocalCluster):
+        where.scale(len(where.worker_spec))  # again: one that was lost while it started, nobody starts again
     if client.scheduler is None:
         return 0
     try:
@@ -82,16 +85,18 @@ def _local(address: str) -> Iterator[LocalCluster]:
         raise SchedulerError(f"{address!r}: expected {LOCAL}:N, with N workers from 1 to 999")
     settings = {
         "distributed.scheduler.allowed-failures": LOST,
+        "distributed.deploy.lost-worker-timeout": f"{START_S} s",
         "distributed.nanny.pre-spawn-environ": {},  # programs get the same variables as without a farm
     }
-    with (
-        dask.config.set(settings),
-        LocalCluster(
-            n_workers=int(match[1]),
-            threads_per_worker=1,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            memory_limit=None,  # tasks are programs of their own: a worker's own memory says nothing
-        ) as cluster,
-    ):
-        yield cluster
+    with dask.config.set(settings), ExitStack() as stack:
+        try:
+            cluster = LocalCluster(
+                n_workers=int(match[1]),
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                memory_limit=None,  # tasks are programs of their own: a worker's own memory says nothing
+            )
+        except (OSError, RuntimeError) as error:
+            raise SchedulerError(f"{address}: the workers do not start: {error}") from error
+        yield stack.enter_context(cluster)
