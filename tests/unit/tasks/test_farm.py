@@ -3,18 +3,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import signal
 import socket
-import subprocess
 import sys
 import tarfile
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -22,69 +16,11 @@ from click.testing import CliRunner
 
 from host_tools.cli import main
 from host_tools.tasks.farm import dask_scheduler
-from host_tools.tasks.farm.hands import Farm
 from host_tools.tasks.farm.schedulers import Scheduler, SchedulerError, scheduler
 from host_tools.tasks.farm.shared import Artefact, Shared, SharedError
-from host_tools.tasks.graph import Done, State, run
-from host_tools.tasks.hands import Gone
-from host_tools.tasks.store import Store
+from host_tools.tasks.graph import State
 from host_tools.tasks.task import EPOCH, Task, content_hash, tool_stamp
-
-WAIT_S = 30.0  # for a worker
-
-# `killing` ends the worker that it runs on, the first time, and what is left of it says so if it goes on.
-RULES = """\
-upper: text
-\ttr a-z A-Z <text >upper
-folder:
-\tmkdir -p folder/deep && cp upper folder/deep/copy && echo run >folder/tool && chmod +x folder/tool
-first:
-\thead -c 1 folder/deep/copy >first && echo "$$SOURCE_DATE_EPOCH" >>first
-killing: text
-\t[ -e $(MARK) ] || { touch $(MARK); kill -9 $$(ps -o ppid= $$PPID); sleep 1; echo survived >$(MARK); }
-\ttr a-z A-Z <text >killing
-secret: key
-\tcp key secret
-"""
-
-
-class Project:
-    """Files and tasks of a project, with a store and a farm's store of its own."""
-
-    def __init__(self, folder: Path, workers: Scheduler) -> None:
-        self.workers, self.wait_s = workers, WAIT_S
-        self.folder, self.rules, self.text = folder, folder / "Makefile", folder / "text"
-        self.rules.write_text(RULES)
-        self.text.write_text("abc")
-        self.tool = tool_stamp()
-        self.shared = Shared((folder / "shared").as_uri())
-
-    def tasks(self) -> list[Task]:
-        rules = {"Makefile": self.rules}
-        return [
-            Task("upper", ("make", "upper"), {**rules, "text": self.text}, output="upper"),
-            Task("folder", ("make", "folder"), rules, {"upper": "upper"}, output="folder"),
-            Task("first", ("make", "first"), rules, {"folder": "folder"}, output="first"),
-        ]
-
-    def here(self, tasks: list[Task]) -> dict[str, bytes]:
-        """What one process makes of them."""
-        store = Store(self.folder / "here")
-        run(tasks, store, self.tool, {})
-        return content(store)
-
-    def farm(self, tasks: list[Task], store: str = "there") -> tuple[list[Done], dict[str, bytes]]:
-        """What has become of each task on the farm, and this computer's store after that."""
-        kept = Store(self.folder / store)
-        hands = Farm(self.workers, self.shared, kept, self.tool, self.wait_s)
-        done = run(tasks, kept, self.tool, {}, jobs=2, hands=hands)
-        return done, content(kept)
-
-
-def content(store: Store) -> dict[str, bytes]:
-    """All bytes of a store, and which of its files are executable."""
-    files = [path for path in store.folder.rglob("*") if path.is_file()]
-    return {f"{path.relative_to(store.folder)} {os.access(path, os.X_OK)}": path.read_bytes() for path in files}
+from tests.support.farm import RULES, WAIT_S, Project, project_file
 
 
 @pytest.fixture(scope="module")
@@ -120,16 +56,6 @@ def test_what_is_in_the_store_is_not_made_again(project: Project) -> None:
     assert found == expected
 
 
-def test_a_worker_that_is_killed_changes_nothing_and_leaves_no_program(project: Project) -> None:
-    mark = project.folder / "mark"
-    rules = {"Makefile": project.rules, "text": project.text}
-    task = Task("killing", ("make", "killing", f"MARK={mark}"), rules, output="killing")
-    done, found = project.farm([task, *project.tasks()])
-    assert [row.state for row in done] == [State.MADE] * 4, done
-    assert mark.read_text() == "", "what the first worker had begun ended with it"
-    assert found == project.here([task, *project.tasks()])
-
-
 def archive(path: Path, name: str) -> None:
     """A whole archive of other content, or of a file elsewhere."""
     with tarfile.open(path, "w") as packed:
@@ -155,7 +81,7 @@ def test_half_written_and_damaged_artefacts_are_made_again(
 ) -> None:
     _, expected = project.farm(project.tasks())
     shared = project.folder / "shared"
-    for number, what in enumerate(("objects", "results", "*")):
+    for number, what in enumerate(("objects", "results")):
         for path in shared.glob(f"{what}/*"):
             damage(path)
         _, found = project.farm(project.tasks(), f"another-{number}")
@@ -217,83 +143,6 @@ def test_a_file_that_changes_meanwhile_is_no_ingredient(project: Project) -> Non
     assert "text: other than was written, 4 times; or an input is changing" in done[0].why
 
 
-@dataclass
-class Operated:
-    """A scheduler and its only worker, each in a process of its own, as operators start them."""
-
-    address: str
-    scheduler: int
-    worker: int
-
-
-@pytest.fixture
-def operated(tmp_path: Path) -> Iterator[Operated]:
-    options = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", f"{tmp_path}/address"]
-    local = ["--host", "127.0.0.1", "--no-dashboard", "--local-directory", str(tmp_path), "--no-nanny"]
-    with program("scheduler", *options) as first:
-        while not (tmp_path / "address").exists():
-            assert first.poll() is None
-            time.sleep(0.1)
-        address = json.loads((tmp_path / "address").read_text())["address"]
-        with program("worker", address, *local, "--nthreads", "1") as second:
-            yield Operated(address, first.pid, second.pid)
-
-
-def test_a_scheduler_by_its_address_and_when_it_is_lost(tmp_path: Path, operated: Operated) -> None:
-    with scheduler(operated.address, WAIT_S) as workers:
-        project = Project(tmp_path, workers)
-        done, found = project.farm(project.tasks())
-        assert [row.state for row in done] == [State.MADE] * 3
-        assert found == project.here(project.tasks())
-        end = f"upper: text\n\tkill -9 {operated.scheduler}; sleep 20\n"
-        project.rules.write_text(RULES.replace("upper: text\n", end))
-        lost = f"{operated.address}: the scheduler is lost; 3 of 3 tasks are not done: upper, folder, first"
-        with pytest.raises(Gone, match=f"^{re.escape(lost)}$"):
-            project.farm(project.tasks())
-
-
-def test_workers_that_are_lost_are_waited_for_and_then_not(tmp_path: Path, operated: Operated) -> None:
-    """What was made before that stays, and another worker does the rest."""
-    mark = tmp_path / "mark"
-    with scheduler(operated.address, WAIT_S) as workers:
-        project = Project(tmp_path, workers)
-        project.wait_s = 2.0
-        kills = f"folder:\n\t[ -e {mark} ] || {{ touch {mark}; kill -9 {operated.worker}; sleep 20; }}\n"
-        project.rules.write_text(RULES.replace("folder:\n", kills))
-        lost = (
-            f"{operated.address}: no worker for 2 s, expected one at least; "
-            "2 of 3 tasks are not done: folder, first"
-        )
-        with pytest.raises(Gone, match=f"^{re.escape(lost)}$"):
-            project.farm(project.tasks())
-    another = ["--host", "127.0.0.1", "--no-dashboard", "--local-directory", str(tmp_path)]
-    with program("worker", operated.address, *another), scheduler(operated.address, WAIT_S) as workers:
-        project.workers, project.wait_s = workers, WAIT_S
-        done, found = project.farm(project.tasks())
-        assert [row.state for row in done] == [State.UP_TO_DATE, State.MADE, State.MADE], done
-        assert found == project.here(project.tasks())
-
-
-def test_a_command_line_without_workers(operated: Operated, file: Path, tmp_path: Path) -> None:
-    os.kill(operated.worker, signal.SIGKILL)
-    words = ["make", str(file), "--on", operated.address, "--store", tmp_path.as_uri(), "--worker-timeout", "1.5"]
-    done = CliRunner().invoke(main, words)
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr == f"error: {operated.address}: no worker for 1.5 s, expected one at least\n"
-
-
-@contextmanager
-def program(kind: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A scheduler or a worker, as operators start them."""
-    command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *options]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True) as started:
-        try:
-            yield started
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(started.pid, signal.SIGKILL)
-
-
 @pytest.mark.parametrize("address", ["", "farm", "ftp://farm", "local", "local:0", "local:x", "tcp:", "tcp://a:b"])
 def test_wrong_addresses(address: str) -> None:
     with (
@@ -343,18 +192,7 @@ def test_a_store_in_memory(tmp_path: Path) -> None:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A project file whose recording is not there."""
-    for words in (
-        ["keygen", "-o", f"{tmp_path}/k.pem"],
-        ["getpub", f"{tmp_path}/k.pem", "-o", f"{tmp_path}/p.pem"],
-    ):
-        assert CliRunner().invoke(main, words).exit_code == 0
-    file = tmp_path / "gramophone.toml"
-    file.write_text(
-        '[keys.k]\nsigning-key = "k.pem"\npublic = "p.pem"\n'
-        '[networks.net]\nrecording = "net.raw.gtr"\ngpus = ["v3d42"]\n'
-    )
-    return file
+    return project_file(tmp_path)
 
 
 @pytest.mark.parametrize(
