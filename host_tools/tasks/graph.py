@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from enum import StrEnum
+from heapq import heappop, heappush
 
 from host_tools.support.progress import phase
 from host_tools.tasks.hands import Gone, Hands, Here, NotDone
@@ -108,26 +109,36 @@ def run(
     check_names(tasks)
     hands = hands or Here(store)
     found: dict[str, Done] = {}
-    running: dict[Future[Done], Task] = {}
+    running: set[Future[Done]] = set()
+    places = {task.name: place for place, task in enumerate(tasks)}
+    missing = {task.name: set(task.uses.values()) for task in tasks}
+    users: dict[str, list[str]] = {task.name: [] for task in tasks}
+    for name, uses in missing.items():
+        for other in uses:
+            users[other].append(name)
+    ready = [places[name] for name, uses in missing.items() if not uses]  # a heap: the first come first
+
+    def over(done: Done) -> None:
+        found[done.task.name] = done
+        told(done)
+        for name in users[done.task.name]:
+            missing[name].discard(done.task.name)
+            if not missing[name]:
+                heappush(ready, places[name])
+
     pool = ThreadPoolExecutor(jobs)
     try:
-        while len(found) < len(tasks):
-            busy = {task.name for task in running.values()}
-            for task in tasks:
-                if task.name in found or task.name in busy or not set(task.uses.values()) <= found.keys():
-                    continue
+        while ready or running:
+            while ready and len(running) < jobs:
+                task = tasks[heappop(ready)]
                 if failed := [name for name in task.uses.values() if found[name].entry is None]:
-                    found[task.name] = Done(task, State.LEFT, f"needs {', '.join(dict.fromkeys(failed))}")
-                    told(found[task.name])
-                elif len(running) < jobs:
-                    running[pool.submit(_one, task, found, store, tool, before.get(task.name), hands)] = task
+                    over(Done(task, State.LEFT, f"needs {', '.join(dict.fromkeys(failed))}"))
+                else:
+                    running.add(pool.submit(_one, task, found, store, tool, before.get(task.name), hands))
             if running:
-                over = wait(running, return_when=FIRST_COMPLETED).done
-                for future in sorted(over, key=lambda future: future.exception() is not None):
-                    del running[future]
-                    done = future.result()
-                    found[done.task.name] = done
-                    told(done)
+                ended, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in sorted(ended, key=lambda future: future.exception() is not None):
+                    over(future.result())
     except Gone as error:
         hands.stop()
         left = [task.name for task in tasks if task.name not in found]
