@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,7 +14,8 @@ from functools import partial
 import dask
 
 # Before `distributed` is imported, which sets its loggers up: a lost worker is not the user's concern.
-dask.config.set({"logging": {"distributed": "critical", "distributed.client": "critical"}})
+LOGGERS = ("distributed", "distributed.client", "tornado.application")
+dask.config.set({"logging": dict.fromkeys(LOGGERS, "critical")})
 
 from distributed import Client, LocalCluster, Security  # noqa: E402
 from distributed.comm.core import connect  # noqa: E402
@@ -95,6 +97,7 @@ def _local(address: str) -> Iterator[LocalCluster]:
                 threads_per_worker=1,
                 host="127.0.0.1",
                 dashboard_address="127.0.0.1:0",
+                silence_logs=logging.CRITICAL,  # of workers
                 memory_limit=None,  # tasks are programs of their own: a worker's own memory says nothing
             )
         except (OSError, RuntimeError) as error:
