@@ -122,7 +122,9 @@ def tool_stamp() -> str:
     found = hashlib.sha256()
     for package in PACKAGES:
         folder = Path(__file__).parents[2] / package
-        for file in sorted(item for item in folder.rglob("*") if item.is_file() and item.suffix != ".pyc"):
+        # Python writes temporary files beside .pyc ones, which come and go.
+        files = (item for item in folder.rglob("*") if item.parent.name != "__pycache__" and item.is_file())
+        for file in sorted(files):
             found.update(json.dumps([package, str(file.relative_to(folder)), _file_hash(file)]).encode())
     try:
         required = metadata.requires("gramophone") or []

@@ -84,7 +84,8 @@ def test_half_written_and_damaged_artefacts_are_made_again(
     for number, what in enumerate(("objects", "results")):
         for path in shared.glob(f"{what}/*"):
             damage(path)
-        _, found = project.farm(project.tasks(), f"another-{number}")
+        done, found = project.farm(project.tasks(), f"another-{number}")
+        assert [row.state for row in done] == [State.MADE] * 3, [row.why for row in done]
         assert found == expected
         for path in shared.glob("objects/*"):
             artefact = Artefact(path.name.partition(".")[0], path.suffix == ".tar")
