@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, say, warn
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, say, warn
+from host_tools.commands.make_farm import farm
 from host_tools.commands.make_file import FILE_NAME, Project, read_project
 from host_tools.commands.make_results import problems, results
 from host_tools.commands.make_tasks import tasks_of
@@ -22,6 +23,7 @@ from host_tools.tasks.store import Store, put
 from host_tools.tasks.task import tool_stamp
 from trace_format.errors import GramophoneError, printable
 
+WAIT_S = 300
 RESULTS, PAGE = "results.json", "results.html"
 MADE_OF = ".made-of.json"  # in `out`: what each task was made of the last time, for reasons only
 
@@ -29,17 +31,52 @@ MADE_OF = ".made-of.json"  # in `out`: what each task was made of the last time,
 @click.command(
     "make",
     cls=GramophoneCommand,
-    example="gramophone make\ngramophone make --dry-run\ngramophone make vision/gramophone.toml -j 2",
+    example=(
+        "gramophone make\ngramophone make --dry-run\ngramophone make vision/gramophone.toml -j 2\n"
+        "gramophone make --on tcp://farm:8786 --store s3://our-bucket/gramophone"
+    ),
 )
 @click.argument("file", type=FILE, required=False)
-@click.option("-j", "--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Tasks at a time.")
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(1, 10_000),
+    help="Tasks at a time; default: 1, or as many as the workers of --on take.",
+)
 @click.option(
     "--cache",
     type=FILE,
     help="Folder that results are kept in, which others may share; default: the user's cache.",
 )
+@click.option(
+    "--on",
+    "address",
+    metavar="SCHEDULER",
+    help="Have workers do it: local:N, N of this computer, or the address of a Dask scheduler, tcp://HOST:PORT.",
+)
+@click.option(
+    "--store",
+    "store_url",
+    metavar="URL",
+    help="What the workers of --on read and write: file:///..., s3://... or any other of fsspec's.",
+)
+@click.option(
+    "--worker-timeout",
+    "wait_s",
+    type=click.FloatRange(1, 1_000_000),
+    metavar="SECONDS",
+    help=f"Give up when --on has had no worker for so long; default: {WAIT_S}.",
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be made, and why; make nothing.")
-def make_command(file: Path | None, jobs: int, cache: Path | None, dry_run: bool) -> Outcome:
+def make_command(
+    file: Path | None,
+    jobs: int | None,
+    cache: Path | None,
+    address: str | None,
+    store_url: str | None,
+    wait_s: float | None,
+    dry_run: bool,
+) -> Outcome:
     """Make what a project file names and is not up to date: traces, firmware, images.
 
     docs/PROJECT.md describes the file, gramophone.toml. A task is done again if what it is made of has changed: a
@@ -49,6 +86,11 @@ def make_command(file: Path | None, jobs: int, cache: Path | None, dry_run: bool
 
     Exit status 1: something failed, is not as expected, or is over its budget.
     """
+    for name, given in (("--store", store_url), ("--worker-timeout", wait_s)):
+        if address is None and given is not None:
+            raise UsageError(f"{name} is of --on: without it this computer does all tasks")
+    if address is not None and dry_run:
+        raise UsageError("--dry-run and --on exclude each other: nothing is made, so nobody is asked")
     project = read_project(file or Path(FILE_NAME))
     tasks = tasks_of(project)
     store, tool, before = Store(cache), tool_stamp(), _before(project)
@@ -68,7 +110,11 @@ def make_command(file: Path | None, jobs: int, cache: Path | None, dry_run: bool
             say(f"{said} ({done.why})" if done.state == State.MADE else f"{said}: {done.why}")
 
     try:
-        done = graph.run(tasks, store, tool, before, jobs=jobs, told=told)
+        if address is None:
+            done = graph.run(tasks, store, tool, before, jobs=jobs or 1, told=told)
+        else:
+            with farm(address, store_url, store, tool, wait_s or WAIT_S) as (hands, slots):
+                done = graph.run(tasks, store, tool, before, jobs=jobs or slots, hands=hands, told=told)
     finally:
         write_atomically(project.out / MADE_OF, json.dumps(made_of, sort_keys=True).encode())
     found = results(project, done)

@@ -7,7 +7,8 @@ Names in command lines are those in the folder that a task is run in: no result 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,10 @@ from host_tools.support.programs import run
 from host_tools.tasks.task import Task
 from trace_format.errors import GramophoneError
 
+SECRET = frozenset(
+    ("--fleet-key", "--ta-signing-key", "--store", "--decrypt-with")
+)  # options that read private keys
+COMPILED_IN = "--fleet-key"  # and this one writes it into the firmware
 NOT_PREPARED = "not prepared"
 
 
@@ -60,6 +65,7 @@ class _Graph:
     def __init__(self, project: Project) -> None:
         self.project = project
         self.tasks: dict[str, Task] = {}
+        self.secret: set[str] = set()  # tasks whose output has a private key in it
 
     def add(
         self,
@@ -70,6 +76,7 @@ class _Graph:
         *,
         options: tuple[tuple[str, Options], ...] = (),
         uses: dict[str, str] | None = None,
+        here: bool = False,
         **more: Any,
     ) -> str:
         """Add a task; `options`: with the part of the project file that they are of."""
@@ -77,8 +84,17 @@ class _Graph:
             row.add_to(words)
         where = " and ".join(part for part, row in options if row.rows) or name
         checked(command, words.words, where, str(self.project.file))
-        self.tasks[name] = Task(name, (*verb, *words.words), words.files, uses or {}, **more)
-        return name
+        given = {option for _, row in options for option, _ in row.rows}
+        here = here or not SECRET.isdisjoint(given)
+        return self.keep(Task(name, (*verb, *words.words), words.files, uses or {}, here=here, **more), given)
+
+    def keep(self, task: Task, options: Collection[str] = ()) -> str:
+        """Add a task, which stays here if it reads what has a private key in it."""
+        reads = not self.secret.isdisjoint(task.uses.values())
+        if reads or COMPILED_IN in options:
+            self.secret.add(task.name)
+        self.tasks[task.name] = replace(task, here=task.here or reads)
+        return task.name
 
     def trace(self, network: Network, gpu: str) -> None:
         """The tasks of a network on a GPU."""
@@ -111,6 +127,7 @@ class _Graph:
             uses={f"{file}.gtr": built},
             output=f"{file}.sgtr",
             place=f"{title}/{file}.sgtr",
+            here=True,
         )
         from_signed = {f"{file}.sgtr": signed}
         words = Words([f"{file}.sgtr"])
@@ -178,16 +195,16 @@ class _Graph:
             place="" if target.bare else f"{title}/firmware",
         )
         if target.bare:
-            folder = f"{title}/make"
-            self.tasks[folder] = Task(
-                folder,
+            make = Task(
+                f"{title}/make",
                 ("make", "-C", "firmware"),
-                uses={"firmware": f"{title}/generate"},
+                uses={"firmware": folder},
                 output="firmware",
                 changed="firmware",
                 place=f"{title}/firmware",
                 stamp=_compiler,
             )
+            folder = self.keep(make)
         self.sbom(title, "firmware", {"firmware": folder}, "firmware.cdx.json")
         if target.image:
             words = Words(["firmware", "-o", f"image/{title}.img"])  # a card's block map is beside it

@@ -7,15 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
+from heapq import heappop, heappush
 
 from host_tools.support.progress import phase
+from host_tools.tasks.hands import Gone, Hands, Here, NotDone
 from host_tools.tasks.store import Entry, Store
-from host_tools.tasks.task import Answer, Task, check_names, key_of, perform
-from trace_format.errors import GramophoneError
+from host_tools.tasks.task import Task, check_names, key_of
+from trace_format.errors import GramophoneError, listed
 
 NEW = "not made before"
 GONE = "not in the cache any more"
+NAMED = 5  # tasks that an error names
 
 
 class State(StrEnum):
@@ -67,9 +69,9 @@ def plan(tasks: Sequence[Task], store: Store, tool: str, before: Known) -> list[
             found[task.name] = Done(task, State.TO_DO, f"uses {', '.join(dict.fromkeys(waits))}")
             continue
         try:
-            ingredients = task.ingredients(_hashes(task, found), tool, prepare=False)
+            ingredients = task.ingredients(_hashes(task, found), tool, task.stamp and task.stamp(False))
         except (OSError, GramophoneError) as error:
-            found[task.name] = Done(task, State.FAILED, _sentence(error))
+            found[task.name] = Done(task, State.FAILED, sentence(error))
             continue
         entry = store.find(key_of(ingredients))
         state = State.UP_TO_DATE if entry else State.TO_DO
@@ -85,6 +87,7 @@ def run(
     before: Known,
     *,
     jobs: int = 1,
+    hands: Hands | None = None,
     told: Callable[[Done], None] = lambda done: None,
 ) -> list[Done]:
     """Do what is not up to date.
@@ -97,61 +100,77 @@ def run(
         tool: as `task.tool_stamp`.
         before: task -> what it was made of the last time, for reasons.
         jobs: how many tasks are run at a time.
+        hands: who does them; default: this computer.
         told: is told of each task when it is over, in this thread.
+
+    Raises:
+        Gone: as `Hands.make`; names what was not done.
     """
     check_names(tasks)
+    hands = hands or Here(store)
     found: dict[str, Done] = {}
-    running: dict[Future[Done], Task] = {}
+    running: set[Future[Done]] = set()
+    places = {task.name: place for place, task in enumerate(tasks)}
+    missing = {task.name: set(task.uses.values()) for task in tasks}
+    users: dict[str, list[str]] = {task.name: [] for task in tasks}
+    for name, uses in missing.items():
+        for other in uses:
+            users[other].append(name)
+    ready = [places[name] for name, uses in missing.items() if not uses]  # a heap: the first come first
+
+    def over(done: Done) -> None:
+        found[done.task.name] = done
+        told(done)
+        for name in users[done.task.name]:
+            missing[name].discard(done.task.name)
+            if not missing[name]:
+                heappush(ready, places[name])
+
     pool = ThreadPoolExecutor(jobs)
     try:
-        while len(found) < len(tasks):
-            busy = {task.name for task in running.values()}
-            for task in tasks:
-                if task.name in found or task.name in busy or not set(task.uses.values()) <= found.keys():
-                    continue
+        while ready or running:
+            while ready and len(running) < jobs:
+                task = tasks[heappop(ready)]
                 if failed := [name for name in task.uses.values() if found[name].entry is None]:
-                    found[task.name] = Done(task, State.LEFT, f"needs {', '.join(dict.fromkeys(failed))}")
-                    told(found[task.name])
-                elif len(running) < jobs:
-                    running[pool.submit(_one, task, found, store, tool, before.get(task.name))] = task
+                    over(Done(task, State.LEFT, f"needs {', '.join(dict.fromkeys(failed))}"))
+                else:
+                    running.add(pool.submit(_one, task, found, store, tool, before.get(task.name), hands))
             if running:
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    del running[future]
-                    done = future.result()
-                    found[done.task.name] = done
-                    told(done)
+                ended, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in sorted(ended, key=lambda future: future.exception() is not None):
+                    over(future.result())
+    except Gone as error:
+        hands.stop()
+        left = [task.name for task in tasks if task.name not in found]
+        named = [*left[:NAMED], *([f"{len(left) - NAMED} others"] if len(left) > NAMED else [])]
+        raise Gone(f"{error}; {len(left)} of {len(tasks)} tasks are not done: {listed(named)}") from None
+    except BaseException:
+        hands.stop()
+        raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)  # programs of tasks end with this process's signal
     return [found[task.name] for task in tasks]
 
 
-def _one(task: Task, found: Mapping[str, Done], store: Store, tool: str, before: Mapping[str, str] | None) -> Done:
+def _one(
+    task: Task, found: Mapping[str, Done], store: Store, tool: str, before: Mapping[str, str] | None, hands: Hands
+) -> Done:
     try:
-        ingredients = task.ingredients(_hashes(task, found), tool, prepare=True)
+        ingredients = task.ingredients(_hashes(task, found), tool, hands.stamp(task) if task.stamp else None)
         key = key_of(ingredients)
         if entry := store.find(key):
             return Done(task, State.UP_TO_DATE, "", ingredients, entry)
-        made: dict[str, Path] = {}
-        for name in task.uses.values():
-            other = found[name].entry
-            assert other is not None
-            assert other.output is not None
-            made[name] = other.output
-        with store.workplace() as folder, phase(task.name):
-            answer = perform(task, folder, made)
-            if answer.status == 2:
-                return Done(task, State.FAILED, answer.error, ingredients)
-            output = folder / task.output if task.output else None
-            if output and not output.exists():
-                return Done(task, State.FAILED, f"wrote no {task.output}: {_no(answer)}", ingredients)
-            entry = store.keep(key, answer, output)
+        used = {name: entry for name in task.uses.values() if (entry := found[name].entry)}
+        try:
+            with phase(task.name):
+                entry = hands.make(task, key, ingredients, used)
+        except NotDone as error:
+            return Done(task, State.FAILED, str(error), ingredients)
         return Done(task, State.MADE, reason(before, ingredients), ingredients, entry)
+    except Gone:
+        raise
     except (OSError, GramophoneError) as error:
-        return Done(task, State.FAILED, _sentence(error))
-
-
-def _no(answer: Answer) -> str:
-    return str(answer.data.get("reason") or answer.data.get("error") or f"status {answer.status}")
+        return Done(task, State.FAILED, sentence(error))
 
 
 def _hashes(task: Task, found: Mapping[str, Done]) -> dict[str, str]:
@@ -159,5 +178,5 @@ def _hashes(task: Task, found: Mapping[str, Done]) -> dict[str, str]:
     return {name: entry.sha256 for name, entry in entries.items() if entry}
 
 
-def _sentence(error: Exception) -> str:
+def sentence(error: Exception) -> str:
     return f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)

@@ -24,6 +24,7 @@ PACKAGES = ("host_tools", "trace_format", "signing", "tee_replayer", "baremetal"
 EPOCH = (
     "SOURCE_DATE_EPOCH"  # https://reproducible-builds.org/specs/source-date-epoch: the time in bills of materials
 )
+STAMP = "packages of the recording machine"
 LAST_WORDS = 300  # characters of what a program said before it failed
 
 
@@ -41,6 +42,7 @@ class Task:
         changed: name among `uses` that it changes in place, and which is its output.
         place: where the output is put, below the project's folder `out`; "" nowhere.
         stamp: what else its result depends on, such as the guest's packages; may prepare them if it is given True.
+        here: whether it stays on this computer, whoever does the others: it reads a private key or a token.
     """
 
     name: str
@@ -52,14 +54,15 @@ class Task:
     changed: str = ""
     place: str = ""
     stamp: Callable[[bool], str] | None = None
+    here: bool = False
 
-    def ingredients(self, made: Mapping[str, str], tool: str, *, prepare: bool) -> dict[str, str]:
+    def ingredients(self, made: Mapping[str, str], tool: str, stamp: str | None) -> dict[str, str]:
         """What the result depends on, each with a hash or as it is; two tasks with the same have the same result.
 
         Args:
             made: task -> SHA-256 of its output, of all in `uses`.
             tool: as `tool_stamp`.
-            prepare: whether `stamp` may take its time.
+            stamp: what `stamp` says, if there is one.
 
         Raises:
             OSError: a file cannot be read.
@@ -69,8 +72,8 @@ class Task:
         found |= {f"{task} as {name}": made[task] for name, task in self.uses.items()}
         if epoch := os.environ.get(EPOCH):
             found[EPOCH] = epoch
-        if self.stamp:
-            found["packages of the recording machine"] = self.stamp(prepare)
+        if stamp is not None:
+            found[STAMP] = stamp
         return found
 
 
@@ -119,7 +122,9 @@ def tool_stamp() -> str:
     found = hashlib.sha256()
     for package in PACKAGES:
         folder = Path(__file__).parents[2] / package
-        for file in sorted(item for item in folder.rglob("*") if item.is_file() and item.suffix != ".pyc"):
+        # Python writes temporary files beside .pyc ones, which come and go.
+        files = (item for item in folder.rglob("*") if item.parent.name != "__pycache__" and item.is_file())
+        for file in sorted(files):
             found.update(json.dumps([package, str(file.relative_to(folder)), _file_hash(file)]).encode())
     try:
         required = metadata.requires("gramophone") or []
@@ -137,13 +142,14 @@ def tool_stamp() -> str:
     return f"{TOOL} {found.hexdigest()}"
 
 
-def perform(task: Task, folder: Path, made: Mapping[str, Path]) -> Answer:
+def perform(task: Task, folder: Path, made: Mapping[str, Path], prefix: tuple[str, ...] = ()) -> Answer:
     """Run a task in an empty folder, where its output is afterwards.
 
     Args:
         task: what to run.
         folder: for its inputs and its output.
         made: task -> its output, of all in `uses`.
+        prefix: a program that starts the command line which follows it.
     """
     for name, path in task.files.items():
         (folder / name).symlink_to(path.resolve())  # not copied: a private key has one place
@@ -155,10 +161,11 @@ def perform(task: Task, folder: Path, made: Mapping[str, Path]) -> Answer:
     if task.into:
         (folder / task.output).mkdir()
     if task.words[0] == "make":
-        done = run(task.words, cwd=folder, merged=True)
+        done = run([*prefix, *task.words], cwd=folder, merged=True)
         return Answer(0, {}) if done.returncode == 0 else Answer(2, {}, _said(done))
     # -P: a file of the user in this folder is not taken for a module
-    done = run([sys.executable, "-P", "-m", "host_tools.cli", *task.words, "--json", "--quiet"], cwd=folder)
+    command = [*prefix, sys.executable, "-P", "-m", "host_tools.cli", *task.words, "--json", "--quiet"]
+    done = run(command, cwd=folder)
     try:
         data = json.loads(done.stdout)
     except ValueError:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from host_tools.commands import make
 from host_tools.demo import RAW
 from host_tools.tasks.page import page
 from host_tools.tasks.store import Store
+from host_tools.tasks.task import EPOCH, tool_stamp
 from tests.support import json_schemas
 from tests.support.processes import Marked, default_signals
 
@@ -52,6 +54,11 @@ gpus = ["v3d42"]
         assert done.exit_code == status, done.output
         found: dict[str, Any] = json.loads(done.stdout)
         return found
+
+    def content(self) -> dict[str, bytes]:
+        """All that is in the folder `out`, but the reasons of the next run."""
+        files = [file for file in (self.folder / "out").rglob("*") if file.is_file()]
+        return {str(file): file.read_bytes() for file in files if file.name != make.MADE_OF}
 
     def results(self) -> bytes:
         return (self.folder / "out/results.json").read_bytes()
@@ -125,6 +132,21 @@ def test_a_project_is_made_and_what_changes_is_made_again(project: Project) -> N
     assert "<script" not in shown
     assert "default-src 'none'" in shown.replace("&#39;", "'")
     assert states(project.make(status=1), "up to date") == ["build", "sign", "report", "sbom", "replay"]
+
+
+def test_workers_make_the_same_bytes(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.write(other='[targets.camera]\ngpu = "v3d42"\nplatform = "qemu-virt"\n')
+    monkeypatch.setattr(make, "tool_stamp", tool_stamp)
+    monkeypatch.setenv(EPOCH, "1795777200")
+    project.make()
+    expected = project.content()
+    shutil.rmtree(project.folder / "out")
+    monkeypatch.setattr(make, "Store", lambda cache: Store(tmp_path / "another"))
+    found = project.make("--on", "local:2", "--store", (tmp_path / "shared").as_uri())
+    assert not states(found, "up to date")
+    assert project.content() == expected
+    private = (project.folder / "owner.pem").read_bytes()
+    assert all(private not in file.read_bytes() for file in (tmp_path / "shared").rglob("*") if file.is_file())
 
 
 def test_a_failure_leaves_the_others(project: Project) -> None:

@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
-from host_tools.commands.make_file import read_project
+from host_tools.commands.make_file import SOURCES, read_project
 from host_tools.commands.make_options import ProjectError
-from host_tools.commands.make_tasks import tasks_of
+from host_tools.commands.make_tasks import SECRET, tasks_of
 
 KEYS = """\
 [keys.owner]
@@ -29,6 +31,7 @@ TARGET = """\
 gpu = "v3d42"
 platform = "qemu-virt"
 """
+TASKS = ("build", "sign", "report", "sbom", "replay", "generate", "flash")
 WHOLE = KEYS + NETWORK + TARGET
 
 
@@ -54,6 +57,45 @@ def test_a_project_gives_tasks(tmp_path: Path) -> None:
         "virt/sbom": "sbom firmware -o firmware.cdx.json",
         "virt/flash": "flash firmware -o image/virt.img --trace lenet.sgtr",
     }
+
+
+def test_private_keys_stay_on_this_computer(tmp_path: Path) -> None:
+    """Each option that reads one, and each task that reads a result with one in it."""
+    for name in ("fleet.pem", "device.pem", "x.npy"):
+        (tmp_path / name).touch()
+
+    def here(text: str) -> set[str]:
+        return {task.name for task in tasks_of(read_project(write(tmp_path, text))) if task.here}
+
+    assert here(WHOLE) == {"lenet.v3d42/sign"}
+    firmware = {"virt/generate", "virt/make", "virt/sbom", "virt/flash"}
+    fleet = 'generate = { fleet-key = "fleet.pem" }\n'
+    assert here(WHOLE + fleet) == {"lenet.v3d42/sign", *firmware}
+    optee = TARGET.replace("qemu-virt", "optee")
+    assert here(KEYS + NETWORK + optee + 'flash = { ta-signing-key = "fleet.pem" }\n') == {
+        "lenet.v3d42/sign",
+        "virt/flash",
+    }
+    more = """\
+expect = { prob = "x.npy" }
+replay = { decrypt-with = ["device.pem"] }
+"""
+    assert here(KEYS + NETWORK + more) == {f"lenet.v3d42/{what}" for what in ("sign", "replay")}
+
+
+def test_options_that_read_private_keys_are_known() -> None:
+    """Of commands whose tasks may be done elsewhere, whatever is added to them."""
+    commands = [main.get_command(click.Context(main), name) for name in TASKS if name != "sign"]
+    commands += [command for command, _, _ in SOURCES.values() if command]
+    found = {
+        option.opts[0]
+        for command in commands
+        if command
+        for option in command.params
+        if isinstance(option, click.Option)
+        and re.search(r"[Pp]rivate key|such as its secret|PIN|passphrase", option.help or "")
+    }
+    assert found == SECRET
 
 
 def test_options_are_those_of_the_commands(tmp_path: Path) -> None:

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What computers of a farm share: files and folders by the hash of their content, anywhere that fsspec reaches.
+
+`objects/SHA256` is a file, `objects/SHA256.tar` a folder, `results/KEY.json` an answer and the hash of its output.
+An artefact is hashed before it is used: what is half written, damaged or changed is as if it were not there. An
+answer is believed, so whoever can write to the store can say what came of a task (docs/FARM.md).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tarfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import fsspec
+
+from host_tools.tasks.task import Answer, content_hash
+from trace_format.errors import GramophoneError
+
+SHA256 = "[0-9a-f]{64}"
+
+
+class SharedError(GramophoneError):
+    """The store cannot be used; names it."""
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """A file or a folder.
+
+    Attributes:
+        sha256: as `content_hash`.
+        is_folder: which of both.
+    """
+
+    sha256: str
+    is_folder: bool
+
+    @property
+    def name(self) -> str:
+        """Its name in the store."""
+        return f"objects/{self.sha256}{'.tar' if self.is_folder else ''}"
+
+
+class Shared:
+    """A store, by its URL."""
+
+    def __init__(self, url: str) -> None:
+        """SharedError: no store is there."""
+        self.url = url
+        with self._named():
+            self.files, self.root = fsspec.core.url_to_fs(url)
+            self.is_local = "file" in self.files.protocol
+            for folder in ("objects", "results"):
+                self.files.makedirs(f"{self.root}/{folder}", exist_ok=True)
+
+    def put(self, path: Path, artefact: Artefact, work: Path) -> None:
+        """Write a file or a folder, over whatever is there.
+
+        Args:
+            path: where it lies.
+            artefact: what it is.
+            work: a folder for temporary files.
+
+        Raises:
+            SharedError: it cannot be written.
+            OSError: it cannot be read.
+        """
+        if not artefact.is_folder:
+            self._write(path, artefact.name)
+            return
+        packed = work / f"{uuid.uuid4().hex}.tar"
+        with tarfile.open(packed, "w", format=tarfile.PAX_FORMAT) as archive:
+            for file in sorted(path.rglob("*")):
+                archive.add(file, str(file.relative_to(path)), recursive=False, filter=_plain)
+        self._write(packed, artefact.name)
+        packed.unlink()
+
+    def get(self, artefact: Artefact, target: Path) -> bool:
+        """Read a file or a folder; False: it is not there, or is not what it should be, and nothing is.
+
+        Raises:
+            SharedError: the store does not answer.
+            OSError: it cannot be written.
+        """
+        with TemporaryDirectory(prefix=".fetched-", dir=target.parent) as name:
+            fetched = Path(name) / "file"
+            with self._named():
+                try:
+                    self.files.get_file(f"{self.root}/{artefact.name}", str(fetched))
+                except FileNotFoundError:
+                    return False
+            if artefact.is_folder:
+                folder = Path(name) / "folder"
+                folder.mkdir()
+                try:
+                    with tarfile.open(fetched, "r:") as archive:
+                        archive.extractall(folder, filter="data")
+                except (tarfile.TarError, ValueError, OverflowError, EOFError):
+                    return False
+                fetched = folder
+            if content_hash(fetched) != artefact.sha256:
+                return False
+            os.rename(fetched, target)
+            return True
+
+    def keep(self, key: str, answer: Answer, output: Artefact | None, work: Path) -> None:
+        """Write a result, whose output is there already; SharedError: it cannot be written."""
+        said = {
+            "status": answer.status,
+            "data": answer.data,
+            "output": output and [output.sha256, output.is_folder],
+        }
+        file = work / f"{uuid.uuid4().hex}.json"
+        file.write_text(json.dumps(said, sort_keys=True), encoding="utf-8")
+        self._write(file, f"results/{key}.json")
+        file.unlink()
+
+    def find(self, key: str) -> tuple[Answer, Artefact | None] | None:
+        """A result, whose output may be damaged; None: there is none. SharedError: the store does not answer."""
+        with self._named():
+            try:
+                text = self.files.cat_file(f"{self.root}/results/{key}.json")
+            except FileNotFoundError:
+                return None
+        try:
+            said = json.loads(text)
+            output = Artefact(str(said["output"][0]), bool(said["output"][1])) if said["output"] else None
+            if output and not re.fullmatch(SHA256, output.sha256):
+                return None
+            return Answer(int(said["status"]), dict(said["data"])), output
+        except (ValueError, KeyError, TypeError, IndexError):
+            return None
+
+    def _write(self, path: Path, name: str) -> None:
+        """Under its name at once: object stores do that themselves."""
+        target = f"{self.root}/{name}"
+        with self._named():
+            if self.is_local:
+                fresh = f"{target}.{uuid.uuid4().hex}"
+                self.files.put_file(str(path), fresh)
+                os.replace(fresh, target)
+            else:
+                self.files.put_file(str(path), target)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Whatever the libraries of the many stores raise, as one sentence."""
+        try:
+            yield
+        except Exception as error:
+            text = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+            raise SharedError(f"{self.url}: {text}") from error
+
+
+def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """The same archive of the same content, whoever packs it and when."""
+    entry.uid = entry.gid = entry.mtime = 0
+    entry.uname = entry.gname = ""
+    entry.mode = 0o755 if entry.isdir() or entry.mode & 0o100 else 0o644
+    return entry
