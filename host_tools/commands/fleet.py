@@ -63,11 +63,9 @@ _NONE: dict[str, Any] = {
     type=click.Choice(["hour", "day"]),
     default="hour",
     show_default=True,
-    help="Time line by this.",
+    help="What a row of the time line is.",
 )
-@click.option(
-    "--all", "every", is_flag=True, help="Print a row for each device, not only where something is wrong."
-)
+@click.option("--all", "every", is_flag=True, help="Print a row for each device, not only of those to look at.")
 @click.option("-o", "--output", type=FILE, help="Parquet file to write, with a row for each entry that is proven.")
 def fleet_command(
     logs: Path,
@@ -170,6 +168,10 @@ def _text(data: Mapping[str, Any], every: bool) -> str:
     return "\n".join([*lines, "", verdict])
 
 
+def _to_look_at(one: Mapping[str, Any]) -> bool:
+    return bool(one["findings"] or one["failed"] or one["refusals"] or not one["files"])
+
+
 def _devices(shown: Sequence[Mapping[str, Any]]) -> list[str]:
     width = max(6, *(len(printable(one["device"])) for one in shown))
     heads = (
@@ -198,6 +200,12 @@ def _devices(shown: Sequence[Mapping[str, Any]]) -> list[str]:
         if more := len(one["findings"]) - TOLD:
             lines += [f"  and {more} more: --json tells all"] if more > 0 else []
     return lines
+
+
+def _log_word(one: Mapping[str, Any]) -> str:
+    if one["findings"]:
+        return "BROKEN"
+    return "none" if not one["files"] else "whole" if one["has_end"] else "no end"
 
 
 _REASONS = {"failed": "failed", "refusals": "refused"}

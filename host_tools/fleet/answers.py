@@ -32,7 +32,8 @@ FROM entries WHERE kind IN ('replay', 'refusal') GROUP BY ALL ORDER BY ALL
 # One answer for each device and what is strange there: a first entry.
 _TRACES = """
 SELECT device, arg_min(file, sequence), min(sequence), trace, subject FROM entries
-WHERE kind <> 'boot' AND subject <> repeat('0', 64) AND NOT list_contains(?, subject) GROUP BY device, trace, subject
+WHERE kind <> 'boot' AND subject <> repeat('0', 64) AND NOT list_contains(?, subject)
+GROUP BY device, trace, subject
 ORDER BY device, min(sequence)
 """
 _POLICIES = """

@@ -116,7 +116,7 @@ class Rows:
         return self._db.execute(question, values).fetchall()
 
     def save(self, path: Path) -> None:
-        """Write all rows as one file of Parquet, or leave everything as it was; OSError as the file system has it."""
+        """Write all rows as one file of Parquet, or leave everything as it was; OSError: it cannot."""
         with TemporaryDirectory(prefix=".gramophone.", dir=path.parent) as name:
             fresh = Path(name) / "rows.parquet"
             self._copy("entries", fresh)

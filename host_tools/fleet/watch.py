@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Verify what has been collected of each enrolled device, one after the other, as streams.
 
-What is wrong with one device never stops the others. The folder of enrolled devices is the operator's and trusted; that
-of the logs is not.
+What is wrong with one device never stops the others. The folder of enrolled devices is the operator's and trusted;
+that of the logs is not.
 """
 
 from __future__ import annotations
