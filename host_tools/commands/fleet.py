@@ -154,11 +154,7 @@ def _text(data: Mapping[str, Any], every: bool) -> str:
         f"  broken logs {totals['broken']}, devices without a log {totals['silent']}, "
         f"logs whose end nobody knows {totals['without_end']}",
     ]
-    shown = [
-        one
-        for one in data["devices"]
-        if every or one["findings"] or one["failed"] or one["refusals"] or not one["files"]
-    ]
+    shown = [one for one in data["devices"] if every or _to_look_at(one)]
     if shown:
         lines += ["", *_devices(shown)]
     if data["time_line"]:
@@ -180,19 +176,10 @@ def _devices(shown: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = [f"{'device':{width}}{heads}"]
     for one in shown:
         versions = ["-" if one[name] is None else one[name] for name in ("security_version", "trust_version")]
-        log = (
-            "none"
-            if not one["files"]
-            else "BROKEN"
-            if one["findings"]
-            else "whole"
-            if one["has_end"]
-            else "no end"
-        )
-        lines.append(
-            f"{printable(one['device']):{width}}{one['boots']:7}{one['replays']:9}{sum(one['failed'].values()):8}"
-            f"{sum(one['refusals'].values()):9}{versions[0]:>10}{versions[1]:>8}  {one['last_seen'] or 'never':22}{log}"
-        )
+        failed, refused = (sum(one[name].values()) for name in _REASONS)
+        figures = f"{one['boots']:7}{one['replays']:9}{failed:8}{refused:9}{versions[0]:>10}{versions[1]:>8}"
+        seen = one["last_seen"] or "never"
+        lines.append(f"{printable(one['device']):{width}}{figures}  {seen:22}{_log_word(one)}")
         lines += [f"  {word}: {_reasons(one[name])}" for name, word in _REASONS.items() if one[name]]
         for found in one["findings"][:TOLD]:
             where = f"{found['file']}: " if found["file"] else ""

@@ -64,7 +64,7 @@ class Rows:
         self._held: list[_Batch] = []
         self._size = 0
         self._parts = 0
-        self._dropped: list[tuple[str, int, int]] = []
+        self._begun = ("", 0)  # the device whose entries are added, and its first part
 
     def __enter__(self) -> Rows:
         """OSError: there is no room for temporary files."""
@@ -89,6 +89,8 @@ class Rows:
     ) -> None:
         """Add entries of one file, of which `good` are the device's; OSError: the disk is full."""
         which = np.flatnonzero(good)
+        if device != self._begun[0]:
+            self._begun = device, self._parts
         if len(which):
             self._held.append(_Batch(device, position, piece, which, entries[which]))
             self._size += len(which)
@@ -96,20 +98,30 @@ class Rows:
             self._flush()
 
     def drop(self, device: str, ranges: Iterable[tuple[int, int]]) -> None:
-        """Take back entries: first position and count of each."""
-        self._dropped += [(device, first, first + count) for first, count in ranges]
+        """Take back entries of the device that was added last: first position and count of each stretch.
+
+        Its parts are written again, one by one: a join with all parts would be one with all entries in memory.
+        """
+        dropped = [(first, first + count) for first, count in ranges if count]
+        if not dropped or device != self._begun[0]:
+            return
+        self._flush()
+        self._db.execute("CREATE OR REPLACE TEMP TABLE dropped (low UBIGINT, high UBIGINT)")
+        self._db.executemany("INSERT INTO dropped VALUES (?, ?)", dropped)
+        self._db.execute("CREATE OR REPLACE TEMP TABLE whose AS SELECT ? AS name", [device])
+        for number in range(self._begun[1], self._parts):
+            part, fresh = self._part(number), self._folder / "fresh"
+            kept = (
+                f"{_read(part)} WHERE device <> (SELECT name FROM whose) OR NOT EXISTS "
+                "(SELECT 1 FROM dropped WHERE position >= low AND position < high)"
+            )
+            self._copy(kept, fresh)
+            os.replace(fresh, part)
 
     def finish(self) -> None:
         """Make `entries` what questions can be asked about; nothing is added after this."""
         self._flush()
-        self._db.execute("CREATE TABLE dropped (device VARCHAR, low UBIGINT, high UBIGINT)")
-        if self._dropped:
-            self._db.executemany("INSERT INTO dropped VALUES (?, ?, ?)", self._dropped)
-        parts = str(self._folder / "part-*.parquet").replace("'", "''")
-        self._db.execute(
-            f"CREATE VIEW entries AS SELECT * FROM read_parquet('{parts}') AS e WHERE NOT EXISTS (SELECT 1 FROM "
-            "dropped AS d WHERE d.device = e.device AND e.position >= d.low AND e.position < d.high)"
-        )
+        self._db.execute(f"CREATE VIEW entries AS SELECT * FROM {_read(self._folder / 'part-*.parquet')}")
 
     def ask(self, question: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The answer to SQL about `entries`."""
@@ -131,8 +143,11 @@ class Rows:
         self._held, self._size = [], 0
 
     def _write(self, table: str) -> None:
-        self._copy(table, self._folder / f"part-{self._parts:08d}.parquet")
+        self._copy(table, self._part(self._parts))
         self._parts += 1
+
+    def _part(self, number: int) -> Path:
+        return self._folder / f"part-{number:08d}.parquet"
 
     def _copy(self, table: str, path: Path) -> None:
         columns = ", ".join(f"{name}::{kind} AS {name}" for name, kind in COLUMNS)
@@ -187,6 +202,11 @@ class Rows:
         found = _each(both, name)
         found[rows["kind"] == LogKind.BOOT.value] = None
         return found
+
+
+def _read(path: Path) -> str:
+    place = str(path).replace("'", "''")
+    return f"read_parquet('{place}')"
 
 
 def _each(values: NDArray[Any], told: Callable[[bytes], str | None]) -> NDArray[Any]:
