@@ -25,7 +25,7 @@ CHUNK = 1024  # entries that are read at once
 MOST = 1000  # irregularities of one log that are told apart
 
 Read = Callable[[int, int], bytes]  # entries from a position on, how many: their bytes
-Take = Callable[[int, "NDArray[np.void]", "NDArray[np.bool_]"], None]  # position, entries, which are the device's
+Take = Callable[[int, NDArray[np.void], NDArray[np.bool_]], None]  # position, entries, which are the device's
 
 
 def _dtype() -> np.dtype[np.void]:

@@ -141,45 +141,64 @@ def _unproven(part: Run, expected: int, any_proven: bool, claimed: Claims) -> It
 def _accepted(read: Read, runs: Sequence[Run], found: Judged) -> list[Run]:
     """Runs with each number once, in their order; copies, forks and what lies elsewhere become findings."""
     accepted: list[Run] = []
+    sides: list[Run] = []  # what has a number that another accepted one has
     highest = 0
     for run in runs:
-        cursor, forked = run.first, False
-        pieces = []
-        overlapping = [other for other in accepted if other.first < run.end and run.first < other.end]
-        for other in sorted(overlapping, key=lambda other: other.first):
-            low, high = max(cursor, other.first), min(run.end, other.end)
-            if cursor < low:
-                pieces.append(run.part(cursor, low, branch=forked))
-            same = _alike(read, run, other, low, high)
-            if same:
-                at = run.at(low)
-                copied = (
-                    f"a copy of entry {other.at(low)}" if same == 1 else f"copies of those from {other.at(low)} on"
-                )
-                found.findings.append(Finding(Fault.DUPLICATE, at, low, f"{_entries(at, same)} {copied}"))
-                found.dropped.append((at, same))
-            if same < high - low:
-                number = low + same
-                if not forked:
-                    pair = f"{other.at(number)} and {run.at(number)}"
-                    text = (
-                        f"entries {pair} both have the number {number}: the device went on from an earlier state"
-                    )
-                    found.findings.append(Finding(Fault.FORK, run.at(number), number, text))
-                forked = True
-                found.proven += high - number
-            cursor = high
-        if cursor < run.end:
-            pieces.append(run.part(cursor, run.end, branch=forked))
-        for piece in pieces:
-            if piece.first < highest and not piece.branch:
-                where = _entries(piece.position, piece.count)
-                text = f"{where} of numbers that belong elsewhere, from {piece.first} on"
-                found.findings.append(Finding(Fault.REORDERED, piece.position, piece.first, text))
-            highest = max(highest, piece.end)
-            found.proven += piece.count
-        accepted += pieces
+        copied, branch = _copies(read, run, accepted, sides, found)
+        for part in _without(run, copied):
+            pieces, others = _split(part, accepted, branch=branch)
+            if others and not branch:
+                number = others[0].first
+                one = next(one for one in accepted if one.first <= number < one.end)
+                pair = f"{one.at(number)} and {run.at(number)}"
+                text = f"entries {pair} both have the number {number}: the device went on from an earlier state"
+                found.findings.append(Finding(Fault.FORK, run.at(number), number, text))
+            branch = branch or bool(others)
+            for piece in pieces:
+                if piece.first < highest and not piece.branch:
+                    where = _entries(piece.position, piece.count)
+                    text = f"{where} of numbers that belong elsewhere, from {piece.first} on"
+                    found.findings.append(Finding(Fault.REORDERED, piece.position, piece.first, text))
+                highest = max(highest, piece.end)
+            found.proven += sum(piece.count for piece in (*pieces, *others))
+            accepted += pieces
+            sides += others
     return sorted(accepted, key=lambda run: run.first)
+
+
+def _copies(
+    read: Read, run: Run, accepted: Sequence[Run], sides: Sequence[Run], found: Judged
+) -> tuple[list[Run], bool]:
+    """Parts of a run that are there already, and whether the run is of a fork's other side."""
+    copied, branch = [], False
+    for others, is_side in ((accepted, False), (sides, True)):
+        for other in others:
+            low, high = max(run.first, other.first), min(run.end, other.end)
+            if low < high and (same := _alike(read, run, other, low, high)):
+                at = run.at(low)
+                which = f"entry {other.at(low)}" if same == 1 else f"those from {other.at(low)} on"
+                text = f"{_entries(at, same)} {'a copy' if same == 1 else 'copies'} of {which}"
+                found.findings.append(Finding(Fault.DUPLICATE, at, low, text))
+                found.dropped.append((at, same))
+                copied.append(run.part(low, low + same))
+                branch = branch or is_side
+    return copied, branch
+
+
+def _split(run: Run, accepted: Sequence[Run], *, branch: bool) -> tuple[list[Run], list[Run]]:
+    """Parts of a run whose numbers no accepted one has, and those whose numbers one has."""
+    pieces, others = [], []
+    cursor = run.first
+    overlapping = [other for other in accepted if other.first < run.end and run.first < other.end]
+    for other in sorted(overlapping, key=lambda other: other.first):
+        low, high = max(cursor, other.first), min(run.end, other.end)
+        if cursor < low:
+            pieces.append(run.part(cursor, low, branch=branch))
+        others.append(run.part(low, high))
+        cursor, branch = high, True
+    if cursor < run.end:
+        pieces.append(run.part(cursor, run.end, branch=branch))
+    return pieces, others
 
 
 def _joints(read: Read, accepted: Sequence[Run], claimed: Claims) -> Iterator[Finding]:
@@ -260,23 +279,27 @@ def _has(read: Read, run: Run, number: int, digest: bytes) -> bool:
 
 def _alike(read: Read, one: Run, other: Run, low: int, high: int) -> int:
     """How many entries from number `low` on are the same in both."""
-    for number in range(low, high, CHUNK):
-        count = min(CHUNK, high - number)
+    number = low
+    while number < high:
+        count = min(1 if number == low else CHUNK, high - number)  # most runs differ at once
         a, b = read(one.at(number), count), read(other.at(number), count)
         if a != b:
             pairs = zip(np.frombuffer(a, ENTRY), np.frombuffer(b, ENTRY), strict=True)
             return number - low + next(n for n, (x, y) in enumerate(pairs) if x.tobytes() != y.tobytes())
+        number += count
     return high - low
 
 
 def _without(run: Run, taken: Sequence[Run]) -> Iterator[Run]:
-    """What is left of a run without those that are parts of it."""
-    for part in taken:
-        if run.position == part.position:  # a part of it, from its beginning
-            if part.count < run.count:
-                yield run.part(part.end, run.end)
-            return
-    yield run
+    """What is left of a run without parts of it."""
+    cursor = run.first
+    for part in sorted(taken, key=lambda part: part.first):
+        if run.position <= part.position < run.position + run.count:
+            if cursor < part.first:
+                yield run.part(cursor, part.first)
+            cursor = part.end
+    if cursor < run.end:
+        yield run.part(cursor, run.end)
 
 
 def _entries(at: int, count: int) -> str:

@@ -116,7 +116,7 @@ def fleet_command(
         }
         for device in devices
     ]
-    data = {
+    data: dict[str, Any] = {
         "folder": str(logs),
         "totals": _totals(found),
         "devices": found,

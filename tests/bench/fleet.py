@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Benchmark: `gramophone fleet` for a million log entries of a thousand devices, beside `verify-log` of one log.
 
-`python -m tests.bench.fleet [ENTRIES DEVICES]`. Each is a process of its own. A quarter of the entries is measured,
-too, since memory must not grow with them. CPU time is compared, and it includes starting Python.
+`python -m tests.bench.fleet [ENTRIES DEVICES]`. Each is a process of its own. A quarter of the entries is
+measured, too, since memory must not grow with them. CPU time is compared, and it includes starting Python.
 """
 
 from __future__ import annotations

@@ -43,9 +43,9 @@ class Fleet:
         return path
 
 
-def fleet_in(folder: Path) -> Fleet:
+def fleet_in(folder: Path, logs: str = "logs") -> Fleet:
     """One without devices."""
-    fleet = Fleet(folder / "logs", folder / "enrolled")
+    fleet = Fleet(folder / logs, folder / "enrolled")
     fleet.logs.mkdir()
     fleet.enrolled.mkdir()
     return fleet

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,11 +18,14 @@ from host_tools.cli import main
 from host_tools.fleet.rows import MEMORY, PART
 from signing.replay_log import head_hash
 from tests.bench import usage
+from tests.support.attestation_samples import NONCE, attest, claims_of
 from tests.support.fleet_samples import Fleet, fleet_in, write_long
 from tests.support.log_samples import TRACES
+from tests.support.places import CHECKOUT
 from tests.support.signing_samples import small_trace
 from trace_format.schema.log import LogKind
 
+DOCUMENT = CHECKOUT / "docs/FLEET.md"
 NET = small_trace()
 HEAD = head_hash(NET)
 
@@ -86,6 +90,29 @@ def test_table_and_time_line(fleet: Fleet, tmp_path: Path) -> None:
     ]
 
 
+def test_the_document_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet = fleet_in(tmp_path, "collected")
+    (tmp_path / "net.sgtr").write_bytes(NET)
+    for number in (1, 2, 10):
+        device = fleet.enrol(f"device-{number}")
+        device.session(HEAD, replays=3)
+        if number == 10:
+            device.refuse()
+        fleet.collect(f"device-{number}/2026-11-26T23:10.log", device.entries[:])
+        at = len(device.entries)
+        device.session(HEAD, replays=2)
+        fleet.collect(f"device-{number}/2026-11-27T00:20.log", device.entries[at + (number == 2) :])
+        if number == 1:
+            (fleet.enrolled / "device-1/nonce").write_text(NONCE.hex(), encoding="ascii")
+            (fleet.logs / "device-1/report.cbor").write_bytes(attest(claims_of(device, HEAD), device.keys))
+    monkeypatch.chdir(tmp_path)
+    text = DOCUMENT.read_text(encoding="utf-8")
+    session = re.search(r"```console\n\$ gramophone (fleet .*)\n((?s:.)*?)```", text)
+    assert session
+    done = CliRunner().invoke(main, session[1].split())
+    assert (done.exit_code, done.output) == (1, session[2])
+
+
 def test_broken_logs_are_named(fleet: Fleet) -> None:
     path = fleet.logs / "device-2/2026-11-27T00:20.log"
     path.write_bytes(path.read_bytes()[240:])
@@ -121,10 +148,8 @@ def test_rows(fleet: Fleet, tmp_path: Path) -> None:
     rows = tmp_path / "it's.parquet"
     found = told(fleet, "-o", str(rows))
     assert found["rows"] == str(rows)
-    answer = duckdb.sql(
-        "SELECT kind, count(*), min(seen)::VARCHAR FROM read_parquet(?) GROUP BY kind ORDER BY kind",
-        params=[str(rows)],
-    ).fetchall()
+    question = "SELECT kind, count(*), min(seen)::VARCHAR FROM read_parquet(?) GROUP BY kind ORDER BY kind"
+    answer = duckdb.execute(question, [str(rows)]).fetchall()
     assert [row[:2] for row in answer] == [("boot", 9), ("load", 6), ("refusal", 3), ("replay", 15)]
     assert {row[2] for row in answer} == {"2026-11-26 23:10:00"}
     assert {path.name for path in tmp_path.iterdir()} == {"enrolled", "logs", "net.gtr", rows.name}

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,7 @@ def good(fleet: Fleet, name: str, *, log_key: bool = True) -> LoggingDevice:
     return device
 
 
-def attested(fleet: Fleet, name: str, device: LoggingDevice, **changes: object) -> None:
+def attested(fleet: Fleet, name: str, device: LoggingDevice, **changes: Any) -> None:
     (fleet.logs / name / "report.cbor").write_bytes(attest(claims_of(device, TRACES[1], **changes), device.keys))
     (fleet.enrolled / name / "nonce").write_text(NONCE.hex() + "\n", encoding="ascii")
 

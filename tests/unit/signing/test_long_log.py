@@ -83,6 +83,7 @@ NAMED: dict[str, list[bytes]] = {
     "halves": [*LOG[6:], *LOG[:6]],
     "fork": forked(5),
     "fork, other side only": [*LOG[:5], *restored(5)],
+    "fork, its other side twice": [*forked(5), *restored(5)],
     "fork, joined wrongly": [*LOG[:7], *restored(5)[2:]],
     "fork from nothing": forked(1),
     "unknown kind": unknown_kind(),
