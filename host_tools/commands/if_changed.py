@@ -32,40 +32,44 @@ Params = Mapping[str, Any]
 
 
 def recording(
-    command: Callable[..., Outcome] | None = None, *, also: Callable[[Params], Iterable[Path]] = lambda _: ()
-) -> Any:
+    also: Callable[[Params], Iterable[Path]] = lambda _: (),
+) -> Callable[[Callable[..., Outcome]], Callable[..., Outcome]]:
     """Give a command that records to `output` the option --if-changed.
 
     Args:
-        command: gets all its options but this one.
         also: files that it reads and that are no options, by its options.
     """
-    if command is None:
-        return functools.partial(recording, also=also)
 
-    @click.option(
-        "--if-changed",
-        is_flag=True,
-        help="Do nothing if the output was recorded with this option from the same files, options and versions.",
-    )
-    @functools.wraps(command)
-    def unless_unchanged(if_changed: bool, **params: Any) -> Outcome:
-        if not if_changed:
-            return command(**params)
-        output: Path = params["output"]
-        if output == STREAM:
-            raise UsageError("--if-changed: standard output has no file to compare with")
-        snapshot = params.get("snapshot")
-        stamp = timestamp(snapshot) if snapshot is not None else ""
-        found = _ingredients(params, also(params))
-        if not (why := why_changed(output, {**found, PACKAGES: _packages(stamp)})):
-            return _unchanged(output, stamp)
-        say(f"{output}: {why}")
-        outcome = command(**params)
-        keep(output, {**found, PACKAGES: _packages(stamp)})  # it may have been prepared meanwhile
-        return outcome
+    def decorate(command: Callable[..., Outcome]) -> Callable[..., Outcome]:
+        @click.option(
+            "--if-changed",
+            is_flag=True,
+            help="Do nothing if the output was recorded with this option from the same files, options and versions.",
+        )
+        @functools.wraps(command)
+        def unless_unchanged(if_changed: bool, **params: Any) -> Outcome:
+            return _recorded(command, also, params) if if_changed else command(**params)
 
-    return unless_unchanged
+        return unless_unchanged
+
+    return decorate
+
+
+def _recorded(
+    command: Callable[..., Outcome], also: Callable[[Params], Iterable[Path]], params: Params
+) -> Outcome:
+    output: Path = params["output"]
+    if output == STREAM:
+        raise UsageError("--if-changed: standard output has no file to compare with")
+    snapshot = params.get("snapshot")
+    stamp = timestamp(snapshot) if snapshot is not None else ""
+    found = _ingredients(params, also(params))
+    if not (why := why_changed(output, {**found, PACKAGES: _packages(stamp)})):
+        return _unchanged(output, stamp)
+    say(f"{output}: {why}")
+    outcome = command(**params)
+    keep(output, {**found, PACKAGES: _packages(stamp)})  # it may have been prepared meanwhile
+    return outcome
 
 
 def _ingredients(params: Params, also: Iterable[Path]) -> dict[str, str]:

@@ -75,7 +75,7 @@ record.add_command(record_layers)
 @CHECK
 @TIMEOUT
 @SNAPSHOT
-@recording
+@recording()
 def record_ncnn(
     param: Path,
     weights: Path,
@@ -156,7 +156,7 @@ def record_ncnn(
 @SNAPSHOT
 @click.argument("program", type=FILE)
 @click.argument("args", nargs=-1)
-@recording
+@recording()
 def record_run(
     gpu: str,
     output: Path,
@@ -212,7 +212,7 @@ def record_run(
 @CHECK
 @TIMEOUT
 @SNAPSHOT
-@recording
+@recording()
 def record_self_test(
     network: str, output: Path, gpu: str, check: bool, timeout: float, snapshot: str | None
 ) -> Outcome:

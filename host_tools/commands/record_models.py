@@ -153,7 +153,7 @@ def record_onnx(
 @PLOT
 @VALUES
 @_recording
-@recording
+@recording()
 def record_pytorch(model: Path, values: tuple[tuple[str, str], ...], **how: Any) -> Outcome:
     """Record one inference of a network of PyTorch's, by ncnn or by tinygrad: a program that torch.export.save
     wrote, whose inputs keep forward's names; or TorchScript (torch.jit.save), which is for ncnn only.

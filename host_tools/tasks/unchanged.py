@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Whether a file is what would be made again: of the same content, by the same tool.
 
-What a file was made of lies beside it, in FILE.made.json: hashes and options, no paths, and the file's own hash. So
-it can move along, and a file that somebody has edited is made again.
+What a file was made of lies beside it, in FILE.made.json: hashes and options, no paths, and the file's own hash.
+So it can move along, and a file that somebody has edited is made again.
 """
 
 from __future__ import annotations
