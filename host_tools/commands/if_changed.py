@@ -29,11 +29,10 @@ FILES = ("inputs", "values", "constants")  # options NAME=FILE
 ARGUMENTS = "args"  # of a program: those that name files are files
 
 Params = Mapping[str, Any]
+Also = Callable[[Params], Iterable[Path]]
 
 
-def recording(
-    also: Callable[[Params], Iterable[Path]] = lambda _: (),
-) -> Callable[[Callable[..., Outcome]], Callable[..., Outcome]]:
+def recording(also: Also = lambda _: ()) -> Callable[[Callable[..., Outcome]], Callable[..., Outcome]]:
     """Give a command that records to `output` the option --if-changed.
 
     Args:
@@ -44,7 +43,7 @@ def recording(
         @click.option(
             "--if-changed",
             is_flag=True,
-            help="Do nothing if the output was recorded with this option from the same files, options and versions.",
+            help="Do nothing if the output was recorded so from the same files, options and versions.",
         )
         @functools.wraps(command)
         def unless_unchanged(if_changed: bool, **params: Any) -> Outcome:
