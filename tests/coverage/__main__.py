@@ -191,7 +191,8 @@ def floor(name: str | None) -> int:
         if status := run(name, ["-q", *said["tests"]]):
             return status
     missing = below(kept(name)["python"], said["python"])
-    print(*missing, sep="\n")
+    for line in missing:
+        print(line)
     return int(bool(missing))
 
 
