@@ -118,6 +118,11 @@ test-all: lint ## all tests, with all of their cases
 
 coverage: setup-test ## lines and branches that `make test` executes, in Python and C (TESTS=... for some only)
 	$(BIN)/python -m tests.coverage run sampled -n 2 --dist worksteal $(TESTS)
+	$(if $(TESTS),,$(BIN)/python -m tests.coverage floor sampled)
+
+.PHONY: coverage-floor
+coverage-floor: setup-test ## tests of what verifies, and whether they execute as much of it as tests/coverage/floor.toml asks
+	$(BIN)/python -m tests.coverage floor
 
 .PHONY: campaign
 campaign: setup ## inject faults into verification and loading, on both GPUs; prints a table (ARGS="--case old --fault skip")

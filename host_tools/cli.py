@@ -59,6 +59,10 @@ COMMANDS = {
     "verify-log": LazyCommand(
         "verify_log.verify_log_command", "Check that a replay log is the device's, whole and in order."
     ),
+    "fleet": LazyCommand(
+        "fleet.fleet_command",
+        "Check the replay logs of many devices, and say what those have done, by device and over time.",
+    ),
     "verify-report": LazyCommand(
         "verify_report.verify_report_command",
         "Check what a device attests: that this firmware and this trace gave these outputs, for this nonce.",

@@ -21,6 +21,7 @@ from signing.errors import KeyFileError
 from signing.keys import PublicKey
 from signing.sign import FileSigner
 
+LOG_KEY, PUBLIC = "log.key", "device.pub.pem"  # files of `gramophone enrol`, for those who verify
 SECRET_BYTES = 32
 LOG_KEY_BYTES = 32
 CANDIDATES = 4  # that a device tries

@@ -203,7 +203,7 @@ def _gaps(unique: Sequence[Entry], claimed: set[int]) -> Iterator[Finding]:
             first = expected
             while first in inside:
                 first += 1
-            text = f"{_numbers(first, entry.sequence - 1, missing)} before entry {entry.position}"
+            text = f"{numbers_text(first, entry.sequence - 1, missing)} before entry {entry.position}"
             yield Finding(Fault.GAP, entry.position, first, text)
         expected = entry.sequence + 1
 
@@ -237,7 +237,7 @@ def _boots(unique: Sequence[Entry]) -> Iterator[Finding]:
         if entry.boot < before + starts:
             text = f"entry {entry.position} is of boot {entry.boot}, after boot {before}: the counter went back"
         elif entry.boot > before + starts and number == expected:
-            missing = _boots_text(before + 1, entry.boot - starts)
+            missing = boots_text(before + 1, entry.boot - starts)
             text = f"{missing} before entry {entry.position}, whose number is next"
         if text:
             yield Finding(Fault.ROLL_BACK, entry.position, number, text)
@@ -250,7 +250,7 @@ def _tail(unique: Sequence[Entry], tail: Tail, claimed: set[int]) -> Iterator[Fi
     if end < tail.entries:
         missing = tail.entries - end
         yield Finding(
-            Fault.CUT_TAIL, None, end, f"{_numbers(end, tail.entries - 1, missing)} at the end of the log"
+            Fault.CUT_TAIL, None, end, f"{numbers_text(end, tail.entries - 1, missing)} at the end of the log"
         )
     elif tail.is_final and end > tail.entries:
         text = f"the device's tail is that of {tail.entries} entries, and it wrote {end}: it was set back"
@@ -261,7 +261,7 @@ def _tail(unique: Sequence[Entry], tail: Tail, claimed: set[int]) -> Iterator[Fi
             text = f"entry {last[0].position} is not the one that the tail is of"
             yield Finding(Fault.FORK, last[0].position, tail.entries - 1, text)
         elif tail.is_final and end == tail.entries and tail.boots > last[0].boot:
-            text = f"{_boots_text(last[0].boot + 1, tail.boots)} at the end of the log"
+            text = f"{boots_text(last[0].boot + 1, tail.boots)} at the end of the log"
             yield Finding(Fault.ROLL_BACK, None, None, text)
 
 
@@ -309,11 +309,13 @@ def _by_number(unique: Sequence[Entry]) -> Mapping[int, list[Entry]]:
     return dict(found)
 
 
-def _numbers(first: int, last: int, count: int) -> str:
+def numbers_text(first: int, last: int, count: int) -> str:
+    """Which entries are missing: so many, from one number to another."""
     if count == 1:
         return f"entry number {first} is missing"
     return f"{count} entries, of the numbers {first} to {last}, are missing"
 
 
-def _boots_text(first: int, last: int) -> str:
+def boots_text(first: int, last: int) -> str:
+    """Which boots left no entry."""
     return f"boot {first} left no entry" if first == last else f"boots {first} to {last} left no entry"

@@ -11,11 +11,12 @@ from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Usag
 from host_tools.commands.streams import read
 from host_tools.support.files import write_atomically
 from signing import device_keys
+from signing.device_keys import LOG_KEY, PUBLIC
 from signing.keys import PublicKey
 from trace_format import limits
 from trace_format.errors import GramophoneError
 
-SECRET, LOG_KEY, PUBLIC, ENCRYPTION = "device.secret", "log.key", "device.pub.pem", "device.encryption.pub.pem"
+SECRET, ENCRYPTION = "device.secret", "device.encryption.pub.pem"
 
 
 @click.command(

@@ -10,6 +10,7 @@ import click
 
 from host_tools.commands.facts import NAME, default_name
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, SubGroup, UsageError, say
+from host_tools.commands.if_changed import recording
 from host_tools.commands.record_layers import record_layers
 from host_tools.commands.record_models import record_onnx, record_pytorch
 from host_tools.commands.record_options import (
@@ -74,6 +75,7 @@ record.add_command(record_layers)
 @CHECK
 @TIMEOUT
 @SNAPSHOT
+@recording()
 def record_ncnn(
     param: Path,
     weights: Path,
@@ -154,6 +156,7 @@ def record_ncnn(
 @SNAPSHOT
 @click.argument("program", type=FILE)
 @click.argument("args", nargs=-1)
+@recording()
 def record_run(
     gpu: str,
     output: Path,
@@ -209,6 +212,7 @@ def record_run(
 @CHECK
 @TIMEOUT
 @SNAPSHOT
+@recording()
 def record_self_test(
     network: str, output: Path, gpu: str, check: bool, timeout: float, snapshot: str | None
 ) -> Outcome:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from host_tools.commands.facts import NAME, default_name
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, UsageError
+from host_tools.commands.if_changed import recording
 from host_tools.commands.record_options import (
     CHECK,
     FP16,
@@ -75,6 +76,16 @@ def _recording(command: Callable[..., Outcome]) -> Callable[..., Outcome]:
     return command
 
 
+def _weights(params: Mapping[str, Any]) -> list[Path]:
+    """Files that an ONNX model names as its weights; none where it cannot be read, which recording it says."""
+    try:
+        from host_tools.record import onnx_model
+
+        return onnx_model.weights(params["model"], params["external"])
+    except (ModuleNotFoundError, NetworkError):
+        return []
+
+
 @click.command(
     "onnx",
     cls=GramophoneCommand,
@@ -108,6 +119,7 @@ def _recording(command: Callable[..., Outcome]) -> Callable[..., Outcome]:
     "no slot. Repeatable.",
 )
 @_recording
+@recording(also=_weights)
 def record_onnx(
     model: Path, values: tuple[tuple[str, str], ...], constants: tuple[tuple[str, str], ...], **how: Any
 ) -> Outcome:
@@ -141,6 +153,7 @@ def record_onnx(
 @PLOT
 @VALUES
 @_recording
+@recording()
 def record_pytorch(model: Path, values: tuple[tuple[str, str], ...], **how: Any) -> Outcome:
     """Record one inference of a network of PyTorch's, by ncnn or by tinygrad: a program that torch.export.save
     wrote, whose inputs keep forward's names; or TorchScript (torch.jit.save), which is for ncnn only.

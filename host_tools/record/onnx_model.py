@@ -85,9 +85,14 @@ def read(path: Path, external: Collection[Path] = ()) -> OnnxModel:
             operators that ONNX does not know or inputs that are no tensors.
         OSError: it cannot be read.
     """
-    found = contained.call("ONNX's reader", lambda: _named(path), list[tuple[str, str]], Sandbox(reads=(path,)))
-    allowed = _check_external(found, path, external)
+    allowed = weights(path, external)
     return contained.call("ONNX's reader", lambda: _read(path), OnnxModel, Sandbox(reads=(path, *allowed)))
+
+
+def weights(path: Path, external: Collection[Path] = ()) -> list[Path]:
+    """Files that an ONNX file names as its weights; errors as of `read`."""
+    found = contained.call("ONNX's reader", lambda: _named(path), list[tuple[str, str]], Sandbox(reads=(path,)))
+    return _check_external(found, path, external)
 
 
 def _load(path: Path) -> Any:

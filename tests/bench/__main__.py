@@ -13,7 +13,20 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import bifrost, encryption, history, host, kernels, mali, networks, optee, shaders, startup, trust
+from tests.bench import (
+    bifrost,
+    encryption,
+    fleet,
+    history,
+    host,
+    kernels,
+    mali,
+    networks,
+    optee,
+    shaders,
+    startup,
+    trust,
+)
 from tests.bench import format as format_bench
 from tests.bench.time import __main__ as time_bench
 from trace_format.errors import GramophoneError
@@ -26,6 +39,7 @@ SHADERS = {f"shaders-{name}": name for name in NETWORKS}
 TABLES: dict[str, Callable[[], None]] = {
     "trust": trust.main,
     "encryption": lambda: encryption.main(("lenet", "mobilenet")),
+    "fleet": fleet.main,
     "kernels": lambda: _without_status(kernels.main([])),
 }
 TIME = {"time": ("g71", "pi4")}  # without boots

@@ -3,11 +3,14 @@
 
     python -m tests.coverage run NAME [arguments for pytest]
     python -m tests.coverage compare NAME OTHER
+    python -m tests.coverage floor [NAME]
 
 `run` runs the tests and keeps the result as build/coverage/NAME.json; `compare` lists what OTHER executed and NAME
-did not; its exit status is 1 if there is anything. Python is counted in all processes, the command's among them. C
-is counted where gcc made code of this machine: the replayer's core and drivers as a library, the virtual GPUs, the
-plugin in QEMU. Code that runs in Unicorn or in QEMU's guests is not counted; most of it is the same C.
+did not; its exit status is 1 if there is anything. `floor` compares a result with what tests/coverage/floor.toml
+asks of some folders, and its exit status is 1 if one has less; without NAME it first runs the tests that are named
+there. Python is counted in all processes, the command's among them. C is counted where gcc made code of this
+machine: the replayer's core and drivers as a library, the virtual GPUs, the plugin in QEMU. Code that runs in
+Unicorn or in QEMU's guests is not counted; most of it is the same C.
 """
 
 from __future__ import annotations
@@ -19,13 +22,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tests.support.places import CHECKOUT
 
 FOLDER = CHECKOUT / "build" / "coverage"
+FLOOR = CHECKOUT / "tests/coverage/floor.toml"
 OBJECTS = FOLDER / "c"  # what gcc notes of each compilation, with the counts beside it
 C_FOLDERS = ("host_tools", "tee_replayer", "baremetal")
 # Takes gcc's place. Each compilation has a folder for its notes: the objects' own folders are temporary. Without
@@ -162,12 +167,43 @@ def compare(name: str, other: str) -> int:
     return int(lost > 0)
 
 
+def below(points: Points, floors: Mapping[str, Sequence[float]]) -> list[str]:
+    """What each folder lacks of its floor: per cent of lines and of branches."""
+    found = []
+    for folder, floor in floors.items():
+        files = [one for file, one in points.items() if str(Path(file).parent) == folder]
+        for what, least in zip(("lines", "branches"), floor, strict=True):
+            hit, every = (
+                sum(("->" in point) == (what == "branches") for one in files for point in one[part])
+                for part in ("hit", "all")
+            )
+            share = 100 * hit / every if every else 0
+            if share < least:
+                found.append(f"{folder}: expected at least {least} % of its {what}, found {share:.1f} %")
+    return found
+
+
+def floor(name: str | None) -> int:
+    """Hold a result to the floor; None: of the floor's own tests, which are run."""
+    said = tomllib.loads(FLOOR.read_text(encoding="utf-8"))
+    if name is None:
+        name = FLOOR.stem
+        if status := run(name, ["-q", *said["tests"]]):
+            return status
+    missing = below(kept(name)["python"], said["python"])
+    for line in missing:
+        print(line)
+    return int(bool(missing))
+
+
 def main(arguments: list[str]) -> int:
     match arguments:
         case ["run", name, *rest]:
             return run(name, rest)
         case ["compare", name, other]:
             return compare(name, other)
+        case ["floor", *rest] if len(rest) < 2:
+            return floor(rest[0] if rest else None)
     print(__doc__, file=sys.stderr)
     return 2
 

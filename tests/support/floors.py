@@ -29,7 +29,7 @@ FOLDERS: Mapping[str, Set[str]] = {
 FLOORS: Sequence[Sequence[str]] = (
     ("cli",),
     ("commands",),
-    ("demo", "flash", "device", "audit_firmware", "sbom", "provenance", "tasks", "text"),
+    ("demo", "flash", "device", "audit_firmware", "sbom", "provenance", "tasks", "text", "fleet"),
     ("audit",),
     ("runners",),
     ("record",),
@@ -54,6 +54,7 @@ WORDS = {
     "provenance": "what goes with a trace",
     "tasks": "what make does",
     "text": "a trace as text",
+    "fleet": "many devices' logs",
     "audit": "lint, reports, differences between traces",
     "runners": "what a replay runs on: this machine, Unicorn, QEMU, OP-TEE, Linux",
     "record": "from captures and others' recordings to raw traces",

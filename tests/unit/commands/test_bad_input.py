@@ -111,6 +111,11 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
         "a.cbor": ATTESTATION,
         "pub.pem": PUBLIC_KEY,
     },
+    # Damaged logs and keys of devices are findings: tests/unit/fleet/test_watch.py.
+    "fleet . --devices . --trace net.sgtr --trust-policy fleet.gtp": {
+        "net.sgtr": TRACE,
+        "fleet.gtp": TRUST_POLICY,
+    },
     "verify-report a.cbor --key pub.pem --nonce 0001020304050607 --firmware-image a.bin --trace net.gtr": {
         "a.cbor": ATTESTATION,
         "pub.pem": PUBLIC_KEY,
