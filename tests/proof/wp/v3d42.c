@@ -112,6 +112,11 @@ static bool is_cleared(uint32_t offset, uint32_t bits);
 bool gr_driver_switch(struct gr_replayer *r);
 #endif
 
+#ifdef GRAMOPHONE_SCHEDULE
+/*@ assigns \nothing; */
+bool gr_driver_can_switch(void);
+#endif
+
 /*@ requires \valid_read(a);
     assigns \nothing;
 */
