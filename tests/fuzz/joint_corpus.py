@@ -59,22 +59,22 @@ def joint_scenes(gpu: str) -> Iterator[tuple[str, bytes]]:
 
     a, b = network(0), network(1)
     both = a + end() + b + end()
-    select, serve, give = (lambda index: call(4, index)), call(7), call(9)
+    select, serve, give = [call(4, index) for index in range(2)], call(7), call(9)
     ask_a, ask_b = call(6, 0, how=2), call(6, 1, how=2)
     bind, run = step(0), step(2)
-    yield "runs", both + bind + select(0) + run + select(1) + run + select(0) + run
+    yield "runs", both + bind + select[0] + run + select[1] + run + select[0] + run
     yield "requests", both + ask_a + ask_b + serve * 8
     yield "in-between", both + ask_a + serve + call(6, 1, due=5_000_000, how=2) + serve * 8
     yield "full", both + (ask_a + ask_b) * 2 + serve * 16
     taken = call(8, 0) + serve + call(8, 1) + call(8, 0, 7, how=1)
     yield "withdrawn", both + ask_a + ask_b + serve + taken + ask_a
     yield "given-away", both + ask_a + ask_b + serve + give + serve + give + serve * 8
-    yield "steps", both + bind + (select(0) + call(5) + select(1) + call(5)) * 3 + give
+    yield "steps", both + bind + (select[0] + call(5) + select[1] + call(5)) * 3 + give
     dated = [call(6, network, due=due) for network, due in ((0, 1), (1, 2_000_000_000), (0, 2_000_000_001))]
     yield "late", both + b"".join(dated) + serve * 6
     yield "bound-meanwhile", both + bind + ask_a + serve + bind + step(1, 1) + serve * 4
-    yield "runs-meanwhile", both + ask_a + ask_b + serve + bind + run + select(1) + run + serve * 4
-    yield "after-a-request", both + ask_a + serve * 4 + select(0) + run
+    yield "runs-meanwhile", both + ask_a + ask_b + serve + bind + run + select[1] + run + serve * 4
+    yield "after-a-request", both + ask_a + serve * 4 + select[0] + run
     yield "other-size", both + call(6, 0, 0, how=6) + call(6, 0x101, 0, how=6) + serve
     yield "other-slot", both + call(6, 0, 2, how=10) + call(6, 1, 1, how=10) + call(6, 0, 999, how=10) + serve
     yield "no-network", both + call(6, 2, how=1) + call(6, 0xFFFFFFFF, how=3) + call(4, 2, how=1) + serve
@@ -82,6 +82,9 @@ def joint_scenes(gpu: str) -> Iterator[tuple[str, bytes]]:
     yield "slow", both + number(Number.CLOCK_STEP, 30) + (ask_a + ask_b) * 2 + serve * 12
     fault = number(Number.RETRIES, 2) + number(Number.IRQ_PATTERN, 0xFFFFFFFFFFFFFFED)
     yield "retries", both + fault + ask_a + ask_b + serve * 12
+    late = network(1).replace(START, b"") + START + end()
+    odd = number(Number.RETRIES, 2) + number(Number.IRQ_PATTERN, 0x15)
+    yield "retries-of-a-prologue", a + end() + late + odd + ask_b + serve * 4
     yield "no-retries", both + number(Number.IRQ_PATTERN, 2) + ask_a + ask_b + serve * 8
     works = found.register("js0.STATUS" if mali else "core0.CSD_STATUS").offset
     yield "busy", both + reads_as(works, 8 if mali else 0xFF, 2) + ask_a + ask_b + serve * 8

@@ -99,6 +99,8 @@ PLANTED = {
                                  "queue->requests[to + 1].network != q->network", "true"),
     "more requests than there is room for": ("joint-v3d42", "schedule.c",
                                              "if (queue->length >= GR_REQUESTS)", "if (false)"),
+    "jobs of an attempt before": ("joint-v3d42", "run.c",
+                                  "what it had done is gone */\n        r->report.jobs = 0;", "*/"),
     "given away as it is": ("joint-v3d42", "run.c", "if (r->touched && !gr_driver_reset(r))", "if (false)"),
     "any client": ("ta", "gramophone_ta.c", "!client_allowed(&client)", "false"),
     "not admitted, and loaded": ("ta", "gramophone_ta.c", "(void)invoke_plain(GRAMOPHONE_UNLOAD)", "(void)result"),

@@ -89,6 +89,14 @@ static void give(struct asked *a)
     }
 }
 
+static bool is_slot_of(uint32_t network, const struct gr_binding *b)
+{
+    const struct part *p = &scene.parts[network];
+    struct gr_slot_info info;
+    return b->slot >= p->first_slot && b->slot < p->end_slot &&
+           gr_slot_info(scene.replayer, b->slot, &info) && info.bytes == b->bytes;
+}
+
 /* `how`: bit 1, with data; bit 2, of another size; bit 3, for another slot. */
 static void submit(const struct record *r)
 {
@@ -102,12 +110,12 @@ static void submit(const struct record *r)
     if (r->how & 2)
         give(a);
     struct gr_binding *first = &a->bindings[0];
-    const struct gr_binding good = *first;
     if (a->count && r->how & 4)
         first->bytes ^= r->data[1];
     if (a->count && r->how & 8)
         first->slot = (uint32_t)number_of(r, 4, 4);
-    const bool is_good = network < scene.part_count && first->bytes == good.bytes && first->slot == good.slot;
+    const bool is_good = network < scene.part_count && (!a->count || is_slot_of(network, first));
+    a->is_output[0] |= (r->how & 8) != 0; /* whose data that is now */
     uint32_t id = UINT32_MAX;
     const uint64_t due = number_of(r, 8, 8);
     const enum gr_status status = gr_submit(scene.replayer, network, due, a->bindings, a->count, &id);
@@ -118,7 +126,6 @@ static void submit(const struct record *r)
             "what there is can be asked for");
     PROMISE(status == GR_STATUS_OK || due != GR_NO_DEADLINE || !is_good || a == &full,
             "without a deadline nothing is late");
-    *first = good;
     if (status == GR_STATUS_OK)
         a->id = id;
     else
