@@ -44,6 +44,23 @@ READS = {"v3d42": s.IDENT["v3d42"], "mali_g71": {**s.IDENT["mali_g71"], "gpu.IRQ
 
 
 @dataclass(frozen=True)
+class Turns:
+    """Networks of a joint trace that take turns.
+
+    Attributes:
+        order: who asks for a replay.
+        table: the register with the page tables' place.
+        roots: of each network, what it writes to the mark, and where its tables lie, in pages of the carve-out.
+        registers: that traces write besides the mark.
+    """
+
+    order: tuple[int, ...]
+    table: str
+    roots: tuple[tuple[int, int], ...]
+    registers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Attempt:
     """A signed trace and the GPU that it meets.
 
@@ -53,12 +70,14 @@ class Attempt:
         writes: (register, value) that only this trace writes, though the driver writes the register too. Where
             there are any, only they count, and the mark does not: all else is its signer's to do.
         trace: the trace, where it is a good one and its outputs are wanted; the mark does not count then.
+        turns: who is asked for, where it is a joint one; a mark counts then, with another network's tables.
     """
 
     signed: bytes
     reads: dict[str, int] = field(default_factory=dict)
     writes: tuple[tuple[str, int], ...] = ()
     trace: Trace | None = None
+    turns: Turns | None = None
 
 
 @dataclass(frozen=True)
