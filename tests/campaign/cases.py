@@ -49,15 +49,16 @@ class Turns:
 
     Attributes:
         order: who asks for a replay.
+        start: the register that starts a job.
         table: the register with the page tables' place.
-        roots: of each network, what it writes to the mark, and where its tables lie, in pages of the carve-out.
-        registers: that traces write besides the mark.
+        roots: of each network, the value with which it starts jobs, and where its tables lie, in pages of the
+            carve-out.
     """
 
     order: tuple[int, ...]
+    start: str
     table: str
     roots: tuple[tuple[int, int], ...]
-    registers: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ class Attempt:
         writes: (register, value) that only this trace writes, though the driver writes the register too. Where
             there are any, only they count, and the mark does not: all else is its signer's to do.
         trace: the trace, where it is a good one and its outputs are wanted; the mark does not count then.
-        turns: who is asked for, where it is a joint one; a mark counts then, with another network's tables.
+        turns: who is asked for, where it is a joint one; only a job counts then that starts
+            with another network's tables.
     """
 
     signed: bytes

@@ -126,6 +126,8 @@ static bool is_of_a_trace(const struct machine *m, uint64_t offset, uint64_t val
         if (t->offset == offset && t->value == value && m->registers[t->other / 4] != t->wanted)
             return true;
     }
+    if (m->turn_count)
+        return false;
     return offset >= GPU_BYTES || !m->is_driver[offset / 4];
 }
 

@@ -29,8 +29,8 @@ struct trace_write {
     bool any_value;
 };
 
-/* A write of this register, with this value, that is a trace's own as long as another register has a value.
- */
+/* A write of this register, with this value, that is a trace's own as long as another register has the value
+ * that is wanted. Where there are any, no other writes count. */
 struct turn {
     uint32_t offset, value, other, wanted;
 };

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from host_tools.model import joining
 from host_tools.runners.mailbox import Extra
 from tests.campaign import cases
-from tests.campaign.cases import MARK, MARK_VALUE, TIMES, V3D, Attempt, Case, Turns
+from tests.campaign.cases import TIMES, V3D, Attempt, Case, Turns
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import PAGE, Parts
 from trace_format import packing, profile
@@ -24,6 +24,8 @@ FIRST_PAGE, PAGES = 1, 15  # working memory of a, which follows the image, and o
 TABLE_PAGES = 2  # of each network on a V3D: the page table, and the scratch page
 ORDER = (A, B, A, B)  # who asks for a replay
 JOBS = 2  # of each replay
+STARTS = (0x00510000, 0x00A20000)  # with which each network starts its jobs
+NOBODY = 0x70  # a value with which no network starts a job
 WHENEVER = (1 << 64) - 1
 START = action(Op.REPLAY_START)
 # Actions of a network that do what is edited to be another's.
@@ -67,16 +69,18 @@ def of_one(gpu: str) -> Attempt:
 
 
 def turns(gpu: str) -> Attempt:
-    """Requests for both, in turns; each network has a mark of its own, which it writes in each job."""
-    mark, begins = (profile.load(gpu).register(name) for name in (MARK[gpu], "core0.CSD_QUEUED_CFG1"))
+    """Requests for both, in turns; each network starts its jobs with a value of its own."""
+    begins, starts = (profile.load(gpu).register(f"core0.CSD_QUEUED_CFG{index}") for index in (1, 0))
     rows = []
     for number, name in enumerate("ab"):
         work = []
         for job in range(JOBS):
             work += [
-                action(Op.REG_WRITE, register=begins.index, value=1, mask=ALL_BITS),
+                action(Op.REG_WRITE, register=begins.index, value=NOBODY, mask=ALL_BITS),
                 action(Op.JOB, number=job),
-                action(Op.REG_WRITE, register=mark.index, value=value_of(number), mask=ALL_BITS),
+                action(Op.REG_WRITE, register=starts.index, value=STARTS[number], mask=ALL_BITS),
+                # So that a write under a mask of nothing does not find the other network's value.
+                action(Op.REG_WRITE, register=starts.index, value=NOBODY, mask=ALL_BITS),
             ]
         trace = s.trace(
             *s.PROLOGUE[:2], START, *work, gpu=gpu, image=cases.IMAGE, slots=[], meta=cases.sample(gpu).meta
@@ -90,16 +94,11 @@ def turns(gpu: str) -> Attempt:
         trace=trace,
         turns=Turns(
             ORDER,
+            starts.name,
             "hub.MMU_PT_PA_BASE",
-            tuple((value_of(number), root) for number, root in enumerate(roots)),
-            (begins.name,),
+            tuple(zip(STARTS, roots, strict=True)),
         ),
     )
-
-
-def value_of(number: int) -> int:
-    """What a network writes to the mark."""
-    return MARK_VALUE >> 2 * number
 
 
 def requests(order: tuple[int, ...]) -> list[Extra]:
@@ -117,16 +116,15 @@ def ask(memory: bytearray, order: tuple[int, ...], places: tuple[int, ...]) -> N
 
 
 def describe(attempt: Attempt, gpu: str, first_page: int) -> list[tuple[str, int, int, object]]:
-    """Rows of a machine's description: what the driver writes besides, and whose tables go with whose mark."""
+    """Rows of a machine's description: what the driver writes besides, and whose tables go with whose jobs."""
     found = profile.load(gpu)
     rows: list[tuple[str, int, int, object]] = []
     if gpu == "v3d42":
         rows.append(("driver", found.register("hub.MMUC_CONTROL").offset, 0, ""))
     if attempt.turns:
-        mark, table = found.register(MARK[gpu]).offset, found.register(attempt.turns.table).offset
-        rows += [("driver", found.register(name).offset, 0, "") for name in attempt.turns.registers]
+        start, table = (found.register(name).offset for name in (attempt.turns.start, attempt.turns.table))
         for value, root in attempt.turns.roots:
-            rows.append(("turn", mark | table << 32, value | (first_page + root) << 32, ""))
+            rows.append(("turn", start | table << 32, value | (first_page + root) << 32, ""))
     return rows
 
 

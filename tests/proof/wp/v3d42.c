@@ -45,6 +45,11 @@ bool gr_driver_reset(struct gr_replayer *r);
 /*@ requires carveout(r);
     assigns \nothing;
 */
+GR_INLINE uint32_t table_frame(const struct gr_replayer *r);
+
+/*@ requires carveout(r);
+    assigns \nothing;
+*/
 void gr_driver_set_table(struct gr_replayer *r, uint32_t space);
 
 /*@ assigns \nothing; */
