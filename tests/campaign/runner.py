@@ -100,7 +100,7 @@ class Bench:
         buffers = bind(self.attempt.trace, {}) if self.attempt.trace else Buffers()
         extras = evidence.extras(self.device.evidence)
         if self.attempt.turns:
-            buffers, extras = Buffers(), networks.requests(self.attempt.turns.order)
+            buffers, extras = Buffers(), tuple(networks.requests(self.attempt.turns.order))
         places = mailbox.request(memoryview(memory), self.attempt.signed, buffers, REPLAYS, extras)
         if self.attempt.turns:
             networks.ask(memory, self.attempt.turns.order, places.extras_at)
