@@ -56,6 +56,11 @@ enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_
     r->report.op = op;
     r->report.offset = arg;
     r->limits = NULL;
+#ifdef GRAMOPHONE_NETWORKS
+    /* Another network's action is not for this one's tables, whatever has led to it. */
+    if (index - GR_FIRST_ACTION(r) >= GR_END_ACTION(r) - GR_FIRST_ACTION(r))
+        return GR_STATUS_ACTION;
+#endif
     if ((op & 15) >= GR_OP_GROUP || AT(op) >= sizeof needs / sizeof needs[0] || !needs[AT(op)] ||
         !gr_action_valid(a))
         return GR_STATUS_ACTION;

@@ -158,6 +158,7 @@ static enum gr_status try_once(struct gr_replayer *r)
     if (!GR_PROGRESS(r)->started) {
 #ifdef GRAMOPHONE_STEPS
         GR_PROGRESS(r)->under_way.next = 0; /* what it had done is gone */
+        r->report.jobs = 0;
 #endif
         r->report.phase = GR_PHASE_PROLOGUE;
         r->touched = true;

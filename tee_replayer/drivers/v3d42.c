@@ -60,11 +60,17 @@ GR_NOINLINE bool gr_driver_reset(struct gr_replayer *r)
     return true; /* no register says so */
 }
 
+/* Where the page table lies, as the GPU takes it. */
+GR_INLINE uint32_t table_frame(const struct gr_replayer *r)
+{
+    return (uint32_t)((r->memory.phys + GR_DRIVER_AT(r)) >> PAGE_SHIFT);
+}
+
 void gr_driver_set_table(struct gr_replayer *r, uint32_t space)
 {
     (void)space; /* there is one */
     const uint32_t mib = va_mib(r->va_bytes);
-    gr_port_write32(GR_HUB_MMU_PT_PA_BASE, (uint32_t)((r->memory.phys + GR_DRIVER_AT(r)) >> PAGE_SHIFT));
+    gr_port_write32(GR_HUB_MMU_PT_PA_BASE, table_frame(r));
     gr_port_write32(GR_HUB_MMU_ADDR_CAP, mib <= CAP_MAX_MIB ? CAP_ENABLE | mib : 0);
     gr_port_write32(GR_HUB_MMU_ILLEGAL_ADDR,
                     ILLEGAL_ADDR_ENABLE |
@@ -118,7 +124,8 @@ bool gr_driver_can_switch(void)
 }
 #endif
 
-/* A GPU that has reset itself would run jobs without translation, so that is looked at before each.
+/* A GPU that has reset itself would run jobs without translation, so that is looked at before each; and whose
+ * table the GPU has, since one skipped instruction could have left it another network's.
  * The table has no bit for execution: the code of a job must lie in the image, which neither the GPU nor a
  * caller can write to. It stays there while the job runs, since mappings do not change then. */
 enum gr_status gr_driver_check_write(struct gr_replayer *r, uint32_t offset, uint32_t value)
@@ -129,6 +136,10 @@ enum gr_status gr_driver_check_write(struct gr_replayer *r, uint32_t offset, uin
         return GR_STATUS_OK;
     if ((gr_port_read32(GR_HUB_MMU_CTL) & MMU_CTL_ON) != MMU_CTL_ON)
         return GR_STATUS_DIVERGED;
+#ifdef GRAMOPHONE_NETWORKS
+    if (gr_port_read32(GR_HUB_MMU_PT_PA_BASE) != table_frame(r))
+        return GR_STATUS_DIVERGED;
+#endif
     const uint64_t code = gr_driver_translate(r, 0, r->code);
     return code < r->image_end || code == UINT64_MAX ? GR_STATUS_OK : GR_STATUS_RANGE;
 }

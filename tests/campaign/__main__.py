@@ -10,23 +10,35 @@ import sys
 import time
 from pathlib import Path
 
-from tests.campaign import cases, encryption, sampling, trust
+from tests.campaign import cases, encryption, networks, sampling, trust
 from tests.campaign.campaign import Campaign, Result
 from tests.campaign.cases import Case
 from tests.campaign.computing import CASES
-from tests.campaign.device import BARE_METAL, ENCRYPTION, LINKED, LINKED_MMU, LOG_MMU, MMU, OPTEE, TRUST, Device
+from tests.campaign.device import (
+    BARE_METAL,
+    ENCRYPTION,
+    LINKED,
+    LINKED_MMU,
+    LOG_MMU,
+    MMU,
+    NETWORKS,
+    OPTEE,
+    TRUST,
+    Device,
+)
 from tests.campaign.faults import KINDS
 from trace_format.errors import GramophoneError
 
 FOLDER = Path("build/campaign")
-PATHS = (BARE_METAL, TRUST, ENCRYPTION, MMU, LINKED, LINKED_MMU, LOG_MMU, OPTEE)
+PATHS = (BARE_METAL, TRUST, ENCRYPTION, NETWORKS, MMU, LINKED, LINKED_MMU, LOG_MMU, OPTEE)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__)
     parser.add_argument("--gpu", choices=list(cases.DRIVER), action="append", help="only this GPU")
     parser.add_argument("--path", choices=PATHS, action="append", help="only this port")
-    names = sorted({case.name for case in (*cases.CASES, *CASES, *trust.CASES, *encryption.CASES)})
+    every = (*cases.CASES, *CASES, *trust.CASES, *encryption.CASES, *networks.CASES)
+    names = sorted({case.name for case in every})
     parser.add_argument("--case", choices=names, action="append", help="only this case")
     parser.add_argument(
         "--fault", choices=[kind.name for kind in KINDS], action="append", help="only these faults"

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tee_replayer.generator.status import statuses
-from tests.campaign import cases, computing, device, optee, report, runner, sampling
+from tests.campaign import cases, computing, device, networks, optee, report, runner, sampling
 from tests.campaign.device import Device
 from tests.campaign.faults import Kind
 from tests.campaign.runner import Bench
@@ -166,7 +166,8 @@ class Campaign:
         good = case.status == "OK"
         if not good and (runner.accepted(found)[0] or runner.written(found)[0]):
             return  # it needs no fault
-        functions = self.functions or (COMPUTING if good else ())
+        attacked = networks.TURNING if bench.attempt.turns else COMPUTING
+        functions = self.functions or (attacked if good else ())
         parts = sampling.within(run, functions) if functions else sampling.parts(run)
         plans, names = [], [kind.name for kind in kinds]
         for kind in kinds:

@@ -44,6 +44,24 @@ READS = {"v3d42": s.IDENT["v3d42"], "mali_g71": {**s.IDENT["mali_g71"], "gpu.IRQ
 
 
 @dataclass(frozen=True)
+class Turns:
+    """Networks of a joint trace that take turns.
+
+    Attributes:
+        order: who asks for a replay.
+        start: the register that starts a job.
+        table: the register with the page tables' place.
+        roots: of each network, the value with which it starts jobs, and where its tables lie, in pages of the
+            carve-out.
+    """
+
+    order: tuple[int, ...]
+    start: str
+    table: str
+    roots: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
 class Attempt:
     """A signed trace and the GPU that it meets.
 
@@ -53,12 +71,15 @@ class Attempt:
         writes: (register, value) that only this trace writes, though the driver writes the register too. Where
             there are any, only they count, and the mark does not: all else is its signer's to do.
         trace: the trace, where it is a good one and its outputs are wanted; the mark does not count then.
+        turns: who is asked for, where it is a joint one; only a job counts then that starts
+            with another network's tables.
     """
 
     signed: bytes
     reads: dict[str, int] = field(default_factory=dict)
     writes: tuple[tuple[str, int], ...] = ()
     trace: Trace | None = None
+    turns: Turns | None = None
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ lost to a fault, or be made good by it.
 
 from __future__ import annotations
 
-from tests.campaign import cases, encryption, trust
+from tests.campaign import cases, encryption, networks, trust
 from tests.campaign.cases import IMAGE_READABLE, TIMES, Attempt, Case
-from tests.campaign.device import ENCRYPTION, TRUST, Device
+from tests.campaign.device import ENCRYPTION, NETWORKS, TRUST, Device
 from tests.support.hostile_rows import resectioned
 from tests.support.replayer_samples import PAGE, VA, Parts
 from trace_format import layout, planes
@@ -86,6 +86,8 @@ def cases_of(of: Device) -> list[Case]:
     """The cases that a device has."""
     if of.path == TRUST:
         return list(trust.CASES)
+    if of.path == NETWORKS:
+        return networks.of(of.gpu)
     if of.path == ENCRYPTION:
         return list(encryption.CASES)
     return [*cases.cases_of(of.gpu), *(CASES if of.linked else ())]

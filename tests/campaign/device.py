@@ -18,7 +18,7 @@ from tee_replayer.generator.evidence import Evidence
 from tee_replayer.generator.generate import generate
 from tee_replayer.generator.options import NO_DECRYPTION, NO_EVIDENCE, Options
 from tee_replayer.generator.platforms import platform_of
-from tests.campaign import encryption, trust
+from tests.campaign import encryption, networks, trust
 from tests.campaign.cases import MIN_SECURITY_VERSION
 from tests.support import replayer_samples as s
 from trace_format.codec import LINKED as LINKED_CODECS
@@ -29,6 +29,7 @@ from trace_format.operators import OPERATORS
 BARE_METAL, MMU, LINKED, LINKED_MMU, LOG_MMU = "bare-metal", "mmu", "linked", "linked-mmu", "log-mmu"
 OPTEE = "optee"
 ENCRYPTION = "encryption"  # the same, with a key of a fleet, by which it reads encrypted traces
+NETWORKS = "networks"  # the same, for joint traces, with a queue of requests
 TRUST = "trust"  # on bare metal without an MMU, with a trust policy instead of one key
 ALL = Evidence(log=True, hashes=True, attestation=True)
 EVIDENCE = {LINKED: ALL, LINKED_MMU: ALL, LOG_MMU: Evidence(log=True, hashes=True)}
@@ -151,6 +152,8 @@ def build(gpu: str, folder: Path, options: str = "", *, path: str = BARE_METAL) 
             evidence=EVIDENCE.get(path, NO_EVIDENCE),
             operators=tuple(OPERATORS) if linked else (),
             codecs=LINKED_CODECS if linked else (),
+            networks=networks.NETWORKS if path == NETWORKS else 0,
+            schedule=networks.QUEUE if path == NETWORKS else 0,
             decryption=Decryption(True, encryption.FLEET_KEY) if path == ENCRYPTION else NO_DECRYPTION,
         ),
         folder,

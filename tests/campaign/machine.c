@@ -121,6 +121,13 @@ static bool is_of_a_trace(const struct machine *m, uint64_t offset, uint64_t val
         if (w->offset == offset && (w->any_value || w->value == value))
             return true;
     }
+    for (unsigned i = 0; i < m->turn_count; i++) {
+        const struct turn *t = &m->turns[i];
+        if (t->offset == offset && t->value == value && m->registers[t->other / 4] != t->wanted)
+            return true;
+    }
+    if (m->turn_count)
+        return false;
     return offset >= GPU_BYTES || !m->is_driver[offset / 4];
 }
 
@@ -297,6 +304,9 @@ static void describe(struct machine *m, const char *line)
         m->hostile[m->hostile_count].base = a, m->hostile[m->hostile_count++].bytes = b;
     else if (!strcmp(kind, "mirror"))
         load_mirror(m, a, b, path);
+    else if (!strcmp(kind, "turn") && m->turn_count < LIST_MAX && a >> 32 < GPU_BYTES)
+        m->turns[m->turn_count++] =
+            (struct turn){(uint32_t)a, (uint32_t)b, (uint32_t)(a >> 32), (uint32_t)(b >> 32)};
     else if (!strcmp(kind, "device"))
         m->device_at = a, m->device_bytes = b;
     else if (!strcmp(kind, "gpu"))

@@ -29,6 +29,12 @@ struct trace_write {
     bool any_value;
 };
 
+/* A write of this register, with this value, that is a trace's own as long as another register has the value
+ * that is wanted. Where there are any, no other writes count. */
+struct turn {
+    uint32_t offset, value, other, wanted;
+};
+
 /* How a run ended. */
 enum end {
     END_NONE,
@@ -85,6 +91,8 @@ struct machine {
     bool is_driver[GPU_BYTES / 4]; /* the nano driver writes it too */
     struct trace_write trace_writes[LIST_MAX];
     unsigned trace_write_count;
+    struct turn turns[LIST_MAX];
+    unsigned turn_count;
     uint64_t now_ns;
     uint64_t executed, stop_at; /* instructions */
     enum end end;

@@ -19,11 +19,12 @@ from host_tools.runners import mailbox
 from host_tools.runners.buffers import Buffers, bind
 from host_tools.runners.replay import RunnerError
 from tee_replayer.generator.status import value_of
-from tests.campaign import encryption, evidence
+from tests.campaign import encryption, evidence, networks
 from tests.campaign.cases import DRIVER, MARK, READS, STRANGER, Attempt
-from tests.campaign.device import ENCRYPTION, Device, Place
+from tests.campaign.device import ENCRYPTION, NETWORKS, Device, Place
 from tests.campaign.faults import Run
 from tests.support import replayer_samples as s
+from tests.support.replayer_samples import PAGE
 from tests.support.trace_samples import offset_of
 from trace_format import packing, profile
 from trace_format.schema.firmware import DEVICE_MAGIC
@@ -98,7 +99,11 @@ class Bench:
         memory = bytearray(MAILBOX_BYTES)
         buffers = bind(self.attempt.trace, {}) if self.attempt.trace else Buffers()
         extras = evidence.extras(self.device.evidence)
+        if self.attempt.turns:
+            buffers, extras = Buffers(), tuple(networks.requests(self.attempt.turns.order))
         places = mailbox.request(memoryview(memory), self.attempt.signed, buffers, REPLAYS, extras)
+        if self.attempt.turns:
+            networks.ask(memory, self.attempt.turns.order, places.extras_at)
         (self.folder / "mailbox").write_bytes(memory)
         board = fw.board
         rows: list[tuple[str, int, int, object]] = [
@@ -115,13 +120,17 @@ class Bench:
             kind = "rom" if base <= fw.entry < base + len(data) else "data"
             rows.append((kind, base, len(data), self.folder / f"rom{index}"))
         rows += self._hostile()
-        if extras:
+        if extras and not self.attempt.turns:
             answers = [(at, len(extra.data)) for at, extra in zip(places.extras_at, extras, strict=True)]
             rows += evidence.describe(answers, self.folder)
+        if self.device.path == NETWORKS:
+            rows += networks.describe(self.attempt, self.device.gpu, board.carveout_base // PAGE)
         if self.device.path == ENCRYPTION:
             rows += encryption.describe(self.folder)
         for row, at in zip(buffers.rows, places.buffers_at, strict=True):
             rows.append(("answer", at, -(-row.nbytes // WORD) * WORD, ""))
+        if self.attempt.turns:
+            rows += [("answer", at, WORD, "") for at in places.extras_at]
         rows += [("identity", gpu.register(name).offset, 0, "") for name in s.IDENT[self.device.gpu]]
         reads = {**READS[self.device.gpu], **self.attempt.reads}
         rows += [("reads", gpu.register(name).offset, value, "") for name, value in reads.items()]
@@ -187,7 +196,14 @@ class Bench:
     def _run(self, pcs: Path | str) -> npt.NDArray[Any]:
         said = self.folder / "said"
         said.unlink(missing_ok=True)
-        return np.frombuffer(self._call(self._describe(), "run", LIMIT, said, pcs), OUTCOME)
+        found = np.frombuffer(self._call(self._describe(), "run", LIMIT, said, pcs), OUTCOME).copy()
+        self._count(found)
+        return found
+
+    def _count(self, outcomes: npt.NDArray[Any]) -> None:
+        """Of requests, all of them count as one replay, and fewer as none."""
+        if self.attempt.turns:
+            outcomes["replays"] = outcomes["replays"] == len(self.attempt.turns.order)
 
     def inject(self, run: Run, unspoilt: npt.NDArray[Any], plan: npt.NDArray[Any], jobs: int) -> npt.NDArray[Any]:
         """Inject faults, one a run: their outcomes, in the same order.
@@ -213,6 +229,7 @@ class Bench:
 
         with ThreadPoolExecutor(jobs) as pool:
             list(pool.map(part, range(jobs)))
+        self._count(outcomes)
         outcomes[outcomes["end"] == End.SAME] = unspoilt[0]
         return self._judged(outcomes, int(unspoilt["evidence"][0]))
 

@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pytest
 
 from host_tools.runners import firmware
-from tests.campaign import cases, computing, encryption, evidence, report, runner, sampling, trust
+from tests.campaign import cases, computing, encryption, evidence, networks, report, runner, sampling, trust
 from tests.campaign.campaign import Campaign, Result, outcome_name
-from tests.campaign.device import BARE_METAL, ENCRYPTION, LINKED, LINKED_MMU, LOG_MMU, MMU, TRUST, Device
+from tests.campaign.device import BARE_METAL, ENCRYPTION, LINKED, LINKED_MMU, LOG_MMU, MMU, NETWORKS, TRUST, Device
 from tests.campaign.faults import ENCODING_BITS, KINDS, Do, Run
 
 GPUS = tuple(cases.DRIVER)
@@ -35,7 +35,7 @@ PER_KIND = sampling.Shares(PER_PART, PER_PART, PER_PART, PER_PART, PER_PART)
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     if shutil.which(f"{firmware.CROSS}gcc") is None:
         pytest.skip("no cross compiler: apt-get install gcc-aarch64-linux-gnu")
-    shares = dict.fromkeys((BARE_METAL, MMU, TRUST, ENCRYPTION), sampling.SAMPLE) | dict.fromkeys(
+    shares = dict.fromkeys((BARE_METAL, MMU, TRUST, ENCRYPTION, NETWORKS), sampling.SAMPLE) | dict.fromkeys(
         LINKED_OF.values(), PER_KIND
     )
     return Campaign(tmp_path_factory.mktemp("campaign"), shares, jobs=1)
@@ -93,6 +93,16 @@ def test_no_single_fault_opens_what_is_not_for_the_device(campaign: Campaign, gp
     assert not result.spoilt
     assert {case for _, case, _ in result.table.rows} == {case.name for case in encryption.CASES}
     assert sum(counts.tried for counts in result.table.rows.values()) > 600
+    assert result.ok, "\n".join(map(str, result.findings))
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_no_single_fault_lets_a_network_have_what_is_anothers(campaign: Campaign, gpu: str) -> None:
+    """Hostile joint traces, and jobs of two good networks with the other's page tables."""
+    result = campaign.run([campaign.device(gpu, NETWORKS)], [], KINDS)
+    assert not result.spoilt
+    assert {case for _, case, _ in result.table.rows} == {case.name for case in networks.of(gpu)}
+    assert sum(counts.tried for counts in result.table.rows.values()) > 1000
     assert result.ok, "\n".join(map(str, result.findings))
 
 

@@ -53,7 +53,8 @@ def registers(profile: dict[str, Any]) -> list[str]:
 def v3d(profile: dict[str, Any]) -> tuple[dict[str, int], dict[str, list[tuple[int, ...]]]]:
     """Numbers and tables of the V3D: Linux 6.1 drivers/gpu/drm/v3d, v3d_mmu.c and v3d_gem.c."""
     place = Place(profile)
-    on = profile["registers"]["hub"]["MMU_CTL"]["replay"]["set"]
+    registers = profile["registers"]["hub"]
+    on = registers["MMU_CTL"]["replay"]["set"]
     numbers = {
         "IS_MALI": 0,
         "VA_PAGES": 64,
@@ -69,7 +70,12 @@ def v3d(profile: dict[str, Any]) -> tuple[dict[str, int], dict[str, list[tuple[i
     }
     reset = place("bridge.SW_INIT_1")
     return numbers, {
-        "driver_writes": [(reset, 1), (reset, 0), (place("hub.MMU_CTL"), on)],
+        # The last two are those of a change of page tables (v3d_mmu_flush_all).
+        "driver_writes": [
+            *((reset, 1), (reset, 0), (place("hub.MMU_CTL"), on)),
+            *((place("hub.MMUC_CONTROL"), 3), (place("hub.MMU_CTL"), on | 4)),
+        ],
+        "busy": [(place(f"hub.{name}"), registers[name]["busy"]) for name in ("MMUC_CONTROL", "MMU_CTL")],
         "reads": [(place("hub.IDENT1"), 0x124), (place("hub.IDENT3"), 0xE00)],
         "idle": [(0, 0, 0, 1)],  # no register of this GPU has to wait
     }
@@ -106,11 +112,17 @@ def mali(profile: dict[str, Any]) -> tuple[dict[str, int], dict[str, list[tuple[
     reads = [(place("gpu.GPU_ID"), 0x60A00002), (place("gpu.SHADER_PRESENT_LO"), 0xFF)]
     reads += [(place("gpu.IRQ_RAWSTAT"), 0x100)]
     reads += [(offset, 0) for offset in place.every("js.COMMAND_NEXT")]
-    return numbers, {"driver_writes": [*writes], "reads": [*reads], "idle": [*idle]}
+    # No register of this GPU has bits that a trace or the driver sets and waits for.
+    return numbers, {"driver_writes": [*writes], "busy": [(0, 0)], "reads": [*reads], "idle": [*idle]}
 
 
 FAMILIES = {"v3d42": v3d, "mali_g71": mali}
-FIELDS = {"driver_writes": "offset, value", "reads": "offset, value", "idle": "offset, mask, value, equal"}
+FIELDS = {
+    "driver_writes": "offset, value",
+    "busy": "offset, bits",
+    "reads": "offset, value",
+    "idle": "offset, mask, value, equal",
+}
 
 
 def header(gpu: str) -> str:

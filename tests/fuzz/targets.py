@@ -69,22 +69,24 @@ class Target:
         return CORPUS / (self.corpus or self.name)
 
 
-def core(gpu: str) -> Target:
-    """The core with the nano driver of a GPU."""
+CORE_PARTS = ("core.c", "core_mutator.c", "core_scene.c", "core_pack.c", "core_oracles.c", "seam.c")
+JOINT = ("-DGRAMOPHONE_NETWORKS=3", "-DGRAMOPHONE_STEPS", "-DGRAMOPHONE_SCHEDULE=3")
+
+
+def core(gpu: str, is_joint: bool = False) -> Target:
+    """The core with the nano driver of a GPU; for joint traces, with steps and a queue of requests, too."""
     driver = target.driver_source(profile.load(gpu))
-    wrapped = ("gr_driver_reset", "gr_driver_set_table")
+    wrapped = ["gr_driver_reset", "gr_driver_set_table", *(["gr_driver_switch"] if is_joint else [])]
+    parts = [*CORE_PARTS, *(["core_networks.c", "core_requests.c"] if is_joint else [])]
     return Target(
-        f"core-{gpu}",
+        f"{'joint' if is_joint else 'core'}-{gpu}",
         [*sorted(CORE.glob("*.c")), driver],
-        [
-            C / name
-            for name in ("core.c", "core_mutator.c", "core_scene.c", "core_pack.c", "core_oracles.c", "seam.c")
-        ],
+        [C / name for name in parts],
         {
             "gr_target.h": lambda: target.header(profile.load(gpu)),
             "fuzz_policy.h": lambda: policy.header(gpu),
         },
-        flags=["-Wl," + ",".join(f"--wrap={name}" for name in wrapped)],
+        flags=["-Wl," + ",".join(f"--wrap={name}" for name in wrapped), *(JOINT if is_joint else ())],
         max_len=1920,
     )
 
@@ -177,6 +179,7 @@ TARGETS = {
     found.name: found
     for found in (
         *(core(gpu) for gpu in GPUS),
+        *(core(gpu, is_joint=True) for gpu in GPUS),
         virtual("v3d42", "v3d"),
         virtual("mali_g71", "mali"),
         around_v3d(

@@ -64,7 +64,7 @@ JOINT = {"GRAMOPHONE_NETWORKS": 3, "GRAMOPHONE_STEPS": 1}
 KINDS = {"GRAMOPHONE_ML_DSA": 1, "GRAMOPHONE_ES384": 1, "GRAMOPHONE_ED25519": 1}
 TRUST = {"GRAMOPHONE_TRUST": 1, "GRAMOPHONE_CLOCK": 1, **KINDS}
 NO_CASTS = {"table": "a cast of bytes to words, which WP's memory model lacks"}
-NO_QUEUE = "of replayers with a queue of requests, of which nothing is proved yet"
+QUEUE = JOINT | {"GRAMOPHONE_SCHEDULE": 3}
 UNITS = (
     Unit("core/lz4.c", ANY),
     Unit("core/planes.c", ANY, macros={"GRAMOPHONE_PLANES": 1}),
@@ -122,6 +122,7 @@ UNITS = (
     Unit("log/attest.c", ANY, tool="eva", macros=LOG),
     Unit("store/store.c", ANY, tool="eva", macros={"GRAMOPHONE_STORE": 1, "GRAMOPHONE_TRUST": 1}),
     Unit("core/networks.c", ANY, tool="eva", macros=JOINT, slevel=20),
+    Unit("core/schedule.c", ANY, tool="eva", macros=QUEUE),
     Unit("core/policy.c", ANY, tool="eva", macros=TRUST, slevel=5),
     Unit("core/trust.c", ANY, tool="eva", macros=TRUST, slevel=30),
     Unit("core/encryption.c", ANY, tool="eva", macros={"GRAMOPHONE_ENCRYPTION": 1}),
@@ -133,17 +134,16 @@ UNITS = (
         ),
     ),
     Unit("core/run.c", ANY, tool="eva", macros=JOINT, slevel=20, harness="step"),
-    Unit("drivers/v3d42.c", ("v3d42",), left_out=NO_CASTS | {"gr_driver_can_switch": NO_QUEUE}),
-    Unit("drivers/v3d42.c", ("v3d42",), variant="joint", macros=JOINT, left_out=NO_CASTS),
+    Unit("drivers/v3d42.c", ("v3d42",), left_out=NO_CASTS),
+    Unit("drivers/v3d42.c", ("v3d42",), variant="joint", macros=QUEUE, left_out=NO_CASTS),
     Unit(
         "drivers/mali_g71.c",
         ("mali_g71",),
         left_out={"table_at": "a cast of bytes to words, which WP's memory model lacks"}
         | dict.fromkeys(
-            ("gr_driver_switch", "gr_driver_begins_job"),
-            "of joint traces and steps: they write nothing",
-        )
-        | {"gr_driver_can_switch": NO_QUEUE},
+            ("gr_driver_switch", "gr_driver_begins_job", "gr_driver_can_switch"),
+            "of joint traces, steps and the queue: they write nothing",
+        ),
     ),
 )
 DEFECTS = (
@@ -206,6 +206,13 @@ DEFECTS = (
     Defect("trust", "v3d42", "judge", "manifest_at + GR_MANIFEST_BYTES > l->head_bytes", "0"),
     Defect("networks", "v3d42", "gr_take_networks", "count < 2 || count > GR_NETWORKS", "count < 2"),
     Defect("networks", "v3d42", "gr_network_info", "index >= gr_network_count(r)", "index > gr_network_count(r)"),
+    Defect("schedule", "v3d42", "place", "at = i + 1", "at = i + 2"),
+    Defect("schedule", "v3d42", "put_back", "to + 1 < queue->length && ", ""),
+    Defect("schedule", "v3d42", "gr_submit", " || count > r->slot_count", ""),
+    Defect("schedule", "v3d42", "gr_submit", " || b->slot >= own->end_slot", ""),
+    Defect("schedule", "v3d42", "gr_submit", "queue->length >= GR_REQUESTS", "queue->length > GR_REQUESTS"),
+    Defect("schedule", "v3d42", "gr_schedule_step", "    if (!gr_requests(r))\n        return 0;\n", ""),
+    Defect("step", "v3d42", "gr_yield", "i < GR_NETWORKS", "i <= GR_NETWORKS"),
     Defect("step", "v3d42", "execute_range", "i = from; i < to; i++", "i = from; i <= to; i++"),
     Defect("cose", "v3d42", "gr_read_entry", "room(at, end) < before + signature_bytes || ", ""),
     Defect("stream-encryption", "v3d42", "next_chunk", "(bytes + 15) / 16", "(bytes + 31) / 16"),

@@ -19,6 +19,10 @@ bool __real_gr_driver_reset(struct gr_replayer *r);
 bool __wrap_gr_driver_reset(struct gr_replayer *r);
 void __real_gr_driver_set_table(struct gr_replayer *r, uint32_t space);
 void __wrap_gr_driver_set_table(struct gr_replayer *r, uint32_t space);
+#ifdef GRAMOPHONE_NETWORKS
+bool __real_gr_driver_switch(struct gr_replayer *r);
+bool __wrap_gr_driver_switch(struct gr_replayer *r);
+#endif
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 uint64_t number_of(const struct record *record, size_t at, size_t bytes)
@@ -45,8 +49,21 @@ void __wrap_gr_driver_set_table(struct gr_replayer *r, uint32_t space)
     scene.in_driver = true;
     __real_gr_driver_set_table(r, space);
     scene.in_driver = false;
-    scene.table_set = scene.has_tables = true;
+    scene.table_set = scene.has_tables[selected()] = true;
 }
+
+#ifdef GRAMOPHONE_NETWORKS
+/* Where it fails, the GPU is reset. */
+bool __wrap_gr_driver_switch(struct gr_replayer *r)
+{
+    scene.in_driver = true;
+    const bool done = __real_gr_driver_switch(r);
+    scene.in_driver = false;
+    scene.table_set = done;
+    scene.has_tables[selected()] |= done;
+    return done;
+}
+#endif
 
 /* Time goes faster and faster, so that every wait ends soon. */
 static void tick(void)
@@ -96,6 +113,9 @@ uint32_t gr_port_read32(uint32_t offset)
     for (size_t i = 0; i < sizeof fuzz_reads / sizeof *fuzz_reads; i++)
         if (fuzz_reads[i].offset == offset)
             value = fuzz_reads[i].value;
+    for (size_t i = 0; i < sizeof fuzz_busy / sizeof *fuzz_busy; i++)
+        if (fuzz_busy[i].offset == offset)
+            value &= ~fuzz_busy[i].bits; /* at once */
     for (size_t i = 0; i < scene.count; i++) {
         const struct record *r = &scene.records[i];
         const uint32_t place = (uint32_t)number_of(r, 0, 4);
@@ -122,11 +142,13 @@ void gr_port_write32(uint32_t offset, uint32_t value)
     PROMISE(!scene.loading, "loading writes no register");
     PROMISE(reg, "only registers of the profile are written");
     scene.writes++;
+    scene.given_away = false;
     if (scene.in_driver) {
         PROMISE(driver_may_write(offset, value),
                 "the driver writes its own registers, with addresses of its own");
     } else {
         PROMISE(scene.table_set, "a trace writes registers only once translation is on");
+        PROMISE(has_own_tables(), "a trace writes registers only while the GPU has its network's tables");
         PROMISE(reg->writable, "a trace writes only what the profile lists");
         PROMISE(!(value & ~reg->bits), "a trace sets only bits that the profile lists");
         PROMISE((value & reg->set) == reg->set, "bits that every write must set are set");
@@ -260,6 +282,7 @@ static uint32_t load(void)
 enum { SLOTS_KEPT = 16 };
 static uint8_t *bound[SLOTS_KEPT], *copies[SLOTS_KEPT];
 static uint64_t bound_bytes[SLOTS_KEPT];
+static bool is_output[SLOTS_KEPT];
 
 static void forget(uint32_t slot)
 {
@@ -284,14 +307,15 @@ static void bind_slots(const struct record *r)
         memset(copy, 0x30 + (int)slot, bytes);
         const uint64_t claimed = r && r->how & 2 ? number_of(r, 8, 8) : bytes;
         const enum gr_status status = gr_bind(scene.replayer, slot, data, claimed);
-        PROMISE((status == GR_STATUS_OK) == (claimed == bytes), "data of another size is not bound");
+        /* STATE: the slot's network has a replay under way. */
+        PROMISE((status == GR_STATUS_OK) == (claimed == bytes) || (HAS_STEPS && status == GR_STATUS_STATE),
+                "data of another size is not bound");
         if (status == GR_STATUS_OK) {
             forget(slot);
             bound[slot] = data;
-            copies[slot] = info.kind == GR_SLOT_KIND_OUTPUT ? NULL : copy;
+            copies[slot] = copy;
             bound_bytes[slot] = bytes;
-            if (!copies[slot])
-                free(copy);
+            is_output[slot] = info.kind == GR_SLOT_KIND_OUTPUT;
         } else {
             free(data);
             free(copy);
@@ -302,20 +326,39 @@ static void bind_slots(const struct record *r)
             "a slot that there is not cannot be bound");
 }
 
+/* Inputs stay, and outputs of networks that are not at work. */
+static void check_data(void)
+{
+    const struct part *own = &scene.parts[selected()];
+    for (uint32_t slot = 0; slot < SLOTS_KEPT; slot++) {
+        if (!copies[slot])
+            continue;
+        PROMISE((is_output[slot] && slot >= own->first_slot && slot < own->end_slot) ||
+                    !memcmp(bound[slot], copies[slot], bound_bytes[slot]),
+                "inputs are not written to, nor another network's outputs");
+        memcpy(copies[slot], bound[slot], bound_bytes[slot]);
+    }
+}
+
 static void run(const uint8_t *image)
 {
+#ifdef GRAMOPHONE_NETWORKS
+    remember_others();
+#endif
     scene.port_calls = 0;
     const uint64_t writes = scene.writes;
     const uint32_t status = (uint32_t)gr_run(scene.replayer);
     check_report(status);
     if (status == (uint32_t)GR_STATUS_STATE || status == (uint32_t)GR_STATUS_UNBOUND)
         PROMISE(scene.writes == writes, "without a trace, or without data, the GPU is left alone");
-    else if (scene.has_tables)
+    else
         check_tables();
     PROMISE(!memcmp(scene.base, image, scene.image_end), "the image stays as it was signed");
-    for (uint32_t slot = 0; slot < SLOTS_KEPT; slot++)
-        if (copies[slot])
-            PROMISE(!memcmp(bound[slot], copies[slot], bound_bytes[slot]), "inputs are not written to");
+    check_data();
+#ifdef GRAMOPHONE_NETWORKS
+    check_others();
+    check_requests();
+#endif
 }
 
 /* The caller's steps; without any: bind all, run twice. */
@@ -327,7 +370,14 @@ static void use(const uint8_t *image)
         if (r->kind % KINDS != STEP)
             continue;
         any = true;
-        switch (r->what % 4) {
+#ifdef GRAMOPHONE_NETWORKS
+        if (r->what % CALLS >= OWN_CALLS) {
+            ask(r);
+            check_data();
+            continue;
+        }
+#endif
+        switch (r->what % CALLS % OWN_CALLS) {
         case 0: bind_slots(NULL); break;
         case 1: bind_slots(r); break;
         default: run(image); break;
@@ -364,14 +414,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (load() == (uint32_t)GR_STATUS_OK) {
         PROMISE(scene.image_end <= sizeof image, "the image lies in the carve-out");
         memcpy(image, scene.base, scene.image_end);
+#ifdef GRAMOPHONE_NETWORKS
+        check_parts();
+#endif
         use(image);
         const uint64_t writes = scene.writes;
+        const bool given_away = scene.given_away;
         scene.port_calls = 0;
         gr_unload(&replayer);
-        PROMISE(!writes || scene.writes > writes, "a GPU that was used is reset");
+        PROMISE(!writes || given_away || scene.writes > writes, "a GPU that was used is reset");
         PROMISE(!scene.table_set, "no table is left in the GPU");
         check_wiped(true);
     }
+#ifdef GRAMOPHONE_NETWORKS
+    forget_requests();
+#endif
     for (uint32_t slot = 0; slot < SLOTS_KEPT; slot++)
         forget(slot);
     const uint64_t writes = scene.writes;

@@ -28,7 +28,11 @@ enum {
     FILLING = 0xa5,    /* in the carve-out before anything is loaded */
 };
 
+#ifdef GRAMOPHONE_NETWORKS
+enum kind { NUMBER, SLOT, ACTION, EDIT, REGISTER, STEP, NETWORK, KINDS };
+#else
 enum kind { NUMBER, SLOT, ACTION, EDIT, REGISTER, STEP, KINDS };
+#endif
 
 struct record {
     uint8_t kind; /* modulo KINDS */
@@ -63,6 +67,13 @@ enum number {
     NUMBERS
 };
 
+/* What is a network's; of a trace of one network, all there is. Of actions, slots and pages, the ends too. */
+struct part {
+    uint32_t first_action, end_action, first_slot, end_slot;
+    uint64_t first_page, end_page;
+};
+enum { MAX_PARTS = 4 }; /* one more than the core takes */
+
 struct scene {
     uint64_t numbers[NUMBERS];
     const struct record *records;
@@ -73,12 +84,18 @@ struct scene {
     uint32_t file_reads, hashes, verdicts;
     uint64_t carveout_bytes, image_end; /* as the file says, after its edits */
     uint32_t action_count, job_count;
-    uint8_t *base; /* the carve-out */
+    struct part parts[MAX_PARTS]; /* as it says, too */
+    size_t part_count;
+    bool is_exclusive; /* all have the same pages */
+    bool has_section;  /* NETWORKS */
+    uint8_t *base;     /* the carve-out */
     struct gr_memory memory;
     struct gr_replayer *replayer;
     uint64_t clock, clock_step, port_calls, irq_waits;
     uint64_t writes;
-    bool loading, in_driver, table_set, has_tables; /* has_tables: since the trace was loaded */
+    bool loading, in_driver, table_set; /* table_set: since the latest reset */
+    bool has_tables[MAX_PARTS];         /* of a network, since the trace was loaded */
+    bool given_away;                    /* the GPU, reset */
     uint32_t last_read[FUZZ_WINDOW_BYTES / 4], written[FUZZ_WINDOW_BYTES / 4];
     bool fresh[FUZZ_WINDOW_BYTES / 4]; /* read since the latest write */
 };
@@ -93,10 +110,40 @@ uint64_t number_of(const struct record *record, size_t at, size_t bytes);
 
 void put(uint8_t *at, uint64_t value, size_t bytes); /* core_pack.c: little-endian */
 size_t pack(uint8_t *out, const uint8_t *in, size_t bytes);
-void build_file(void);               /* core_scene.c */
+size_t count_of(enum kind kind, size_t most); /* core_scene.c */
+const struct record *record_at(enum kind kind, size_t n);
+void build_file(void);
 void check_tables(void);             /* core_oracles.c: what the GPU can reach */
 void check_job(void);                /* what the GPU would execute */
 void check_report(uint32_t status);  /* after each call */
 void check_wiped(bool was_accepted); /* after gr_unload, or a refused load */
+
+/* The network that the core works for, and where its page tables lie in the carve-out. */
+size_t selected(void);
+struct region {
+    uint64_t at, end;
+};
+struct region tables_of(size_t part);
+bool has_own_tables(void); /* whether the GPU has been pointed to no others */
+
+/* core_networks.c: networks of a joint trace. */
+void plan_parts(void);                /* from records */
+size_t put_networks(uint8_t *rows);   /* the section's bytes */
+void read_parts(const uint8_t *rows); /* from the file, after its edits */
+void check_parts(void);               /* after a load that was accepted */
+void remember_others(void);           /* before a call */
+void check_others(void);              /* after it: of memory that is not the network's nothing changed */
+void ask(const struct record *r);     /* core_requests.c: a call about requests */
+void check_requests(void);            /* after any call */
+void forget_requests(void);           /* after gr_unload */
+#ifdef GRAMOPHONE_NETWORKS
+enum {
+    HAS_STEPS = true,
+    OWN_CALLS = 4,
+    CALLS = 10
+}; /* STEP records: the first are core.c's, the others core_requests.c's */
+#else
+enum { HAS_STEPS = false, OWN_CALLS = 4, CALLS = 4 };
+#endif
 
 #endif

@@ -18,39 +18,97 @@ static uint64_t low_bytes(void)
     return scene.replayer->low_bytes;
 }
 
+/* Those of networks follow one another. */
+#ifdef GRAMOPHONE_NETWORKS
+size_t selected(void)
+{
+    PROMISE(scene.replayer->network < scene.part_count, "a network is at work that there is");
+    return scene.replayer->network;
+}
+
+struct region tables_of(size_t part)
+{
+    const struct gr_own *own = scene.replayer->networks;
+    uint64_t at = scene.carveout_bytes;
+    for (size_t i = 0; i < part; at = own[i++].driver_end)
+        PROMISE(own[i].driver_at == at && own[i].driver_end > at, "each network has tables of its own");
+    PROMISE(own[part].driver_at == at && own[part].driver_end > at && own[part].driver_end <= low_bytes(),
+            "a network's tables lie behind the networks' memory");
+    return (struct region){at, own[part].driver_end};
+}
+#else
+size_t selected(void)
+{
+    return 0;
+}
+
+struct region tables_of(size_t part)
+{
+    (void)part;
+    return (struct region){scene.carveout_bytes, low_bytes()};
+}
+#endif
+
+static struct region own_tables(void)
+{
+    return tables_of(selected());
+}
+
+/* The image, or the network's memory; a block of pages may be of both where one follows the other. */
+static bool is_own(size_t part, uint64_t at, uint64_t bytes)
+{
+    const struct part *p = &scene.parts[part];
+    const uint64_t first = p->first_page * PAGE;
+    return at + bytes <= scene.image_end ||
+           ((at >= first || first == scene.image_end) && at + bytes <= p->end_page * PAGE);
+}
+
 #if FUZZ_IS_MALI
 
 enum { ENTRIES = 512, LEVELS = 4, MAX_TABLES = 4096 };
 static uint8_t seen[MAX_TABLES / 8];
 
 /* A table of the driver's, at an offset of the carve-out; each belongs to one place of the tree. */
-static const uint64_t *table(uint64_t offset)
+static const uint64_t *table(struct region tables, uint64_t offset)
 {
     const uint64_t number = offset / PAGE;
-    PROMISE(offset % PAGE == 0 && offset >= scene.carveout_bytes && offset + PAGE <= low_bytes(),
-            "page tables lie in the driver's memory");
+    PROMISE(offset % PAGE == 0 && offset >= tables.at && offset + PAGE <= tables.end,
+            "page tables lie in the driver's memory for the network");
     PROMISE(number < MAX_TABLES && !(seen[number / 8] >> number % 8 & 1), "no page table is in two places");
     seen[number / 8] |= (uint8_t)(1u << number % 8);
     return (const uint64_t *)(const void *)(scene.base + offset);
 }
 
-static void check_leaf(uint64_t entry, uint64_t bytes)
+bool has_own_tables(void)
+{
+    for (uint64_t space = 0; space < GR_ADDRESS_SPACES; space++) {
+        const uint32_t at = (FUZZ_TRANSTAB_LO + (uint32_t)space * FUZZ_SPACE_BYTES) / 4;
+        const uint64_t root = (uint64_t)scene.written[at + 1] << 32 | scene.written[at];
+        if (root && root != scene.memory.phys + own_tables().at + space * PAGE)
+            return false;
+    }
+    return true;
+}
+
+static void check_leaf(size_t part, uint64_t entry, uint64_t bytes)
 {
     const uint64_t at = (entry & 0xfffffffff000) - scene.memory.phys;
     const uint64_t access = entry >> 6 & 3;
     const bool executable = !(entry >> 54 & 1);
     PROMISE(at % bytes == 0 && at < scene.carveout_bytes && bytes <= scene.carveout_bytes - at,
             "every mapped page lies in the trace's part of the carve-out");
+    PROMISE(is_own(part, at, bytes), "every mapped page is the image's or the network's own");
     PROMISE(access == 1 || access == 3, "a page can be read, or read and written");
     PROMISE(access == 3 || at >= scene.image_end, "no page of the image is writable");
     PROMISE(!executable || at + bytes <= scene.image_end, "nothing outside the image is executable");
     PROMISE(!(entry & ~0x0040fffffffff7c3ull), "no bits that no one has asked for");
 }
 
-static void walk(uint64_t offset)
+static void walk(size_t part, uint64_t offset)
 {
+    const struct region own = tables_of(part);
     /* Without recursion: one table of each level is open. */
-    const uint64_t *tables[LEVELS] = {table(offset)};
+    const uint64_t *tables[LEVELS] = {table(own, offset)};
     uint32_t at[LEVELS] = {0};
     for (uint32_t level = 0; level < LEVELS;) {
         if (at[level] == ENTRIES) {
@@ -63,11 +121,11 @@ static void walk(uint64_t offset)
             continue;
         if (level == 3 || (entry & 3) == 1) {
             PROMISE(level == 3 ? (entry & 3) == 3 : level == 2, "a page, or a block on its level");
-            check_leaf(entry, level == 3 ? PAGE : (uint64_t)ENTRIES * PAGE);
+            check_leaf(part, entry, level == 3 ? PAGE : (uint64_t)ENTRIES * PAGE);
             continue;
         }
         PROMISE((entry & 3) == 3, "an entry that is not empty is a table, a block or a page");
-        tables[++level] = table((entry & 0xfffffffff000) - scene.memory.phys);
+        tables[++level] = table(own, (entry & 0xfffffffff000) - scene.memory.phys);
         at[level] = 0;
     }
 }
@@ -75,15 +133,16 @@ static void walk(uint64_t offset)
 void check_tables(void)
 {
     memset(seen, 0, sizeof seen);
-    for (uint64_t space = 0; space < GR_ADDRESS_SPACES; space++)
-        walk(scene.carveout_bytes + space * PAGE);
+    for (size_t part = 0; part < scene.part_count; part++)
+        for (uint64_t space = 0; scene.has_tables[part] && space < GR_ADDRESS_SPACES; space++)
+            walk(part, tables_of(part).at + space * PAGE);
 }
 
 void check_job(void) {}
 
 bool driver_may_write(uint32_t offset, uint32_t value)
 {
-    const uint64_t low = scene.memory.phys + scene.carveout_bytes;
+    const uint64_t low = scene.memory.phys + own_tables().at;
     for (size_t i = 0; i < sizeof fuzz_driver_writes / sizeof *fuzz_driver_writes; i++)
         if (fuzz_driver_writes[i].offset == offset && fuzz_driver_writes[i].value == value)
             return true;
@@ -91,23 +150,29 @@ bool driver_may_write(uint32_t offset, uint32_t value)
         const uint64_t root = low + space * PAGE;
         const uint32_t as = FUZZ_TRANSTAB_LO + (uint32_t)space * FUZZ_SPACE_BYTES;
         if ((offset == as && value == (uint32_t)root) || (offset == as + 4 && value == root >> 32))
-            return root + PAGE <= scene.memory.phys + low_bytes();
+            return root + PAGE <= scene.memory.phys + own_tables().end;
     }
     return false;
 }
 
 #else
 
-static const uint32_t *entries(uint64_t *count)
+static const uint32_t *entries(size_t part, uint64_t *count)
 {
-    *count = (low_bytes() - scene.carveout_bytes - PAGE) / 4; /* the last page is no table */
-    return (const uint32_t *)(const void *)(scene.base + scene.carveout_bytes);
+    const struct region tables = tables_of(part);
+    *count = (tables.end - tables.at - PAGE) / 4; /* the last page is no table */
+    return (const uint32_t *)(const void *)(scene.base + tables.at);
 }
 
-void check_tables(void)
+bool has_own_tables(void)
+{
+    return scene.written[FUZZ_TABLE / 4] == (scene.memory.phys + own_tables().at) >> 12;
+}
+
+static void check_table(size_t part)
 {
     uint64_t count;
-    const uint32_t *entry = entries(&count);
+    const uint32_t *entry = entries(part, &count);
     for (uint64_t i = 0; i < count; i++) {
         if (!entry[i])
             continue;
@@ -115,16 +180,24 @@ void check_tables(void)
         PROMISE(entry[i] >> 28 == 1 || entry[i] >> 28 == 3, "an entry that is not empty is valid");
         PROMISE(!(entry[i] & 0x0f000000), "no bits that no one has asked for");
         PROMISE(at < scene.carveout_bytes, "every mapped page lies in the trace's part of the carve-out");
+        PROMISE(is_own(part, at, PAGE), "every mapped page is the image's or the network's own");
         PROMISE(!(entry[i] >> 29 & 1) || at >= scene.image_end, "no page of the image is writable");
         PROMISE(i * PAGE < scene.replayer->va_bytes, "nothing is mapped above the trace's addresses");
     }
+}
+
+void check_tables(void)
+{
+    for (size_t part = 0; part < scene.part_count; part++)
+        if (scene.has_tables[part])
+            check_table(part);
 }
 
 /* The table says nothing of execution: a job's code must lie in the image, or nowhere. */
 void check_job(void)
 {
     uint64_t count;
-    const uint32_t *entry = entries(&count);
+    const uint32_t *entry = entries(selected(), &count);
     const uint64_t page = (scene.written[FUZZ_CODE_ADDRESS / 4] & ~7u) / PAGE;
     PROMISE(scene.fresh[FUZZ_MMU_CTL / 4] && (scene.last_read[FUZZ_MMU_CTL / 4] & FUZZ_MMU_ON) == FUZZ_MMU_ON,
             "no job starts before translation has been seen to be on");
@@ -135,7 +208,7 @@ void check_job(void)
 
 bool driver_may_write(uint32_t offset, uint32_t value)
 {
-    const uint64_t table = scene.memory.phys + scene.carveout_bytes, end = scene.memory.phys + low_bytes();
+    const uint64_t table = scene.memory.phys + own_tables().at, end = scene.memory.phys + own_tables().end;
     for (size_t i = 0; i < sizeof fuzz_driver_writes / sizeof *fuzz_driver_writes; i++)
         if (fuzz_driver_writes[i].offset == offset && fuzz_driver_writes[i].value == value)
             return true;
@@ -176,7 +249,9 @@ void check_report(uint32_t status)
         PROMISE(!r->actions && !r->jobs && !r->retries && r->phase == GR_PHASE_LOAD,
                 "nothing ran while loading");
     else
-        PROMISE(r->jobs <= scene.job_count && r->actions <= (r->retries + 1ull) * scene.action_count,
+        PROMISE(r->jobs <= scene.job_count &&
+                    /* Another network's fault makes one begin again, too. */
+                    (scene.has_section || r->actions <= (r->retries + 1ull) * scene.action_count),
                 "no more actions and jobs than there are");
 }
 

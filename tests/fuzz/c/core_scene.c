@@ -3,7 +3,7 @@
 #include "core.h"
 #include "crypto.h"
 
-enum { SECTIONS = 10, MAX_SECTION = 1 << 16 };
+enum { SECTIONS = 11, MAX_SECTION = 1 << 16 };
 
 struct section {
     uint16_t type, flags;
@@ -33,7 +33,7 @@ static void add(uint16_t type, uint16_t flags, size_t bytes)
 {
     struct section *s = &sections[section_count];
     const bool packed = scene.numbers[CODECS] >> section_count & 1 && type != GR_SECTION_TYPE_MANIFEST &&
-                        type != GR_SECTION_TYPE_CHUNKS;
+                        type != GR_SECTION_TYPE_CHUNKS && type != GR_SECTION_TYPE_NETWORKS;
     section_count++;
     *s = (struct section){type, flags, packed ? GR_CODEC_LZ4 : GR_CODEC_STORED, bytes, trace_bytes, bytes};
     if (packed)
@@ -45,7 +45,7 @@ static void add(uint16_t type, uint16_t flags, size_t bytes)
     memset(trace() + end, 0, trace_bytes - end);
 }
 
-static size_t count_of(enum kind kind, size_t most)
+size_t count_of(enum kind kind, size_t most)
 {
     size_t count = 0;
     for (size_t i = 0; i < scene.count; i++)
@@ -54,7 +54,7 @@ static size_t count_of(enum kind kind, size_t most)
 }
 
 /* The n-th record of a kind. */
-static const struct record *record_at(enum kind kind, size_t n)
+const struct record *record_at(enum kind kind, size_t n)
 {
     for (size_t i = 0;; i++)
         if (scene.records[i].kind % KINDS == kind && n-- == 0)
@@ -93,7 +93,7 @@ static void add_slots(void)
 }
 
 /* An action brought to where it means something: a register that the trace may use, pages that are there. */
-static void mend(uint8_t *action, const struct record *r)
+static void mend(uint8_t *action, const struct record *r, const struct part *own)
 {
     static const uint8_t ops[] = {
         GR_OP_REG_READ_ONCE,  GR_OP_REG_READ_WAIT,   GR_OP_REG_WRITE,   GR_OP_REG_READ_KEEP,
@@ -102,7 +102,9 @@ static void mend(uint8_t *action, const struct record *r)
         GR_OP_WAIT_IRQ,       GR_OP_IRQ_ENTER,       GR_OP_INTERVAL,    GR_OP_REPLAY_START,
     };
     const uint64_t carveout = scene.numbers[CARVEOUT_PAGES], va = scene.numbers[VA_PAGES],
-                   image = scene.numbers[IMAGE_BYTES], image_end = (image + PAGE - 1) / PAGE;
+                   image = scene.numbers[IMAGE_BYTES], image_end = (image + PAGE - 1) / PAGE,
+                   pages = own->end_page - own->first_page; /* of working memory */
+    const uint32_t slots = own->end_slot - own->first_slot;
     const uint8_t op = ops[r->what % sizeof ops];
     uint32_t arg = (uint32_t)number_of(r, 2, 2), value = (uint32_t)number_of(r, 4, 4),
              a = (uint32_t)number_of(r, 8, 4), b = (uint32_t)number_of(r, 12, 4);
@@ -141,10 +143,12 @@ static void mend(uint8_t *action, const struct record *r)
         arg %= GR_ADDRESS_SPACES;
         a = (uint32_t)(a % (va ? va : 1));
         b = (uint32_t)(b % (carveout ? carveout : 1));
+        if (scene.has_section && b >= image_end)
+            b = (uint32_t)(own->first_page + b % (pages ? pages : 1));
         value = 1 + (r->how & 8 ? value % 1024 : value % 8);
         flags = op == GR_OP_MAP_GPU_MEM ? (r->more & 3) | 1 : 0;
         if (flags & GR_MAP_GPU_MEM_WRITE && b < image_end)
-            b = (uint32_t)image_end;
+            b = (uint32_t)own->first_page;
         if (r->more & 4 && op == GR_OP_MAP_GPU_MEM && !(flags & GR_MAP_GPU_MEM_WRITE)) {
             flags |= GR_MAP_GPU_MEM_EXECUTE;
             b = image_end ? b % (uint32_t)image_end : 0;
@@ -154,13 +158,13 @@ static void mend(uint8_t *action, const struct record *r)
         break;
     case GR_OP_UPLOAD:
     case GR_OP_CLEAR:
-        a = (uint32_t)(image_end * PAGE + a % (carveout * PAGE + 1));
+        a = (uint32_t)(own->first_page * PAGE + a % ((scene.has_section ? pages : carveout) * PAGE + 1));
         b = op == GR_OP_UPLOAD && image ? (uint32_t)(b % image) : 0;
         value = 1 + value % 300;
         break;
     case GR_OP_COPY_TO_GPU:
     case GR_OP_COPY_FROM_GPU:
-        arg = (uint32_t)(arg % (count_of(SLOT, 16) + 1));
+        arg = own->first_slot + arg % (slots + 1);
         value = a = b = 0;
         break;
     case GR_OP_WAIT_IRQ:
@@ -195,7 +199,10 @@ static void add_actions(void)
         } else if (r->how & 1) {
             memcpy(action, r->data, GR_ACTION_BYTES);
         } else {
-            mend(action, r);
+            size_t part = 0;
+            while (part + 1 < scene.part_count && i >= scene.parts[part].end_action)
+                part++;
+            mend(action, r, &scene.parts[part]);
         }
     }
     add(GR_SECTION_TYPE_ACTIONS, 0, count * GR_ACTION_BYTES);
@@ -334,7 +341,18 @@ void build_file(void)
     memset(scene.file, 0, used);
     memcpy(scene.file, start, sizeof start);
     section_count = 0;
-    const size_t table = 5 + scene.numbers[IMAGE_PARTS] - 1 + scene.numbers[OPTIONAL_PARTS];
+    scene.parts[0] = (struct part){0,
+                                   (uint32_t)count_of(ACTION, MAX_RECORDS),
+                                   0,
+                                   (uint32_t)count_of(SLOT, 16),
+                                   (scene.numbers[IMAGE_BYTES] + PAGE - 1) / PAGE,
+                                   scene.numbers[CARVEOUT_PAGES]};
+    scene.part_count = 1;
+#ifdef GRAMOPHONE_NETWORKS
+    plan_parts();
+#endif
+    const size_t table =
+        5 + scene.numbers[IMAGE_PARTS] - 1 + scene.numbers[OPTIONAL_PARTS] + scene.has_section;
     const size_t chunk = (size_t)1 << scene.numbers[CHUNK_BITS];
     trace_bytes = GR_HEADER_BYTES + table * GR_SECTION_BYTES;
     add_manifest();
@@ -347,6 +365,10 @@ void build_file(void)
         section_count = 2;
         memset(raw, 0, chunks * 32);
         add(GR_SECTION_TYPE_CHUNKS, 0, chunks * 32);
+#ifdef GRAMOPHONE_NETWORKS
+        if (scene.has_section)
+            add(GR_SECTION_TYPE_NETWORKS, 0, put_networks(raw));
+#endif
         head_bytes = trace_bytes;
         add_body();
         chunks = (trace_bytes - head_bytes + chunk - 1) / chunk;
@@ -369,6 +391,8 @@ void build_file(void)
     put(trace() + GR_HEADER_AT_CHUNK_BYTES, chunk, 4);
     put(trace() + GR_HEADER_AT_CHUNK_COUNT, chunks, 4);
     put(trace() + GR_HEADER_AT_SECTION_COUNT, section_count, 2);
+    if (scene.has_section)
+        put(trace() + GR_HEADER_AT_FLAGS, GR_HEADER_FLAG_JOINT, 2);
     put(scene.file + GR_SIGNED_HEADER_AT_TRACE_BYTES, trace_bytes, 8);
     scene.file_bytes = TRACE_AT + trace_bytes + scene.numbers[EXTRA_BYTES];
     edit(false);
@@ -379,4 +403,15 @@ void build_file(void)
     scene.image_end = (get(m + GR_MANIFEST_AT_IMAGE_BYTES, 8) + PAGE - 1) & ~(uint64_t)(PAGE - 1);
     scene.action_count = (uint32_t)get(m + GR_MANIFEST_AT_ACTION_COUNT, 4);
     scene.job_count = (uint32_t)get(m + GR_MANIFEST_AT_JOB_COUNT, 4);
+#ifdef GRAMOPHONE_NETWORKS
+    if (scene.has_section)
+        read_parts(trace() + sections[3].at);
+#endif
+    if (!scene.has_section)
+        scene.parts[0] = (struct part){0,
+                                       scene.action_count,
+                                       0,
+                                       (uint32_t)get(m + GR_MANIFEST_AT_SLOT_COUNT, 4),
+                                       scene.image_end / PAGE,
+                                       scene.carveout_bytes / PAGE};
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Of run.c, with steps and networks: gr_step and gr_run in any state of a replay that is under way, for any
- * actions that gr_fetch_action lets pass (unit check), and a GPU and a clock that say anything. The carve-out
- * is a few words. */
+/* Of run.c, with steps and networks: gr_step, gr_run and gr_yield in any state of a replay that is under way,
+ * for any actions that gr_fetch_action lets pass (unit check), and a GPU and a clock that say anything. The
+ * carve-out is a few words. */
 #define __builtin_assume_aligned(pointer, bytes) (pointer)
 #include "__fc_builtin.h"
 #include "driver.h"
@@ -147,6 +147,15 @@ int main(void)
         //@ assert next: \forall integer k; 0 <= k < GR_NETWORKS ==> r.progress[k].under_way.next < ACTIONS;
         forget(&r);
         gr_run(&r);
+    }
+    forget(&r);
+    gr_yield(&r);
+    forget(&r);
+    r.state = GR_STATE_LOADED;
+    if (gr_yield(&r)) {
+        //@ assert away: !r.touched;
+        //@ assert anew: \forall integer k; 0 <= k < GR_NETWORKS ==> r.progress[k].started == 0;
+        //@ assert over: \forall integer k; 0 <= k < GR_NETWORKS ==> r.progress[k].under_way.is_begun == 0;
     }
     forget(&r);
     gr_restart(&r);

@@ -45,6 +45,11 @@ bool gr_driver_reset(struct gr_replayer *r);
 /*@ requires carveout(r);
     assigns \nothing;
 */
+GR_INLINE uint32_t table_frame(const struct gr_replayer *r);
+
+/*@ requires carveout(r);
+    assigns \nothing;
+*/
 void gr_driver_set_table(struct gr_replayer *r, uint32_t space);
 
 /*@ assigns \nothing; */
@@ -110,6 +115,11 @@ static bool is_cleared(uint32_t offset, uint32_t bits);
     assigns \nothing;
 */
 bool gr_driver_switch(struct gr_replayer *r);
+#endif
+
+#ifdef GRAMOPHONE_SCHEDULE
+/*@ assigns \nothing; */
+bool gr_driver_can_switch(void);
 #endif
 
 /*@ requires \valid_read(a);
