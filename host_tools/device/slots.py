@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import argparse
 import mmap
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from host_tools.device.library import BUSY, Session, TeeError
+from host_tools.device.library import BAD_STATE, BUSY, Session, TeeError
 from host_tools.support import npy
 from host_tools.support.files import check_writable, write_atomically
 from trace_format.errors import GramophoneError, SlotError, listed, printable
 from trace_format.files import open_regular
 
 INPUT, OUTPUT, PARAMETER = 1, 2, 3  # SlotKind of the trace format
+SENDING_S, LOOK_S = 30.0, 0.05  # for another session to send its trace
 KINDS = {INPUT: "input", OUTPUT: "output", PARAMETER: "parameter"}
 
 
@@ -117,15 +119,34 @@ def load(session: Session, path: Path, *, or_share: bool = False) -> None:
         if not path.stat().st_size:
             raise GramophoneError(f"{path}: expected a signed trace, found an empty file")
         data = stack.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        try:
-            session.load(data)
-        except TeeError as error:
-            if error.result != BUSY or not or_share:
-                raise with_log(session, error) from None
-            manifest = session.manifest()
-            if data.find(bytes.fromhex(session.text(manifest.trace_id))) < 0:
-                name = printable(session.text(manifest.name))
-                raise GramophoneError(f"{path}: another trace is loaded, and in use: {name}") from None
+        until = time.monotonic() + SENDING_S
+        while True:
+            try:
+                session.load(data)
+                return
+            except TeeError as error:
+                if error.result != BUSY or not or_share:
+                    raise with_log(session, error) from None
+            if _is_loaded(session, path, data):
+                return
+            if time.monotonic() >= until:
+                raise GramophoneError(f"{path}: another session has been sending a trace for {SENDING_S:.0f} s")
+            time.sleep(LOOK_S)
+
+
+def _is_loaded(session: Session, path: Path, data: mmap.mmap) -> bool:
+    """Whether the trace that another session has loaded is this file; False: it is still sending it."""
+    try:
+        manifest = session.manifest()
+    except TeeError as error:
+        if error.result == BAD_STATE:
+            return False
+        raise
+    if data.find(bytes.fromhex(session.text(manifest.trace_id))) < 0:
+        raise GramophoneError(
+            f"{path}: another trace is loaded, and in use: {printable(session.text(manifest.name))}"
+        )
+    return True
 
 
 def slots_of(session: Session) -> list[Slot]:

@@ -25,6 +25,7 @@ static struct {
     bool computed, keeps_log;
     uint32_t waiting, written; /* entries of the log */
     uint32_t pieces, left;     /* of a request; 0: no joint traces */
+    uint32_t looks;            /* until another session has sent its trace */
 } fake;
 
 void fake_reset(uint32_t slot_bytes)
@@ -88,6 +89,12 @@ void fake_log(void)
 void fake_share(uint32_t pieces)
 {
     fake.pieces = pieces;
+}
+
+/* Another session sends a trace, and is done when its manifest has been asked for so often. */
+void fake_sending(uint32_t looks)
+{
+    fake.looks = looks;
 }
 
 /* Note a call; its own result, when it is to fail. */
@@ -249,14 +256,17 @@ static uint32_t perform(uint32_t command, TEEC_Parameter params[4])
     static const uint8_t manifest[GR_MANIFEST_BYTES] = "lenet";
     const size_t bytes = params[1].memref.size, at = params[0].value.b;
     switch (command) {
-    case GRAMOPHONE_LOAD_BEGIN: return load_begin(params);
+    case GRAMOPHONE_LOAD_BEGIN: return fake.looks ? TEEC_ERROR_BUSY : load_begin(params);
     case GRAMOPHONE_LOAD_DATA: return load_data(params);
     case GRAMOPHONE_LOAD:
         if (fake.trace_done != fake.trace_bytes || !fake.trace_bytes)
             return TEEC_ERROR_BAD_STATE;
         return fake.trace[0] == 'S' ? TEEC_SUCCESS : GRAMOPHONE_RESULT(GR_STATUS_SIGNATURE);
     case GRAMOPHONE_DESCRIBE: return describe(params);
-    case GRAMOPHONE_DESCRIBE_TRACE: return answer(&params[0], manifest, sizeof manifest);
+    case GRAMOPHONE_DESCRIBE_TRACE:
+        if (fake.looks && --fake.looks)
+            return TEEC_ERROR_BAD_STATE;
+        return answer(&params[0], manifest, sizeof manifest);
     case GRAMOPHONE_GET_LOG: return answer(&params[0], &report, sizeof report);
     case GRAMOPHONE_SET_INPUT:
         memcpy(fake.input + at, params[1].memref.parent->buffer, bytes);

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from host_tools.device import slots
 from host_tools.runners.optee.normal_world import tee_result
 from tee_replayer.generator.status import value_of
 from tests.optee.libteec import SLOT_BYTES, Fake, run
@@ -75,6 +76,18 @@ def test_a_trace_that_another_session_has_loaded(
     sharing.lib.fake_fail(index, BUSY)
     status, found = run(sharing, capsys, *arguments(trace, "--network", "first", command="replay"))
     assert (status, found["result"]) == (2, f"{BUSY:#010x}"), "a replay shares nothing"
+
+
+def test_a_trace_that_another_session_is_sending(
+    sharing: Fake, trace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sharing.lib.fake_sending(3)
+    assert run(sharing, capsys, *arguments(trace, "--network", "first"))[0] == 0
+    assert [call[0] for call in sharing.calls].count(LOAD_BEGIN) == 3
+    monkeypatch.setattr(slots, "SENDING_S", 0.1)
+    sharing.lib.fake_sending(1000)
+    status, found = run(sharing, capsys, *arguments(trace, "--network", "first"))
+    assert (status, "another session has been sending a trace" in found["error"]) == (2, True)
 
 
 def test_a_replay_of_one_network(sharing: Fake, trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
