@@ -7,7 +7,6 @@ Nothing is verified here: `signing.verify` does that for the host, and each devi
 from __future__ import annotations
 
 import contextlib
-import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -125,5 +124,5 @@ def _tried(read: Callable[[], T]) -> T | TraceError:
 def _given(found: T | TraceError) -> T:
     """What was kept: returned, or raised as an error of its own, since whoever lets it pass adds to it."""
     if isinstance(found, TraceError):
-        raise copy.copy(found)
+        raise found.again()
     return found

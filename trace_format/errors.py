@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Self
 
 
 def printable(text: str) -> str:
@@ -62,6 +63,12 @@ class TraceError(GramophoneError):
         self.found = found
         self.file = file
         self.action = action
+
+    def again(self) -> Self:
+        """The same error, to which others can add. Not by copy.copy, which packages change for all exceptions."""
+        fresh = type(self).__new__(type(self), *self.args)
+        fresh.__dict__.update(self.__dict__)
+        return fresh
 
     def __str__(self) -> str:
         place = (self.file + (f" at offset {self.offset:#x}" if self.offset is not None else "")).strip()

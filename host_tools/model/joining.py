@@ -242,9 +242,9 @@ def _check(rows: Sequence[Joining]) -> None:
         raise JoinError(f"expected 2 to {MAX_NETWORKS} traces, found {len(rows)}")
     names = [row.name for row in rows]
     for row in rows:
-        _check_one(row)
         if names.count(row.name) > 1:
             raise JoinError(f"{names.count(row.name)} networks are called {row.name!r}: expected other --names")
+        _check_one(row)
         if row.trace.gpu != rows[0].trace.gpu:
             raise JoinError(f"{row.name} is for another GPU: expected {rows[0].trace.gpu}, found {row.trace.gpu}")
 

@@ -20,11 +20,12 @@
  *                             no network is chosen, its request waits (of SUBMIT, RUN, a slot's data), or it
  *                             has none (of STEP)
  *   TEE_ERROR_ACCESS_DENIED   the slot is of a network that this session has not chosen
- *   TEE_ERROR_BUSY            the network is another session's; of LOAD_BEGIN: others use the loaded trace,
- * or another one sends one TEE_ERROR_EXCESS_DATA     more data than LOAD_BEGIN announced
+ *   TEE_ERROR_BUSY            the network is another session's; of LOAD_BEGIN: others use the loaded
+ *                             trace, or another session sends one
+ *   TEE_ERROR_EXCESS_DATA     more data than LOAD_BEGIN announced
  *   TEE_ERROR_OUT_OF_MEMORY   the trace, or its inputs and outputs, do not fit the secure memory
  *   TEE_ERROR_SHORT_BUFFER    no room for the answer; the size is set to what it takes
- *   TEE_ERROR_ITEM_NOT_FOUND  the trace has no such slot
+ *   TEE_ERROR_ITEM_NOT_FOUND  the trace has no such slot, or network
  *   TEE_ERROR_NOT_SUPPORTED   no such command; those of a log and of attestations, where it has none
  *
  * Where joint traces are taken ('generate --networks'), each network is one session's: CHOOSE it, and all

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import copyreg
 import dataclasses
 from collections.abc import Callable
 
@@ -70,6 +71,17 @@ def test_an_error_is_kept_and_nobody_adds_to_another_ones(
     assert (first.value.file, second.value.file) == ("net.sgtr", "")
     assert first.value.offset == second.value.offset
     assert offset in (None, second.value.offset)
+
+
+def test_packages_may_change_how_exceptions_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """tblib does, for all classes of exceptions, once Dask is imported: copies have the same attributes."""
+    monkeypatch.setitem(copyreg.dispatch_table, MagicError, lambda error: (lambda: error, ()))
+    found = Delivery(small_trace())
+    with pytest.raises(MagicError) as first, layout.naming("net.sgtr"):
+        found.parse()
+    with pytest.raises(MagicError) as second:
+        found.parse()
+    assert (first.value.file, second.value.file) == ("net.sgtr", "")
 
 
 def test_a_damaged_chunk_has_its_place_in_the_file() -> None:
