@@ -4,47 +4,11 @@
  * a (u32), b (u32), size of the buffer (u32). Calls that are not to be strange get the command's own types;
  * data that is sent is the sample trace, from where the transfer is.
  */
-#include "device.h"
-#include "fake_optee.h"
-#include "gramophone_pta.h"
-#include "optee_port.h"
+#include "pta.h"
 
-#include <sys/mman.h>
+enum { MOST_BUFFER = 1 << 16 };
 
-enum { CALL_BYTES = 16, PAGE = 4096, MOST_CALLS = 64, MOST_BUFFER = 1 << 16 };
-
-struct call {
-    uint8_t command, how;
-    uint16_t types;
-    uint32_t a, b, bytes;
-};
-
-static uint8_t *carveout;
-static bool secure; /* the GPU is the secure world's */
 static uint64_t sent;
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-bool gr_optee_find(struct gr_memory *found_memory)
-{
-    *found_memory = (struct gr_memory){carveout, FUZZ_PHYS, GR_CARVEOUT_BYTES};
-    return true;
-}
-
-void gr_optee_take(void)
-{
-    secure = device_state.may_use = true;
-}
-
-void gr_optee_give_back(void)
-{
-    uint8_t left = 0;
-    for (size_t i = 0; i < GR_CARVEOUT_BYTES; i++)
-        left |= carveout[i];
-    PROMISE(!left, "the memory is wiped before the normal world has the GPU again");
-    PROMISE(secure, "only what was taken is given back");
-    secure = device_state.may_use = false;
-}
 
 static const uint16_t types_of[] = {0x1, 0x5, 0x0, 0x61, 0x51, 0x0, 0x61, 0x0, 0x6, 0x6, 0x0};
 static bool loaded, computed;
@@ -124,16 +88,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     void *session = NULL, *second = NULL;
     TEE_Param none[TEE_NUM_PARAMS] = {0};
-    if (!carveout) {
-        uint8_t *area =
-            mmap(NULL, GR_CARVEOUT_BYTES + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        PROMISE(area != MAP_FAILED && !mprotect(area + PAGE, GR_CARVEOUT_BYTES, PROT_READ | PROT_WRITE),
-                "there is memory for the carve-out");
-        carveout = area + PAGE;
-    }
-    memset(carveout, 0, GR_CARVEOUT_BYTES);
-    memset(&device_state, 0, sizeof device_state);
-    loaded = computed = secure = false;
+    reset_machine();
+    loaded = computed = false;
     sent = 0;
     PROMISE(fuzz_pta.open_session_entry_point(0, none, &session) == TEE_SUCCESS, "a session opens");
     PROMISE(fuzz_pta.open_session_entry_point(0, none, &second) == TEE_ERROR_BUSY, "one session at a time");

@@ -4,52 +4,18 @@
  * bytes as those of pta.c; bits 4 and 5 of `how` say whose session, and command CLOSE ends it. The target
  * keeps a model of who has what, and of each network's data.
  */
-#include "device.h"
-#include "fake_optee.h"
-#include "gramophone_pta.h"
-#include "optee_port.h"
+#include "pta.h"
 
-#include <sys/mman.h>
-
-enum { CALL_BYTES = 16, PAGE = 4096, MOST_CALLS = 64, MOST_BUFFER = 256, SESSIONS = 4, CLOSE = 0xff };
+enum { MOST_BUFFER = 256, SESSIONS = 4, CLOSE = 0xff };
 enum { NETWORKS = 2, SLOTS_EACH = 2, SLOT = 24, NOBODY = -1 };
 
-struct call {
-    uint8_t command, how;
-    uint16_t types;
-    uint32_t a, b, bytes;
-};
-
-static uint8_t *carveout;
-static bool secure, yielding; /* the GPU is the secure world's; it goes for a while only */
-static uint64_t sent;
 static void *sessions[SESSIONS];
 static int owner[NETWORKS], sender, chosen[SESSIONS];
 static bool loaded, waits[NETWORKS], has_output[NETWORKS];
+/* What was sent of an input, which counts once its last piece is there; before, a replay finds wiped memory.
+ */
 static uint8_t given[NETWORKS][SLOT], output[NETWORKS][SLOT];
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-bool gr_optee_find(struct gr_memory *found_memory)
-{
-    *found_memory = (struct gr_memory){carveout, FUZZ_PHYS, GR_CARVEOUT_BYTES};
-    return true;
-}
-
-void gr_optee_take(void)
-{
-    secure = device_state.may_use = true;
-}
-
-void gr_optee_give_back(void)
-{
-    uint8_t left = 0;
-    for (size_t i = 0; !yielding && i < GR_CARVEOUT_BYTES; i++)
-        left |= carveout[i];
-    PROMISE(!left, "the memory is wiped before the normal world has the GPU for good");
-    PROMISE(secure, "only what was taken is given back");
-    secure = device_state.may_use = false;
-}
+static bool is_given[NETWORKS];
 
 static const uint16_t types_of[] = {
     [GRAMOPHONE_LOAD_BEGIN] = 0x1,     [GRAMOPHONE_LOAD_DATA] = 0x5,   [GRAMOPHONE_DESCRIBE] = 0x61,
@@ -66,7 +32,7 @@ static bool exists(uint32_t command)
 static void lose(int n)
 {
     owner[n] = NOBODY;
-    waits[n] = has_output[n] = false;
+    waits[n] = has_output[n] = is_given[n] = false;
     memset(given[n], 0, SLOT);
 }
 
@@ -90,7 +56,9 @@ static void take_output(int n)
 {
     waits[n] = false;
     has_output[n] = true;
-    memcpy(output[n], given[n], SLOT);
+    memset(output[n], 0, SLOT);
+    if (is_given[n])
+        memcpy(output[n], given[n], SLOT);
 }
 
 static int network_of(uint32_t slot)
@@ -113,12 +81,8 @@ static void follow(int s, uint32_t command, const TEE_Param given_params[], cons
         leave(s);
         PROMISE(!loaded && sender == NOBODY, "nobody's trace is taken away");
         sender = s;
-        sent = 0;
         break;
-    case GRAMOPHONE_LOAD_DATA:
-        PROMISE(sender == s, "nobody adds to another's trace");
-        sent += params[0].memref.size;
-        break;
+    case GRAMOPHONE_LOAD_DATA: PROMISE(sender == s, "nobody adds to another's trace"); break;
     case GRAMOPHONE_LOAD:
         PROMISE(sender == s, "nobody loads another's trace");
         sender = NOBODY;
@@ -130,6 +94,7 @@ static void follow(int s, uint32_t command, const TEE_Param given_params[], cons
         PROMISE(has(s, n) && !waits[n],
                 "an input is set by whose network it is, and not while it is replayed");
         memcpy(given[n] + b, params[1].memref.buffer, params[1].memref.size);
+        is_given[n] |= b + params[1].memref.size == SLOT;
         break;
     case GRAMOPHONE_GET_OUTPUT:
         PROMISE(has(s, n) && has_output[n], "an output goes to whose network it is, once it has been told");
@@ -178,7 +143,6 @@ static void follow_failure(int s, uint32_t command, TEE_Result result)
     if (command == GRAMOPHONE_LOAD_BEGIN && result != TEE_ERROR_BUSY) {
         leave(s);
         sender = s;
-        sent = 0;
     }
     if (command == GRAMOPHONE_LOAD && sender == s && result != TEE_ERROR_BAD_STATE)
         sender = NOBODY;
@@ -216,9 +180,9 @@ static void invoke(int s, const struct call *call)
     if (command == GRAMOPHONE_LOAD_BEGIN && types == types_of[command] && !(call->how & 4))
         params[0].value.a = sizeof fuzz_trace, params[0].value.b = 0;
     memcpy(before, params, sizeof before);
-    yielding = command == GRAMOPHONE_YIELD;
+    for_a_while = command == GRAMOPHONE_YIELD;
     const TEE_Result result = fuzz_pta.invoke_command_entry_point(sessions[s], command, types, params);
-    yielding = false;
+    for_a_while = false;
     if (!exists(command) || types != types_of[command])
         PROMISE(result != TEE_SUCCESS, "no command with other parameters succeeds");
     else if (result == TEE_SUCCESS)
@@ -261,18 +225,9 @@ static bool begin(int s)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (!carveout) {
-        uint8_t *area =
-            mmap(NULL, GR_CARVEOUT_BYTES + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        PROMISE(area != MAP_FAILED && !mprotect(area + PAGE, GR_CARVEOUT_BYTES, PROT_READ | PROT_WRITE),
-                "there is memory for the carve-out");
-        carveout = area + PAGE;
-    }
-    memset(carveout, 0, GR_CARVEOUT_BYTES);
-    memset(&device_state, 0, sizeof device_state);
-    secure = loaded = false;
+    reset_machine();
+    loaded = false;
     sender = NOBODY;
-    sent = 0;
     for (int n = 0; n < NETWORKS; n++)
         lose(n);
     for (size_t i = 0; i < size / CALL_BYTES && i < MOST_CALLS; i++) {
@@ -287,7 +242,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int s = 0; s < SESSIONS; s++)
         end(s);
     PROMISE(!secure, "the end of the last session gives the GPU back");
-    for (size_t i = 0; i < GR_CARVEOUT_BYTES; i++)
-        PROMISE(!carveout[i], "nothing of it stays");
+    check_wiped();
     return 0;
 }
