@@ -34,6 +34,13 @@ class GramophoneError(Exception):
     """Base of every error a user can cause; the command prints it as one sentence and exits with status 2."""
 
 
+def sentence(error: GramophoneError | OSError) -> str:
+    """An error as one sentence, which names the file where it knows it."""
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
 class TraceError(GramophoneError):
     """A trace (or signed trace) that is not what the format says.
 

@@ -14,7 +14,7 @@ from host_tools.commands.extras import extra
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, warn
 from host_tools.commands.streams import check_output
 from host_tools.commands.traces import trace_bytes
-from host_tools.commands.verify_report import TRACE, policies_of, status_name
+from host_tools.commands.verify_report import POLICIES, TRACE, policies_of, status_name
 from signing.replay_log import head_hash
 from trace_format.errors import listed, printable
 
@@ -50,13 +50,7 @@ _NONE: dict[str, Any] = {
     help="Folder with a folder for each device, of 'gramophone enrol'; its name is the device's.",
 )
 @TRACE
-@click.option(
-    "--trust-policy",
-    "policy_files",
-    type=FILE,
-    multiple=True,
-    help="Trust policy (.gtp): traces must have been accepted under one of its versions; repeatable.",
-)
+@POLICIES
 @click.option(
     "--by",
     "period",

@@ -35,7 +35,7 @@ import click
 from host_tools.support.messages import LOG, escape_unprintable, listening, shown, warn
 from host_tools.support.programs import Ended, ended_by_signals
 from host_tools.support.version import VERSION
-from trace_format.errors import GramophoneError, printable
+from trace_format.errors import GramophoneError, printable, sentence
 
 __all__ = [
     "FILE",
@@ -193,7 +193,7 @@ class GramophoneCommand(WithExample):
                     raise UsageError(f"--log {log}: this file has another use here")
                 warnings = stack.enter_context(listening(verbose=verbose, quiet=quiet, log=log))
             except (GramophoneError, OSError) as error:
-                _fail(ctx, _sentence(error), as_json)
+                _fail(ctx, sentence(error), as_json)
             LOG.debug("gramophone %s: %s", VERSION, shlex.join(sys.argv))
             if paths := ctx.params.pop("decrypt_with", ()):
                 stack.enter_context(self._reading_with(ctx, paths, as_json))
@@ -215,7 +215,7 @@ class GramophoneCommand(WithExample):
             self._keep_inputs({**ctx.params, "decrypt_with": tuple(paths)})
             return reading_with([read_decryption_key(path) for path in paths])
         except (GramophoneError, OSError) as error:
-            _fail(ctx, _sentence(error), as_json)
+            _fail(ctx, sentence(error), as_json)
 
     def _outcome(self, ctx: click.Context, as_json: bool) -> Outcome:
         """What the command finds out; ends with the status of an error if there is one."""
@@ -228,7 +228,7 @@ class GramophoneCommand(WithExample):
         except OSError as error:
             if error.errno == errno.EPIPE:  # the reader of our output is gone; click knows what to do
                 raise
-            _fail(ctx, _sentence(error), as_json)
+            _fail(ctx, sentence(error), as_json)
         except KeyboardInterrupt:
             _fail(ctx, "interrupted", as_json, INTERRUPTED)
         except Ended as ended:
@@ -268,12 +268,6 @@ def _paths(values: Iterable[Any]) -> set[Path]:
         elif isinstance(value, tuple):
             found |= _paths(value)
     return found
-
-
-def _sentence(error: GramophoneError | OSError) -> str:
-    if isinstance(error, OSError) and error.filename:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)
 
 
 @dataclass(frozen=True)

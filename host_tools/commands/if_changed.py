@@ -14,16 +14,14 @@ import click
 
 from host_tools.commands.facts import facts
 from host_tools.commands.framework import STREAM, Outcome, UsageError, say
-from host_tools.commands.streams import read
-from host_tools.machine.errors import RecordError
-from host_tools.machine.root import record_root
+from host_tools.machine.root import packages_key
 from host_tools.machine.snapshot import timestamp
 from host_tools.runners.replay import FULL
 from host_tools.tasks.task import EPOCH, content_hash, tool_stamp
 from host_tools.tasks.unchanged import keep, why_changed
 from trace_format.trace import Trace
 
-PACKAGES, NOT_PREPARED = "the recording machine's packages", "not prepared"
+PACKAGES = "the recording machine's packages"
 NOT_OF_THE_RESULT = ("output", "timeout", "plot")  # options that change no recording
 FILES = ("inputs", "values", "constants")  # options NAME=FILE
 ARGUMENTS = "args"  # of a program: those that name files are files
@@ -54,20 +52,18 @@ def recording(also: Also = lambda _: ()) -> Callable[[Callable[..., Outcome]], C
     return decorate
 
 
-def _recorded(
-    command: Callable[..., Outcome], also: Callable[[Params], Iterable[Path]], params: Params
-) -> Outcome:
+def _recorded(command: Callable[..., Outcome], also: Also, params: Params) -> Outcome:
     output: Path = params["output"]
     if output == STREAM:
         raise UsageError("--if-changed: standard output has no file to compare with")
     snapshot = params.get("snapshot")
     stamp = timestamp(snapshot) if snapshot is not None else ""
     found = _ingredients(params, also(params))
-    if not (why := why_changed(output, {**found, PACKAGES: _packages(stamp)})):
+    if not (why := why_changed(output, {**found, PACKAGES: packages_key(stamp)})):
         return _unchanged(output, stamp)
     say(f"{output}: {why}")
     outcome = command(**params)
-    keep(output, {**found, PACKAGES: _packages(stamp)})  # it may have been prepared meanwhile
+    keep(output, {**found, PACKAGES: packages_key(stamp)})  # it may have been prepared meanwhile
     return outcome
 
 
@@ -101,18 +97,10 @@ def _told(value: object) -> str:
     return value.name if isinstance(value, Path) else str(value)
 
 
-def _packages(stamp: str) -> str:
-    try:
-        return record_root(stamp).key
-    except RecordError:
-        return NOT_PREPARED
-
-
 def _unchanged(output: Path, stamp: str) -> Outcome:
-    data = read(output)
     trace = Trace.read(output)
     found = {
-        "trace_bytes": len(data),
+        "trace_bytes": output.stat().st_size,
         "compute": FULL,
         "snapshot": stamp or None,
         "precision": trace.notes.get("precision", []),

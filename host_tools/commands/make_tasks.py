@@ -24,8 +24,7 @@ from host_tools.commands.replay import replay_command
 from host_tools.commands.report import report_command
 from host_tools.commands.sbom import sbom
 from host_tools.commands.sign import sign
-from host_tools.machine.errors import RecordError
-from host_tools.machine.root import ready_root, record_root
+from host_tools.machine.root import packages_key
 from host_tools.machine.snapshot import timestamp
 from host_tools.runners.firmware import CROSS
 from host_tools.support.programs import run
@@ -36,7 +35,6 @@ SECRET = frozenset(
     ("--fleet-key", "--ta-signing-key", "--store", "--decrypt-with")
 )  # options that read private keys
 COMPILED_IN = "--fleet-key"  # and this one writes it into the firmware
-NOT_PREPARED = "not prepared"
 
 
 def tasks_of(project: Project) -> list[Task]:
@@ -227,11 +225,7 @@ class _Graph:
 
 def _machine(snapshot: str, prepare: bool) -> str:
     """Which packages the machine has that records; it is prepared first if it must be."""
-    stamp = timestamp(snapshot) if snapshot else ""
-    try:
-        return record_root(stamp).key
-    except RecordError:
-        return ready_root(stamp).key if prepare else NOT_PREPARED
+    return packages_key(timestamp(snapshot) if snapshot else "", make_ready=prepare)
 
 
 def _compiler(prepare: bool) -> str:

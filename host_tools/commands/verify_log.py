@@ -12,7 +12,7 @@ import click
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.streams import read
 from host_tools.commands.traces import trace_bytes
-from host_tools.commands.verify_report import TRACE, Nonce, policies_of, status_name
+from host_tools.commands.verify_report import POLICIES, TRACE, Nonce, policies_of, status_name
 from signing import device_keys, keys
 from signing.attestation import Expected, check_attestation, read_attestation
 from signing.keys import KID_BYTES
@@ -41,13 +41,7 @@ _WORDS = {LogKind.LOAD: "loaded", LogKind.REPLAY: "replayed", LogKind.REFUSAL: "
 @click.option("--key", type=FILE, help="The device's public key (PEM), for --report.")
 @click.option("--nonce", type=Nonce(), help="That the attestation was asked for, for --report.")
 @TRACE
-@click.option(
-    "--trust-policy",
-    "policy_files",
-    type=FILE,
-    multiple=True,
-    help="Trust policy (.gtp): traces must have been accepted under one of its versions; repeatable.",
-)
+@POLICIES
 def verify_log_command(
     log_file: Path,
     log_key: Path | None,

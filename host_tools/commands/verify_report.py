@@ -40,6 +40,14 @@ TRACE = click.option(
     "--trace", "traces", type=FILE, multiple=True, help="A trace that it may be about; repeatable."
 )
 
+POLICIES = click.option(
+    "--trust-policy",
+    "policy_files",
+    type=FILE,
+    multiple=True,
+    help="Trust policy (.gtp): traces must have been accepted under one of its versions; repeatable.",
+)
+
 
 class Nonce(click.ParamType[bytes]):
     """A verifier's nonce, in hexadecimal."""

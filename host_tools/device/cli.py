@@ -27,7 +27,7 @@ from host_tools.support import npy
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.messages import LOG, escape_unprintable, listening
 from host_tools.support.version import VERSION
-from trace_format.errors import GramophoneError, printable
+from trace_format.errors import GramophoneError, printable, sentence
 
 PROGRAM = "gramophone-tee"
 INTERRUPTED = 130  # exit status, as of a program that SIGINT ended (128 + 2)
@@ -52,10 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise UsageError("--verbose and --quiet exclude each other")
         with listening(verbose=options.verbose, quiet=options.quiet, log=options.log):
             return _run(options)
-    except GramophoneError as error:
-        return _fail(str(error), 2, as_json)
-    except OSError as error:  # of the log
-        return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 2, as_json)
+    except (GramophoneError, OSError) as error:  # the latter of the log
+        return _fail(sentence(error), 2, as_json)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -66,10 +64,8 @@ def _run(options: argparse.Namespace) -> int:
     except TeeError as error:
         code = {"result": f"{error.result:#010x}", "origin": error.origin, "log": error.log}
         return _fail(str(error), 1 if error.refused else 2, as_json, code)
-    except GramophoneError as error:
-        return _fail(str(error), 2, as_json)
-    except OSError as error:
-        return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 2, as_json)
+    except (GramophoneError, OSError) as error:
+        return _fail(sentence(error), 2, as_json)
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED, as_json)
     print(json.dumps({"ok": True, **data}) if as_json else "\n".join(map(printable, text.split("\n"))))

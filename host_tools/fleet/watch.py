@@ -23,7 +23,7 @@ from signing.log_runs import MOST
 from signing.long_log import judge_log
 from signing.replay_log import ENTRY_BYTES, Tail, read_tail
 from trace_format import limits
-from trace_format.errors import GramophoneError
+from trace_format.errors import GramophoneError, sentence
 from trace_format.files import read_file
 from trace_format.schema.log import LOG_MAGIC
 
@@ -100,7 +100,7 @@ def watch(logs: Path, enrolled: Path, rows: Rows) -> tuple[list[Device], list[Pa
 
 def _verified(name: str, folder: Path, found: Collected, rows: Rows) -> Device:
     device = Device(name, len(found.logs))
-    device.problems += [Problem("damaged", _sentence(error)) for error in found.unread]
+    device.problems += [Problem("damaged", sentence(error)) for error in found.unread]
     log = Pieces([piece for piece in found.logs if _is_whole(piece, device.problems)])
 
     def take(position: int, entries: NDArray[np.void], good: NDArray[np.bool_]) -> None:
@@ -120,7 +120,7 @@ def _verified(name: str, folder: Path, found: Collected, rows: Rows) -> Device:
             return device
         judged = judge_log(log.read, log.entries, key=key, tail=tail, take=take)
     except (GramophoneError, OSError) as error:
-        device.problems.append(Problem("damaged", _sentence(error)))
+        device.problems.append(Problem("damaged", sentence(error)))
         rows.drop(name, [(0, log.entries)])
         return device
     rows.drop(name, judged.dropped)
@@ -143,7 +143,7 @@ def _is_whole(piece: Piece, problems: list[Problem]) -> bool:
             problems.append(Problem("damaged", text, file))
             return False
     except (GramophoneError, OSError) as error:
-        problems.append(Problem("damaged", _sentence(error), file))
+        problems.append(Problem("damaged", sentence(error), file))
         return False
     if (rest := piece.size % ENTRY_BYTES) and len(problems) < MOST:
         text = f"the last entry is not whole: expected {ENTRY_BYTES} bytes, found {rest}"
@@ -182,9 +182,3 @@ def _nonce(path: Path) -> bytes:
         return bytes.fromhex(text)
     except ValueError:
         raise GramophoneError(f"{path}: expected a nonce in hexadecimal, found {text[:40]!r}") from None
-
-
-def _sentence(error: GramophoneError | OSError) -> str:
-    if isinstance(error, OSError) and error.filename:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)

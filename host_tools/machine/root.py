@@ -33,6 +33,7 @@ PACKAGES = ("linux-image-arm64", "mesa-vulkan-drivers", "libvulkan1", "python3.1
 # Taken as present: no file of the guest uses them, and the first alone would double the download.
 UNUSED = ("libllvm19", "initramfs-tools", "linux-initramfs-tool", "debconf", "tzdata", "libx11-data", "kmod")
 KEPT_UNUSED_S = 7 * 86400
+NOT_PREPARED = "not prepared"
 # The kernel's modules that a GPU driver can depend on; the rest (file systems, network, sound) is not unpacked.
 MODULE_FOLDERS = tuple(
     f"kernel/drivers/{name}/" for name in ("gpu", "devfreq", "soc", "pmdomain", "iommu", "virtio")
@@ -116,6 +117,24 @@ def ready_root(snapshot: str = "") -> RecordRoot:
         return record_root(snapshot)
     except RecordError:
         return prepare(snapshot=snapshot)
+
+
+def packages_key(snapshot: str = "", *, make_ready: bool = False) -> str:
+    """Which packages the recording machine has, in one word.
+
+    Args:
+        snapshot: as for `record_root`.
+        make_ready: the machine is prepared first if it must be.
+
+    Raises:
+        RecordError: as `ready_root`, where it is to be prepared.
+    """
+    if make_ready:
+        return ready_root(snapshot).key
+    try:
+        return record_root(snapshot).key
+    except RecordError:
+        return NOT_PREPARED
 
 
 def prepare(update: bool = False, snapshot: str = "") -> RecordRoot:

@@ -39,17 +39,7 @@ def replay(request: ReplayRequest) -> ReplayResult:
         raise RunnerError(f"{request.firmware}: made for a board that QEMU does not have; its model: --on unicorn")
     _check_board(fw)
     buffers = bind(delivery.trace, request.inputs, request.series, request.each, request.repeat)
-    machine = Machine(
-        image=fw.binary,
-        gic=2,
-        serials=("null", "stdio"),
-        gpu=gpu,
-        gpu_base=board.gpu_base,
-        gpu_spi=board.gpu_spi,
-        carveout_base=board.carveout_base,
-        carveout_bytes=board.carveout_bytes,
-        options=_options(request),
-    )
+    machine = machine_of(fw, gpu, _options(request))
     room = evidence.extras(request)
     at, used = board.mailbox_base - DRAM_BASE, mailbox.layout(delivery.data, buffers, room).size
     with dram(-(-(at + used) // MIB) * MIB, at, used) as (path, memory), memory[at:] as shared:
@@ -59,6 +49,22 @@ def replay(request: ReplayRequest) -> ReplayResult:
         report = mailbox.response(shared, buffers, places)
         said = evidence.answer(shared, request, places)
     return result(report, DEVICE, buffers.outputs, instructions(report), delivery, gpu, said)
+
+
+def machine_of(fw: firmwares.Firmware, gpu: str, options: tuple[str, ...] = ()) -> Machine:
+    """The machine that a firmware is for; `options` are further ones of QEMU."""
+    board = fw.board
+    return Machine(
+        image=fw.binary,
+        gic=2,
+        serials=("null", "stdio"),
+        gpu=gpu,
+        gpu_base=board.gpu_base,
+        gpu_spi=board.gpu_spi,
+        carveout_base=board.carveout_base,
+        carveout_bytes=board.carveout_bytes,
+        options=options,
+    )
 
 
 def _check_board(fw: firmwares.Firmware) -> None:

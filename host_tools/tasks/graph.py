@@ -13,7 +13,7 @@ from host_tools.support.progress import phase
 from host_tools.tasks.hands import Gone, Hands, Here, NotDone
 from host_tools.tasks.store import Entry, Store
 from host_tools.tasks.task import Task, check_names, key_of
-from trace_format.errors import GramophoneError, listed
+from trace_format.errors import GramophoneError, listed, sentence
 
 NEW = "not made before"
 GONE = "not in the cache any more"
@@ -176,7 +176,3 @@ def _one(
 def _hashes(task: Task, found: Mapping[str, Done]) -> dict[str, str]:
     entries = {name: found[name].entry for name in task.uses.values()}
     return {name: entry.sha256 for name, entry in entries.items() if entry}
-
-
-def sentence(error: Exception) -> str:
-    return f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)

@@ -8,8 +8,9 @@ import re
 import pytest
 
 from host_tools.runners import firmware
+from host_tools.runners.qemu import machine_of
 from host_tools.runners.replay import RunnerError
-from host_tools.runners.secure_machine import DRAM_BASE, MIB, Machine, dram, run
+from host_tools.runners.secure_machine import DRAM_BASE, MIB, dram, run
 from host_tools.vgpu.build import QEMU
 from tests.support.bare_metal import require
 from tests.support.firmware_samples import compiled
@@ -87,16 +88,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> firmware.Firmware:
 def ended(fw: firmware.Firmware, number: int) -> tuple[int, str]:
     """(exit status, what the firmware printed) with this number in the mailbox."""
     board = fw.board
-    machine = Machine(
-        image=fw.binary,
-        gic=2,
-        serials=("null", "stdio"),
-        gpu="v3d42",
-        gpu_base=board.gpu_base,
-        gpu_spi=board.gpu_spi,
-        carveout_base=board.carveout_base,
-        carveout_bytes=board.carveout_bytes,
-    )
+    machine = machine_of(fw, "v3d42")
     at = board.mailbox_base - DRAM_BASE
     with dram(at + MIB) as (path, memory):
         request = REQUEST_MAGIC + MAILBOX_DATA_AT.to_bytes(8, "little") + (500).to_bytes(8, "little")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from host_tools.vgpu.build import QEMU
 from tee_replayer.generator.status import value_of
+from tests.support.bare_metal import require
 from tests.support.mailbox_requests import mixed, on_qemu, scheduling_firmware, serve
 from tests.support.sampling import SomeOf
 from tests.vgpu.test_joined import FOUR, PAIR
@@ -20,8 +20,7 @@ AT_ONCE, ROUNDS = 50, 200  # ten thousand requests
 
 @pytest.mark.parametrize("names", [PAIR, FOUR], ids=("two", "four"))
 def test_interleaved_requests(names: Sequence[str], tmp_path: Path, some_of: SomeOf) -> None:
-    if shutil.which(QEMU) is None:
-        pytest.skip(f"{QEMU} is not installed: apt-get install qemu-system-arm")
+    require(QEMU, "qemu-system-arm")
     fw = scheduling_firmware(tmp_path / "out", len(names))
     asked, rounds = mixed(AT_ONCE, 1, len(names)), len(some_of(range(ROUNDS), 1))
     done, report = serve(fw, asked, rounds, names=names, machine=on_qemu)
@@ -32,8 +31,7 @@ def test_interleaved_requests(names: Sequence[str], tmp_path: Path, some_of: Som
 
 
 def test_a_fault_of_one_leaves_the_others(tmp_path: Path) -> None:
-    if shutil.which(QEMU) is None:
-        pytest.skip(f"{QEMU} is not installed: apt-get install qemu-system-arm")
+    require(QEMU, "qemu-system-arm")
     fw = scheduling_firmware(tmp_path / "out")
     done, report = serve(fw, mixed(6, 2), machine=on_qemu, fault="9")
     assert report.ok

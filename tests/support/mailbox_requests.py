@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import mmap
-import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,17 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 from host_tools.model import joining
-from host_tools.runners import firmware, libraries, secure_machine, unicorn
+from host_tools.runners import firmware, libraries, qemu, secure_machine, unicorn
 from host_tools.vgpu.binding import VirtualGpu
 from tee_replayer.generator.generate import generate
 from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.status import Report, value_of
 from tests.support import replayer_samples as s
+from tests.support.bare_metal import require
 from tests.support.firmware_samples import GCC, STRICT
 from tests.vgpu.test_joined import PAIR, expected, inputs, joint, single
 from trace_format import packing
@@ -59,16 +58,7 @@ def on_qemu(fw: firmware.Firmware, mailbox: Memory, options: dict[str, Any]) -> 
     """As MachineRun; the options are the plugin's."""
     board = fw.board
     at = board.mailbox_base - secure_machine.DRAM_BASE
-    machine = secure_machine.Machine(
-        image=fw.binary,
-        gic=2,
-        serials=("null", "stdio"),
-        gpu="v3d42",
-        gpu_base=board.gpu_base,
-        gpu_spi=board.gpu_spi,
-        carveout_base=board.carveout_base,
-        carveout_bytes=board.carveout_bytes,
-    )
+    machine = qemu.machine_of(fw, "v3d42")
     size = -(-(at + len(mailbox)) // secure_machine.MIB) * secure_machine.MIB
     with tempfile.TemporaryDirectory() as name, secure_machine.dram(size, at, len(mailbox)) as (path, memory):
         stats = Path(name) / "stats.json"
@@ -92,8 +82,7 @@ class Asked:
 
 def scheduling_firmware(folder: Path, networks: int = 2) -> firmware.Firmware:
     """Firmware with a queue, in a new folder; the test is skipped without a compiler."""
-    if shutil.which(GCC) is None:
-        pytest.skip(f"{GCC} is missing: apt-get install gcc-aarch64-linux-gnu")
+    require(GCC, "gcc-aarch64-linux-gnu")
     generate(make_options(networks=networks, schedule=QUEUE, operators=used(joint(PAIR).trace.actions)), folder)
     firmware.compile_firmware(folder, STRICT)
     return firmware.load(folder)

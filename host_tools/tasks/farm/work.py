@@ -12,10 +12,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from host_tools.tasks.farm.shared import Artefact, Shared
-from host_tools.tasks.graph import sentence
 from host_tools.tasks.hands import done_in
 from host_tools.tasks.task import EPOCH, Answer, Task, content_hash, tool_stamp
-from trace_format.errors import GramophoneError
+from trace_format.errors import GramophoneError, sentence
 
 # Of util-linux, which Debian always has: a worker that is killed leaves no program behind.
 WITH_WORKER = ("setpriv", "--pdeathsig", "TERM", "--")

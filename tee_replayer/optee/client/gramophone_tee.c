@@ -144,51 +144,53 @@ uint32_t gramophone_tee_trace(struct gramophone_tee *tee, struct gr_manifest *ma
     return result;
 }
 
+/* What a command says of one slot or network. */
+static uint32_t describe(struct gramophone_tee *tee, enum gramophone_command command, uint32_t index,
+                         void *info, size_t bytes, uint32_t *origin)
+{
+    TEEC_Operation operation = {.paramTypes = TEEC_PARAM_TYPES(VALUE, OUT, NONE, NONE)};
+    operation.params[0] = numbers(index, 0);
+    operation.params[1] = chunk_of(tee, bytes);
+    const uint32_t result = invoke(tee, command, &operation, origin);
+    return result == TEEC_SUCCESS ? take(tee, &operation.params[1], info, bytes, origin) : result;
+}
+
+/* How many there are that it describes, at most `most`; `info` has room for one. */
+static uint32_t count_all(struct gramophone_tee *tee, enum gramophone_command command, uint32_t most,
+                          void *info, size_t bytes, uint32_t *count, uint32_t *origin)
+{
+    for (*count = 0; *count <= most; (*count)++) {
+        const uint32_t result = describe(tee, command, *count, info, bytes, origin);
+        if (result == TEEC_ERROR_ITEM_NOT_FOUND)
+            return TEEC_SUCCESS;
+        if (result != TEEC_SUCCESS)
+            return result;
+    }
+    return fail(TEEC_ERROR_COMMUNICATION, origin);
+}
+
 uint32_t gramophone_tee_slot(struct gramophone_tee *tee, uint32_t slot, struct gramophone_slot *info,
                              uint32_t *origin)
 {
-    TEEC_Operation operation = {.paramTypes = TEEC_PARAM_TYPES(VALUE, OUT, NONE, NONE)};
-    operation.params[0] = numbers(slot, 0);
-    operation.params[1] = chunk_of(tee, sizeof *info);
-    const uint32_t result = invoke(tee, GRAMOPHONE_DESCRIBE, &operation, origin);
-    return result == TEEC_SUCCESS ? take(tee, &operation.params[1], info, sizeof *info, origin) : result;
+    return describe(tee, GRAMOPHONE_DESCRIBE, slot, info, sizeof *info, origin);
 }
 
 uint32_t gramophone_tee_slot_count(struct gramophone_tee *tee, uint32_t *count, uint32_t *origin)
 {
     struct gramophone_slot info;
-    for (*count = 0; *count <= GR_SLOTS; (*count)++) {
-        const uint32_t result = gramophone_tee_slot(tee, *count, &info, origin);
-        if (result == TEEC_ERROR_ITEM_NOT_FOUND)
-            return TEEC_SUCCESS;
-        if (result != TEEC_SUCCESS)
-            return result;
-    }
-    return fail(TEEC_ERROR_COMMUNICATION, origin);
+    return count_all(tee, GRAMOPHONE_DESCRIBE, GR_SLOTS, &info, sizeof info, count, origin);
 }
 
 uint32_t gramophone_tee_network(struct gramophone_tee *tee, uint32_t network, struct gramophone_network *info,
                                 uint32_t *origin)
 {
-    TEEC_Operation operation = {.paramTypes = TEEC_PARAM_TYPES(VALUE, OUT, NONE, NONE)};
-    operation.params[0] = numbers(network, 0);
-    operation.params[1] = chunk_of(tee, sizeof *info);
-    const uint32_t result = invoke(tee, GRAMOPHONE_DESCRIBE_NETWORK, &operation, origin);
-    return result == TEEC_SUCCESS ? take(tee, &operation.params[1], info, sizeof *info, origin) : result;
+    return describe(tee, GRAMOPHONE_DESCRIBE_NETWORK, network, info, sizeof *info, origin);
 }
 
 uint32_t gramophone_tee_network_count(struct gramophone_tee *tee, uint32_t *count, uint32_t *origin)
 {
-    enum { MOST = 8 }; /* of the trace format */
     struct gramophone_network info;
-    for (*count = 0; *count <= MOST; (*count)++) {
-        const uint32_t result = gramophone_tee_network(tee, *count, &info, origin);
-        if (result == TEEC_ERROR_ITEM_NOT_FOUND)
-            return TEEC_SUCCESS;
-        if (result != TEEC_SUCCESS)
-            return result;
-    }
-    return fail(TEEC_ERROR_COMMUNICATION, origin);
+    return count_all(tee, GRAMOPHONE_DESCRIBE_NETWORK, GR_MAX_NETWORKS, &info, sizeof info, count, origin);
 }
 
 static uint32_t invoke_numbers(struct gramophone_tee *tee, enum gramophone_command command, uint32_t a,

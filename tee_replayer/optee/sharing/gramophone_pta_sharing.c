@@ -143,7 +143,7 @@ static TEE_Result begin_sending(void)
 {
     if (is_shared() || (sharing.sender && sharing.sender != sharing.caller))
         return TEE_ERROR_BUSY;
-    let_go();
+    memset(sharing.networks, 0, sizeof sharing.networks); /* with the trace, which goes now */
     sharing.sender = sharing.caller;
     return TEE_SUCCESS;
 }
@@ -272,10 +272,11 @@ static TEE_Result yield(TEE_Param params[TEE_NUM_PARAMS] __unused)
 {
     if (!SHARED_GPU)
         return TEE_ERROR_NOT_SUPPORTED;
-    if (!sharing.is_yielded && !gr_yield(&device.replayer))
+    if (sharing.is_yielded)
+        return TEE_SUCCESS;
+    if (!gr_yield(&device.replayer))
         return TEE_ERROR_GENERIC;
-    if (!sharing.is_yielded)
-        gr_optee_give_back();
+    gr_optee_give_back();
     sharing.is_yielded = true;
     return TEE_SUCCESS;
 }

@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from host_tools.cli import main
 from host_tools.commands import if_changed
 from host_tools.demo import PARAM, RAW, WEIGHTS
+from host_tools.machine import root
 from host_tools.machine.errors import RecordError
 from host_tools.tasks.unchanged import SUFFIX
 from trace_format.errors import GramophoneError
@@ -63,7 +64,7 @@ class Recorder:
 def _recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorder:
     recorder = Recorder(tmp_path)
     monkeypatch.setattr("host_tools.commands.record.record_network", recorder.record)
-    monkeypatch.setattr(if_changed, "record_root", recorder.root)
+    monkeypatch.setattr(root, "record_root", recorder.root)
     monkeypatch.setattr(if_changed, "tool_stamp", lambda: recorder.tool)
     return recorder
 
@@ -166,7 +167,7 @@ def test_files_of_a_program_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         return SimpleNamespace(trace=Trace.read(RAW), output="")
 
     monkeypatch.setattr("host_tools.commands.record.record_program", record)
-    monkeypatch.setattr(if_changed, "record_root", lambda _: SimpleNamespace(key="packages"))
+    monkeypatch.setattr(root, "record_root", lambda _: SimpleNamespace(key="packages"))
     options = ["--if-changed", "-o", "out.gtr", "--file", "folder", "--input", "x=x.bin"]
     words = ["record", "run", *options, "--", "./prog", "data.bin", "1000"]
     for number, name in enumerate(names):

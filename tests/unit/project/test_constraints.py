@@ -6,6 +6,7 @@ from __future__ import annotations
 from importlib import metadata
 
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 
 from tests.support.places import CHECKOUT
 
@@ -16,11 +17,11 @@ def test_pins_are_for_the_oldest_python() -> None:
     """A package's Requires-Python can name a patch level, which a newer Python does not notice."""
     lines = (CHECKOUT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pins = dict(line.split("==") for line in lines if line and not line.startswith("#"))
-    installed = {found.name.lower().replace(".", "-"): found for found in metadata.distributions()}
+    installed = {canonicalize_name(found.name): found for found in metadata.distributions()}
     checked = [
-        installed[name]
+        found
         for name, version in pins.items()
-        if name in installed and installed[name].version == version
+        if (found := installed.get(canonicalize_name(name))) and found.version == version
     ]
     assert len(checked) > 60, "this environment is not that of constraints.txt"
     wrong = {
