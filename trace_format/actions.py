@@ -19,6 +19,8 @@ from trace_format import schema
 from trace_format.opcodes import (
     ACTIONS,
     FLAG_IGNORE,
+    FLAG_REPEAT,
+    FLAG_RESUME,
     MAP_EXECUTE,
     MAP_READ,
     MAP_WRITE,
@@ -33,6 +35,8 @@ __all__ = [
     "ACTION_DTYPE",
     "ALL_BITS",
     "FLAG_IGNORE",
+    "FLAG_REPEAT",
+    "FLAG_RESUME",
     "MAP_EXECUTE",
     "MAP_READ",
     "MAP_WRITE",

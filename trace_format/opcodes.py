@@ -43,6 +43,8 @@ class Op(enum.IntEnum):
 
 FLAG_IGNORE = 1  # REG_READ_ONCE: the value is not compared
 MAP_READ, MAP_WRITE, MAP_EXECUTE = 1, 2, 4  # MAP_GPU_MEM
+FLAG_REPEAT = 1  # JOB
+FLAG_RESUME = 1  # REPLAY_START
 
 
 @dataclass(frozen=True)
@@ -224,10 +226,24 @@ ACTIONS: dict[Op, ActionType] = {
             Op.JOB,
             "the next actions submit a job; where a log, a checkpoint or a time budget looks",
             (operand("number", Type.NUMBER, "number of the job in the replay", "value"),),
+            {
+                FLAG_REPEAT: Flag(
+                    "repeat",
+                    "what is done from the checkpoint before it to the next job can be done again after a fault",
+                    words="{number}, can be repeated",
+                )
+            },
         ),
         ActionType(
             Op.REPLAY_START,
             "actions before this one run once after loading and after a reset, those after it in every replay",
+            flags={
+                FLAG_RESUME: Flag(
+                    "resume",
+                    "at checkpoints, if memory is kept, a reset and the register accesses before the first job do",
+                    words="jobs go on after a reset",
+                )
+            },
             at_most_once=True,
         ),
     )

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+
+from host_tools.accesses.repeated import why_not_repeated
 from host_tools.audit.flow import Flow, JobFlow, OutputFlow, Part, follow
 from host_tools.audit.follower import Range
 from host_tools.audit.lint import finding_in
@@ -13,6 +16,7 @@ from host_tools.families.page_tables import DivergenceError
 from host_tools.model.joining import part
 from host_tools.vgpu import confined
 from host_tools.vgpu.binding import VgpuError, follows_data
+from trace_format.actions import FLAG_REPEAT, Op
 from trace_format.errors import printable
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
@@ -37,7 +41,7 @@ def lint_dynamic(trace: Trace) -> tuple[list[Finding], Flow | None]:
         flow = confined.call(lambda: follow(trace), Flow)
     except (DivergenceError, VgpuError) as error:
         return [_found("GR708", str(error))], None
-    return [*_jobs(flow), *_outputs(trace, flow), *_draws(flow)], flow
+    return [*_jobs(flow), *_outputs(trace, flow), *_draws(flow), *_repeated(trace)], flow
 
 
 def _jobs(flow: Flow) -> Iterator[Finding]:
@@ -62,6 +66,20 @@ def _jobs(flow: Flow) -> Iterator[Finding]:
             branches = "a branch that data decides" if count == 1 else f"{count} branches that data decides"
             where = f"GPU address {job.one_sided[0]:#x}"
             yield _found("GR710", f"job {job.number}: of {branches} one side has not run, {where}", job.action)
+
+
+def _repeated(trace: Trace) -> Iterator[Finding]:
+    """Jobs whose steps cannot be done again, although the trace says so."""
+    rows = trace.actions
+    marked = np.flatnonzero((rows["op"] == Op.JOB) & (rows["flags"] & FLAG_REPEAT != 0)).tolist()
+    if not marked:
+        return
+    found = confined.call(lambda: why_not_repeated(trace), dict[int, str])
+    for index in marked:
+        why = found.get(index, "it is not a replay's")
+        if why:
+            text = f"job {int(rows[index]['value'])}: its step cannot be done again: {why}"
+            yield _found("GR605", text, index)
 
 
 def _decides(job: JobFlow) -> str:

@@ -12,9 +12,10 @@ from host_tools.audit.limits import unusual
 from host_tools.audit.rules import DEVICE_RETRIES, RULES, Finding
 from host_tools.audit.state import State
 from host_tools.families.family import family_of
+from host_tools.model.checkpoints import says_resume, why_not_resumed
 from host_tools.model.joining import part
 from trace_format import policy
-from trace_format.actions import Columns, Type, actions_of
+from trace_format.actions import FLAG_REPEAT, Columns, Op, Type, actions_of
 from trace_format.errors import printable
 from trace_format.networks import Network
 from trace_format.operands import REGISTERS
@@ -36,7 +37,14 @@ def lint(trace: Trace) -> list[Finding]:
         return [
             finding_in(network, finding) for network in trace.networks for finding in lint(part(trace, network))
         ]
-    found = [*_registers(trace), *_actions(trace), *_family(trace), *_budget(trace), *unusual(trace)]
+    found = [
+        *_registers(trace),
+        *_actions(trace),
+        *_family(trace),
+        *_checkpoints(trace),
+        *_budget(trace),
+        *unusual(trace),
+    ]
     if trace.raw:
         found.append(Finding(RULES["GR002"], "it is a raw recording: `gramophone build` makes a trace of it"))
     last = len(trace.actions)
@@ -73,6 +81,21 @@ def _actions(trace: Trace) -> Iterator[Finding]:
         yield from checks.before(index, row)
         state.apply(row)
     yield from checks.after()
+
+
+def _checkpoints(trace: Trace) -> Iterator[Finding]:
+    """Claims of a trace on where its replays go on, as far as its actions say whether they are true."""
+    rows = trace.actions
+    if says_resume(trace):
+        if why := why_not_resumed(trace):
+            yield Finding(RULES["GR605"], f"replays do not go on after a reset: {why}", _replay_start(trace))
+    elif len(jobs := np.flatnonzero((rows["op"] == Op.JOB) & (rows["flags"] & FLAG_REPEAT != 0))):
+        text = "a job can be repeated, it says, but replays do not go on after a reset"
+        yield Finding(RULES["GR605"], text, int(jobs[0]))
+
+
+def _replay_start(trace: Trace) -> int:
+    return int(np.flatnonzero(trace.actions["op"] == Op.REPLAY_START)[0])
 
 
 def _family(trace: Trace) -> Iterator[Finding]:

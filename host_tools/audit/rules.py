@@ -307,6 +307,14 @@ RULES = {
             "reset and tried again, then stopped" + ONLY_THERE,
         ),
         Rule(
+            "GR605",
+            "replays go on where the trace says so",
+            _E,
+            "a replay that goes on after others had the GPU, or after a fault, computes something else where "
+            "registers or memory are not as they were",
+            NOTHING,
+        ),
+        Rule(
             "GR700",
             "data can be followed",
             _W,

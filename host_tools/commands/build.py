@@ -26,7 +26,8 @@ from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.families.family import family_of
 from host_tools.families.page_tables import DivergenceError
 from host_tools.families.retargeting import Applied
-from host_tools.passes import cutting
+from host_tools.passes import checkpoints, cutting
+from host_tools.passes.checkpoint_report import Marked
 from host_tools.passes.cut_report import Cut
 from host_tools.passes.listing import PASSES
 from host_tools.passes.note_check import LEFT_OUT, NOT_CHECKED
@@ -45,7 +46,7 @@ from trace_format.packing import unpack
 from trace_format.schema import SectionType, SlotKind
 from trace_format.trace import Trace
 
-CUT = cutting.PASS.name
+CUT, MARK = cutting.PASS.name, checkpoints.PASS.name
 
 
 @click.command(
@@ -109,6 +110,13 @@ CUT = cutting.PASS.name
     type=Positive(),
     help="Cut jobs that are estimated to take more microseconds into several that do the same.",
 )
+@click.option(
+    "--checkpoints",
+    "wants_checkpoints",
+    is_flag=True,
+    help="Say where a replay goes on after others had the GPU, and which jobs can be done again after a fault; "
+    "for replayers that have steps.",
+)
 @click.option("--keep-inputs", is_flag=True, help="Keep recorded inputs, for replays that are given none.")
 @click.option(
     "--gpu",
@@ -136,6 +144,7 @@ def build_command(
     trust_note: bool,
     timeout_margin: int,
     longest_us: float | None,
+    wants_checkpoints: bool,
     keep_inputs: bool,
     gpu: str | None,
     optimise: str,
@@ -153,6 +162,8 @@ def build_command(
         raise UsageError("--trust-note: with --observe the recording is not asked")
     if longest_us is not None and CUT in skip:
         raise UsageError(f"--longest: with --skip {CUT} no job is cut")
+    if wants_checkpoints and MARK in skip:
+        raise UsageError(f"--checkpoints: with --skip {MARK} nothing is said of them")
     data = read(raw)
     check_output(output)
     trace = Trace.parse(data, str(raw))
@@ -195,12 +206,13 @@ def build_command(
                     trust_note=trust_note,
                     timeout_margin=timeout_margin,
                     longest_us=longest_us,
+                    wants_checkpoints=wants_checkpoints,
                 )
         except (DivergenceError, VgpuError) as error:  # passes run the trace
             raise GramophoneError(f"{raw}: {error}") from error
         if trust_note and program.believed:
             trace.notes[NOT_CHECKED] = LEFT_OUT
-        cut = program.cut
+        cut, marked = program.cut, program.marked
         del program
         trace.meta["source_hash"] = source_hash
         if name is not None:
@@ -209,7 +221,7 @@ def build_command(
             trace.meta["security_version"] = security_version
         with phase("compressing"):
             pieces = trace.pieces(planes=optimise == "size")
-        return _built(trace, pieces, changes, steps, cut, output)
+        return _built(trace, pieces, changes, steps, cut, marked, output)
 
     with phase("running the passes"):
         built = confined.call(work, _Built, reads=() if raw == STREAM else (raw,))
@@ -232,6 +244,7 @@ def _built(
     changes: Sequence[Applied],
     steps: Sequence[Step],
     cut: Cut | None,
+    marked: Marked | None,
     output: Path,
 ) -> _Built:
     trace_bytes = sum(map(len, pieces))
@@ -247,8 +260,10 @@ def _built(
     trace_id = unpack("manifest", bytes(manifest.stored), manifest.offset)["trace_id"]
     rows += _needs(trace, codecs)
     rows += cut.lines() if cut else []
+    rows += marked.lines() if marked else []
     done_by: dict[str, Any] = {"rules": [vars(c) for c in changes], "passes": [vars(s) for s in steps]}
     done_by["cut"] = cut.facts() if cut else None
+    done_by["checkpoints"] = marked.facts() if marked else None
     data = {**facts(trace, trace_id), "trace_bytes": trace_bytes, "codecs": codecs, **done_by}
     return _Built(list(pieces), data, rows)
 

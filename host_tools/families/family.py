@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from host_tools.families.accesses import Accesses, Flaw, Followed, Span, nothing
+from host_tools.families.checkpoints import Checkpoints
 from host_tools.families.conversion import Conversion
 from host_tools.families.cutting import Cutting
 from host_tools.families.listing import Listing, Read
@@ -108,6 +109,7 @@ class Family:
             register (0: not known) and a reader of memory; None: nothing is said of its jobs.
         transfers: how lists copy and fill memory, and how compute jobs do; None: lists do not.
         cutting: how one compute job becomes several; text: why none does.
+        checkpoints: where replays can stop and go on after a reset; None: nothing is known of that.
         time_parts: where a dispatch's time goes, given a chip's constants (host_tools/model/timing.py);
             None: of its chips nothing is known.
         untimed: why these constants do not hold for a trace; "" where they do.
@@ -137,6 +139,7 @@ class Family:
     list_job: Callable[[Profile, Job, Callable[[str], int], Read], Listing] | None = None
     transfers: Transfers | None = None
     cutting: Cutting | str = "nothing is known of cutting jobs of its GPU"
+    checkpoints: Checkpoints | None = None
     follow: Callable[[Trace], Followed] | None = None
     check: Callable[[Trace], Iterator[Flaw]] = nothing
     queues: bool = False

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from host_tools.families.family import families
 from host_tools.passes import (
+    checkpoints,
     cutting,
     early_uploads,
     list_passes,
@@ -38,6 +39,7 @@ _GENERAL = (
     memory_passes.trim_address_space,
     cutting.PASS,
     timeouts.PASS,
+    checkpoints.PASS,
 )
 
 

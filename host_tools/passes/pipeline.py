@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from host_tools.accesses.noted_accesses import NOTE
 from host_tools.model.slot_mappings import check_slots
-from host_tools.passes import cutting, memory_passes
+from host_tools.passes import checkpoints, cutting, memory_passes
 from host_tools.passes.listing import PASSES
 from host_tools.passes.note_check import check_note
 from host_tools.passes.parameters import bind_program
@@ -53,6 +53,7 @@ def build(
     trust_note: bool = False,
     timeout_margin: int | None = MARGIN,
     longest_us: float | None = None,
+    wants_checkpoints: bool = False,
 ) -> Trace:
     """Run all passes but those in `skip`.
 
@@ -72,6 +73,7 @@ def build(
         timeout_margin: waits for jobs end after so many times what the model says that these take at worst; None:
             as recorded.
         longest_us: jobs that are estimated to take longer are cut; None: none is, and the pass is left out.
+        wants_checkpoints: say where replays go on after a reset or a fault; if not, the pass is left out.
         trust_note: do not replay what was built; for notes that this process has made.
 
     Raises:
@@ -86,8 +88,13 @@ def build(
     program = raw if isinstance(raw, Program) else Program(raw)
     program.timeout_margin, program.on_sheet = timeout_margin, program is raw
     program.longest_us = longest_us
+    program.wants_checkpoints = wants_checkpoints
     left_out = {*skip, *((cutting.PASS.name,) if longest_us is None else ())}
-    actions = program.actions
+    if not wants_checkpoints:
+        left_out.add(checkpoints.PASS.name)
+    actions = checkpoints.unmarked(program.actions)
+    if actions is not program.actions:
+        program.actions = actions
     if job_count(actions) and not Columns(actions).is_op(Op.MAP_GPU_MEM).any():
         raise TraceError("it holds registers only, no GPU memory: it can be dumped and compared, not built")
     check_slots(program.trace())

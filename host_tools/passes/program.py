@@ -27,6 +27,7 @@ from host_tools.model.mappings import Mappings
 from host_tools.model.memory import Conflict, Memory
 from host_tools.model.packing import Packing
 from host_tools.model.remapping import one_frame_each
+from host_tools.passes.checkpoint_report import Marked
 from host_tools.passes.cut_report import Cut
 from host_tools.support.sheet import give_back
 from host_tools.vgpu.binding import VgpuError
@@ -62,12 +63,16 @@ class Program:
         timeout_margin: waits for jobs end after so many times what these may take at worst; None: as recorded.
         longest_us: jobs that are estimated to take longer are cut; None: none is.
         cut: what that did; None: it was not done.
+        wants_checkpoints: replays are to go on where they stopped.
+        marked: what was said of that; None: nothing.
         on_sheet: the image of what it becomes is a view of a sheet (`trace`).
     """
 
     timeout_margin: int | None = None
     longest_us: float | None = None
     cut: Cut | None = None
+    wants_checkpoints = False
+    marked: Marked | None = None
     on_sheet = False
 
     def __init__(self, trace: Trace) -> None:

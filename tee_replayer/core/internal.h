@@ -28,12 +28,16 @@ GR_INLINE const uint8_t *gr_aligned(const uint8_t *p)
 #ifdef GRAMOPHONE_NETWORKS
 #define GR_NETWORK(r) (&(r)->networks[(r)->network])
 #define GR_PROGRESS(r) (&(r)->progress[(r)->network])
+#define GR_SELECTED(r) ((r)->network)
+#define GR_NETWORK_COUNT(r) ((r)->network_count)
 #define GR_FIRST_ACTION(r) (GR_NETWORK(r)->first_action)
 #define GR_END_ACTION(r) (GR_NETWORK(r)->end_action)
 #define GR_DRIVER_AT(r) (GR_NETWORK(r)->driver_at)
 #define GR_DRIVER_END(r) (GR_NETWORK(r)->driver_end)
 #else
 #define GR_PROGRESS(r) (r)
+#define GR_SELECTED(r) 0u
+#define GR_NETWORK_COUNT(r) 1u
 #define GR_FIRST_ACTION(r) 0
 #define GR_END_ACTION(r) ((r)->action_count)
 #define GR_DRIVER_AT(r) ((r)->carveout_bytes)
@@ -53,6 +57,15 @@ GR_INLINE struct gr_action gr_action_at(const struct gr_replayer *r, uint32_t in
         .b = gr_load32(at + GR_ACTION_AT_B),
     };
 }
+
+#ifdef GRAMOPHONE_STEPS
+/* Whether a trace says that its registers are set again by its prologue's accesses alone. */
+GR_INLINE bool gr_says_resume(const struct gr_replayer *r, uint32_t replay_start)
+{
+    const struct gr_action a = gr_action_at(r, replay_start);
+    return a.op == GR_OP_REPLAY_START && a.flags & GR_REPLAY_START_RESUME;
+}
+#endif
 
 /* What the replay log is told, where there is one: calls of its functions. */
 #ifdef GRAMOPHONE_LOG
@@ -129,13 +142,22 @@ GR_NOINLINE GR_INTERNAL void gr_planes_decode(struct gr_stream *s, uint8_t *out,
 #endif
 
 #ifdef GRAMOPHONE_NETWORKS
-/* No network has done its prologue: what the GPU knew is gone. */
-GR_INTERNAL void gr_forget_all(struct gr_replayer *r);
 /* Have the GPU at the selected network's disposal: with its page tables, if it has started. */
 GR_INTERNAL void gr_take_over(struct gr_replayer *r);
 /* What precedes its prologue: the GPU is reset unless others use it; then only what is this network's is
- * wiped, and what the GPU remembers of page tables. False: the reset does not complete. */
-GR_INTERNAL bool gr_prepare_network(struct gr_replayer *r);
+ * wiped (if it `is_new`), and what the GPU remembers of page tables. False: the reset does not complete. */
+GR_INTERNAL bool gr_prepare_network(struct gr_replayer *r, bool is_new);
+#endif
+
+#ifdef GRAMOPHONE_NETWORKS
+/* What the GPU's registers had is gone, memory is as it was: networks go on once their registers are set
+ * again. Where the trace does not say that this is enough, and without steps, they begin again, and only the
+ * network `keeper` keeps the time and the retries that it has used. */
+GR_INTERNAL void gr_leave(struct gr_replayer *r, uint32_t keeper);
+#ifdef GRAMOPHONE_STEPS
+/* Whether a network goes on after a reset. */
+GR_INTERNAL bool gr_resumes(const struct gr_replayer *r, uint32_t network);
+#endif
 #endif
 
 #ifdef GRAMOPHONE_STEPS

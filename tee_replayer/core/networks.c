@@ -208,22 +208,51 @@ bool gr_network_info(const struct gr_replayer *r, uint32_t index, struct gr_netw
     return true;
 }
 
-void gr_forget_all(struct gr_replayer *r)
-{
-    for (uint32_t i = 0; i < GR_NETWORKS; i++) {
-        r->progress[i].started = false;
 #ifdef GRAMOPHONE_STEPS
-        /* Whose fault it is bears the time. */
-        if (i != r->network)
-            r->progress[i].under_way.spent_us = 0;
+bool gr_resumes(const struct gr_replayer *r, uint32_t network)
+{
+    return gr_says_resume(r, r->networks[network].replay_start);
+}
 #endif
+
+/* A network begins again. */
+static void begin_again(struct gr_progress *p, bool is_keeper)
+{
+    p->started = false;
+#ifdef GRAMOPHONE_STEPS
+    if (!is_keeper)
+        p->under_way.is_begun = false;
+#else
+    (void)is_keeper;
+#endif
+}
+
+void gr_leave(struct gr_replayer *r, uint32_t keeper)
+{
+    for (uint32_t i = 0; i < r->network_count; i++) {
+#ifdef GRAMOPHONE_STEPS
+        r->progress[i].is_away = true;
+        if (gr_resumes(r, i))
+            continue;
+#endif
+        begin_again(&r->progress[i], i == keeper);
     }
+}
+
+/* Whether the GPU's registers are as a network's prologue has left them. */
+static bool is_set_up(const struct gr_progress *p)
+{
+#ifdef GRAMOPHONE_STEPS
+    return p->started && !p->is_away;
+#else
+    return p->started;
+#endif
 }
 
 static bool has_started(const struct gr_replayer *r)
 {
-    for (uint32_t i = 0; i < GR_NETWORKS; i++) {
-        if (r->progress[i].started)
+    for (uint32_t i = 0; i < r->network_count; i++) {
+        if (is_set_up(&r->progress[i]))
             return true;
     }
     return false;
@@ -231,25 +260,31 @@ static bool has_started(const struct gr_replayer *r)
 
 void gr_take_over(struct gr_replayer *r)
 {
-    if (r->running != r->network && (r->is_exclusive || (GR_PROGRESS(r)->started && !gr_driver_switch(r))))
-        gr_forget_all(r);
+    if (r->running != r->network) {
+        for (uint32_t i = 0; r->is_exclusive && i < r->network_count; i++)
+            begin_again(&r->progress[i], i == r->network);
+        if (is_set_up(GR_PROGRESS(r)) && !gr_driver_switch(r))
+            gr_leave(r, r->network);
+    }
     r->running = r->network;
 }
 
 /* `code` is what the GPU's register says, whoever wrote it. */
-bool gr_prepare_network(struct gr_replayer *r)
+bool gr_prepare_network(struct gr_replayer *r, bool is_new)
 {
     struct gr_progress *p = GR_PROGRESS(r);
     bool is_alone = !has_started(r);
     if (is_alone && !gr_driver_reset(r))
         return false;
-    gr_wipe(r->memory.base + GR_WORK_AT(r), GR_WORK_END(r) - GR_WORK_AT(r));
-    gr_wipe(r->memory.base + GR_DRIVER_AT(r), GR_DRIVER_END(r) - GR_DRIVER_AT(r));
-    for (uint32_t i = 0; i < GR_KEPT; i++)
-        p->kept[i] = 0;
-    p->tables = GR_ADDRESS_SPACES;
+    if (is_new) {
+        gr_wipe(r->memory.base + GR_WORK_AT(r), GR_WORK_END(r) - GR_WORK_AT(r));
+        gr_wipe(r->memory.base + GR_DRIVER_AT(r), GR_DRIVER_END(r) - GR_DRIVER_AT(r));
+        for (uint32_t i = 0; i < GR_KEPT; i++)
+            p->kept[i] = 0;
+        p->tables = GR_ADDRESS_SPACES;
+    }
     if (!is_alone && !gr_driver_switch(r)) {
-        gr_forget_all(r);
+        gr_leave(r, r->network);
         is_alone = true;
         if (!gr_driver_reset(r))
             return false;
@@ -260,6 +295,7 @@ bool gr_prepare_network(struct gr_replayer *r)
     }
     return true;
 }
+
 enum gr_status gr_select(struct gr_replayer *r, uint32_t network)
 {
     if (r->state != GR_STATE_LOADED)

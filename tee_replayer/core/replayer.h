@@ -99,6 +99,7 @@ struct gr_under_way {
     uint32_t next;     /* action that the next step begins with; 0: no step has ended */
     uint32_t retries, jobs;
     bool is_begun;
+    bool can_repeat; /* what has been done since the checkpoint, for all that the trace says */
 };
 #endif
 
@@ -111,6 +112,9 @@ struct gr_progress {
 #endif
     uint32_t kept[8];
     bool started; /* the prologue is done */
+#ifdef GRAMOPHONE_STEPS
+    bool is_away; /* memory is as the latest step has left it, registers are not */
+#endif
 };
 
 /* A network, for callers that choose one. */
@@ -187,8 +191,11 @@ struct gr_replayer {
 #ifdef GRAMOPHONE_SCHEDULE
     struct gr_queue queue;
 #endif
-    bool touched;    /* the GPU has been written to */
-    bool started;    /* the prologue is done */
+    bool touched; /* the GPU has been written to */
+    bool started; /* the prologue is done */
+#ifdef GRAMOPHONE_STEPS
+    bool is_away; /* memory is as the latest step has left it, registers are not */
+#endif
     uint16_t locked; /* address spaces that have a locked region, of drivers that let no job start then */
 #ifdef GRAMOPHONE_LOG
     struct gr_log *log;

@@ -98,8 +98,12 @@ static enum gr_status execute(struct gr_replayer *r, const struct gr_action *a)
     case GR_OP_UNMAP_GPU_MEM: return gr_driver_unmap(r, a);
     case GR_OP_UPLOAD: memcpy(base + a->a, base + a->b, a->value); break;
     case GR_OP_CLEAR: memset(base + a->a, 0, a->value); break;
-    case GR_OP_COPY_TO_GPU: return gr_copy_slot(r, a->arg, true);
-    case GR_OP_COPY_FROM_GPU: return gr_copy_slot(r, a->arg, false);
+    case GR_OP_COPY_TO_GPU:
+    case GR_OP_COPY_FROM_GPU:
+#ifdef GRAMOPHONE_STEPS
+        GR_PROGRESS(r)->under_way.can_repeat = false; /* a log is told once of what is copied */
+#endif
+        return gr_copy_slot(r, a->arg, a->op == GR_OP_COPY_TO_GPU);
 #ifdef GRAMOPHONE_OPERATORS
     case GR_OP_OPERATE: {
         /* What a job still writes is no operand, and what faulted has left none. */
@@ -109,7 +113,14 @@ static enum gr_status execute(struct gr_replayer *r, const struct gr_action *a)
 #endif
     case GR_OP_WAIT_IRQ: return wait_irq(r, a);
     case GR_OP_INTERVAL: return wait_for(r, a, a->value, GR_STATUS_OK);
-    case GR_OP_JOB: r->report.jobs++; break;
+    case GR_OP_JOB:
+#ifdef GRAMOPHONE_STEPS
+        /* What the trace says is of one job, so it says nothing of a step with several. */
+        GR_PROGRESS(r)->under_way.can_repeat =
+            a->flags & GR_JOB_REPEAT && r->report.jobs == GR_PROGRESS(r)->under_way.jobs;
+#endif
+        r->report.jobs++;
+        break;
     default: break; /* markers */
     }
     return GR_STATUS_OK;
@@ -147,6 +158,45 @@ static enum gr_status execute_range(struct gr_replayer *r, uint32_t from, uint32
     return GR_STATUS_OK;
 }
 
+#ifdef GRAMOPHONE_STEPS
+/* Whether an action does something to memory, which is kept, or lets a caller's data through. */
+static bool is_of_memory(const struct gr_action *a)
+{
+    return a->op == GR_OP_MAP_GPU_MEM || a->op == GR_OP_UNMAP_GPU_MEM || a->op >> 4 == GR_OP_UPLOAD >> 4;
+}
+
+/* After a reset, set what the prologue has set in registers before its first job. The trace says that this is
+ * all that its jobs need; whatever it says, each access is checked as ever. */
+static enum gr_status set_registers(struct gr_replayer *r)
+{
+    r->touched = true;
+#ifdef GRAMOPHONE_NETWORKS
+    if (!gr_prepare_network(r, false))
+        return GR_STATUS_RESET;
+#else
+    if (!gr_driver_reset(r))
+        return GR_STATUS_RESET;
+    r->code = 0;
+    gr_driver_set_table(r, 0);
+#endif
+    for (uint32_t i = GR_FIRST_ACTION(r); i < GR_REPLAY_START(r); i++) {
+        struct gr_action action;
+        enum gr_status status = gr_fetch_action(r, i, &action);
+        if (status == GR_STATUS_OK && gr_port_now_us() >= r->deadline_us)
+            status = GR_STATUS_BUDGET;
+        if (status == GR_STATUS_OK && gr_driver_begins_job(&action))
+            break;
+        if (status == GR_STATUS_OK && !is_of_memory(&action))
+            status = execute(r, &action);
+        if (status != GR_STATUS_OK)
+            return status;
+        r->report.actions++;
+    }
+    GR_PROGRESS(r)->is_away = false;
+    return GR_STATUS_OK;
+}
+#endif
+
 static enum gr_status try_once(struct gr_replayer *r)
 {
 #ifndef GRAMOPHONE_STEPS
@@ -155,15 +205,15 @@ static enum gr_status try_once(struct gr_replayer *r)
 #ifdef GRAMOPHONE_NETWORKS
     gr_take_over(r);
 #endif
+    r->report.phase = GR_PHASE_PROLOGUE;
     if (!GR_PROGRESS(r)->started) {
 #ifdef GRAMOPHONE_STEPS
         GR_PROGRESS(r)->under_way.next = 0; /* what it had done is gone */
         r->report.jobs = 0;
 #endif
-        r->report.phase = GR_PHASE_PROLOGUE;
         r->touched = true;
 #ifdef GRAMOPHONE_NETWORKS
-        if (!gr_prepare_network(r))
+        if (!gr_prepare_network(r, true))
             return GR_STATUS_RESET;
 #else
         if (!gr_driver_reset(r))
@@ -182,7 +232,17 @@ static enum gr_status try_once(struct gr_replayer *r)
             return status;
         GR_TELL_COPY(r, gr_log_part(r->log, GR_LOG_PROLOGUE_DONE));
         GR_PROGRESS(r)->started = true;
+#ifdef GRAMOPHONE_STEPS
+        GR_PROGRESS(r)->is_away = false;
+#endif
     }
+#ifdef GRAMOPHONE_STEPS
+    if (GR_PROGRESS(r)->is_away) {
+        const enum gr_status status = set_registers(r);
+        if (status != GR_STATUS_OK)
+            return status;
+    }
+#endif
     r->report.phase = GR_PHASE_REPLAY;
 #ifdef GRAMOPHONE_STEPS
     struct gr_under_way *w = &GR_PROGRESS(r)->under_way;
@@ -193,6 +253,7 @@ static enum gr_status try_once(struct gr_replayer *r)
     }
     w->jobs = r->report.jobs;
     w->next = 0;
+    w->can_repeat = false;
     const enum gr_status status = execute_range(r, from, GR_END_ACTION(r));
     if (status != GR_STATUS_OK || w->next)
         return status;
@@ -228,6 +289,23 @@ void gr_restart(struct gr_replayer *r)
 #endif
 }
 
+#ifndef GRAMOPHONE_NETWORKS
+/* As that of networks, of the only one. */
+GR_INLINE void gr_leave(struct gr_replayer *r, uint32_t keeper)
+{
+#ifdef GRAMOPHONE_STEPS
+    r->is_away = true;
+    if (gr_says_resume(r, r->replay_start))
+        return;
+    if (keeper)
+        r->under_way.is_begun = false;
+#else
+    (void)keeper;
+#endif
+    r->started = false;
+}
+#endif
+
 /* After a failure: the GPU stops using the carve-out, whatever the cause; whether another attempt may help.
  */
 static bool may_try_again(struct gr_replayer *r)
@@ -235,10 +313,10 @@ static bool may_try_again(struct gr_replayer *r)
     const bool may_help =
         is_divergence(r) && r->report.retries < GR_RETRIES(r) && r->report.retries < GR_RETRY_LIMIT;
     gr_driver_reset(r);
-#ifdef GRAMOPHONE_NETWORKS
-    gr_forget_all(r);
-#else
-    r->started = false;
+    gr_leave(r, GR_SELECTED(r));
+#ifdef GRAMOPHONE_STEPS
+    if (!may_help || r->report.phase != GR_PHASE_REPLAY || !GR_PROGRESS(r)->under_way.can_repeat)
+        GR_PROGRESS(r)->started = false;
 #endif
     return may_help;
 }
@@ -277,6 +355,7 @@ GR_NOINLINE bool gr_step(struct gr_replayer *r)
         return false;
     if (!w->is_begun)
         *w = (struct gr_under_way){.is_begun = true};
+    const uint32_t from = w->next, jobs = w->jobs;
     const uint64_t start = gr_port_now_us(), left = GR_BUDGET_US(r) - w->spent_us;
     r->deadline_us = start + left;
     r->report.retries = w->retries;
@@ -296,6 +375,8 @@ GR_NOINLINE bool gr_step(struct gr_replayer *r)
         r->report.status = finish(r);
     } else if (may_try_again(r)) {
         w->retries++;
+        w->next = from;
+        w->jobs = jobs;
         return true;
     }
     w->is_begun = false;
@@ -315,14 +396,7 @@ bool gr_yield(struct gr_replayer *r)
     if (r->touched && !gr_driver_reset(r))
         return false;
     r->touched = false;
-#ifdef GRAMOPHONE_NETWORKS
-    for (uint32_t i = 0; i < GR_NETWORKS; i++) {
-        r->progress[i].started = false;
-        r->progress[i].under_way.is_begun = false;
-    }
-#else
-    gr_restart(r);
-#endif
+    gr_leave(r, GR_NETWORK_COUNT(r));
     return true;
 }
 

@@ -18,10 +18,10 @@ GR_NOINLINE static uint64_t left_us(struct gr_replayer *r, const struct gr_reque
     return spent < q->given_us ? q->given_us - spent : 0;
 }
 
-/* Whether a replay goes on where it was after another network's job. */
-static bool can_interleave(const struct gr_replayer *r)
+/* Whether a request's replay goes on where it was after another network's job. */
+static bool can_interleave(const struct gr_replayer *r, const struct gr_request *q)
 {
-    return !r->is_exclusive && gr_driver_can_switch();
+    return !r->is_exclusive && (gr_driver_can_switch() || gr_resumes(r, q->network));
 }
 
 /* Have the request at one place of the queue at another, and those between move up. */
@@ -41,7 +41,8 @@ static uint32_t place(const struct gr_replayer *r, const struct gr_request *new)
     uint32_t at = 0;
     for (uint32_t i = 0; i < r->queue.length; i++) {
         const struct gr_request *q = &r->queue.requests[i];
-        if (q->due_us <= new->due_us || (q->is_begun && (q->network == new->network || !can_interleave(r))))
+        if (q->due_us <= new->due_us ||
+            (q->is_begun && (q->network == new->network || !can_interleave(r, q))))
             at = i + 1;
     }
     return at;
@@ -142,7 +143,7 @@ uint32_t gr_schedule_step(struct gr_replayer *r)
             r->report.status = gr_bind(r, q->bindings[i].slot, q->bindings[i].data, q->bindings[i].bytes);
     }
     if (r->report.status == GR_STATUS_OK && gr_step(r)) {
-        if (!left_us(r, q) && can_interleave(r))
+        if (!left_us(r, q) && can_interleave(r, q))
             put_back(r, q);
         return 0;
     }

@@ -287,6 +287,11 @@ class HostReplayer:
         self._checked(self.report.status)
         return False
 
+    def give_away(self) -> None:
+        """Before others drive the GPU; RuntimeError: it does not come out of the reset, or this has no steps."""
+        if not self._lib.gr_host_yield(self._host):
+            raise RuntimeError("the GPU cannot be given away")
+
     def submit(self, network: int, due_us: int, data: Mapping[int, Any] | None = None) -> int:
         """Ask for a replay that is to be done at a time of the replayer's clock, of a library that can.
 

@@ -215,6 +215,16 @@ bool gr_host_step(struct gr_host *host)
 #endif
 }
 
+bool gr_host_yield(struct gr_host *host)
+{
+    current = host;
+#ifdef GRAMOPHONE_STEPS
+    return gr_yield(&host->replayer);
+#else
+    return false;
+#endif
+}
+
 uint32_t gr_host_submit(struct gr_host *host, uint32_t network, uint64_t due_us,
                         const struct gr_binding *bindings, uint32_t count, uint32_t *id)
 {

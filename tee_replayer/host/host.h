@@ -36,6 +36,7 @@ uint32_t gr_host_networks(const struct gr_host *host);
 uint32_t gr_host_select(struct gr_host *host, uint32_t network);
 /* gr_step, in a library that has it; without it, a replay is one step. */
 bool gr_host_step(struct gr_host *host);
+bool gr_host_yield(struct gr_host *host);
 /* gr_submit, gr_schedule_step, gr_requests and gr_withdraw, in a library that has them; without, there is no
  * room for a request. */
 struct gr_binding;

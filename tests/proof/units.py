@@ -212,7 +212,7 @@ DEFECTS = (
     Defect("schedule", "v3d42", "gr_submit", " || b->slot >= own->end_slot", ""),
     Defect("schedule", "v3d42", "gr_submit", "queue->length >= GR_REQUESTS", "queue->length > GR_REQUESTS"),
     Defect("schedule", "v3d42", "gr_schedule_step", "    if (!gr_requests(r))\n        return 0;\n", ""),
-    Defect("step", "v3d42", "gr_yield", "i < GR_NETWORKS", "i <= GR_NETWORKS"),
+    Defect("networks", "v3d42", "gr_leave", "gr_resumes(r, i)", "gr_resumes(r, i + 1)"),
     Defect("step", "v3d42", "execute_range", "i = from; i < to; i++", "i = from; i <= to; i++"),
     Defect("cose", "v3d42", "gr_read_entry", "room(at, end) < before + signature_bytes || ", ""),
     Defect("stream-encryption", "v3d42", "next_chunk", "(bytes + 15) / 16", "(bytes + 31) / 16"),

@@ -33,7 +33,7 @@ OPCODES = [
     at("opcode of all ones", "ACTION", errors.UnknownActionError, JOB, op=0xFF),
     at("a field that the opcode does not use", "ACTION", RESERVED, JOB, a=1),
     at("an argument that the opcode does not use", "ACTION", RESERVED, JOB, arg=1),
-    at("a flag that the opcode does not have", "ACTION", RESERVED, JOB, flags=1),
+    at("a flag that the opcode does not have", "ACTION", RESERVED, JOB, flags=2),
     at("a job out of turn", "ACTION", errors.ActionError, JOB, value=1),
     at("a second start", "ACTION", errors.ActionError, JOB, op=Op.REPLAY_START),
     at(

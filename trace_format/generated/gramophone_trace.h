@@ -125,6 +125,8 @@ enum gr_op {
 #define GR_MAP_GPU_MEM_READ 1u /* the GPU may read */
 #define GR_MAP_GPU_MEM_WRITE 2u /* the GPU may write */
 #define GR_MAP_GPU_MEM_EXECUTE 4u /* the GPU may fetch instructions */
+#define GR_JOB_REPEAT 1u /* what is done from the checkpoint before it to the next job can be done again after a fault */
+#define GR_REPLAY_START_RESUME 1u /* at checkpoints, if memory is kept, a reset and the register accesses before the first job do */
 
 /* Layout of signed_header in the file; only for the assertions below, never cast to it. */
 struct gr_signed_header_layout {
@@ -616,8 +618,8 @@ static inline uint8_t gr_op_rule(uint8_t op)
         [GR_OP_IRQ_ENTER] = 0x81,
         [GR_OP_IRQ_EXIT] = 0x81,
         [GR_OP_INTERVAL] = 0x82,
-        [GR_OP_JOB] = 0x82,
-        [GR_OP_REPLAY_START] = 0x80,
+        [GR_OP_JOB] = 0x92,
+        [GR_OP_REPLAY_START] = 0x90,
     };
     return op < sizeof rule ? rule[op] : 0;
 }

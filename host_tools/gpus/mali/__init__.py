@@ -14,6 +14,7 @@ import re
 from host_tools.families.family import Family
 from host_tools.gpus.mali.audit import check, follow
 from host_tools.gpus.mali.chain_memory import chain_memory
+from host_tools.gpus.mali.checkpoints import CHECKPOINTS
 from host_tools.gpus.mali.job_manager import starts_chain
 from host_tools.gpus.mali.listing import list_job
 from host_tools.gpus.mali.page_tables import MaliTables
@@ -45,6 +46,7 @@ FAMILY = Family(
     fault_clears=FAULT_CLEARS,
     describes_job=re.compile(r"js\d+\.(HEAD|TAIL|AFFINITY|CONFIG|XAFFINITY)\w*_NEXT\w*"),
     cutting="a Mali's job has no first workgroup: its descriptor says how many there are, and they count from 0",
+    checkpoints=CHECKPOINTS,
     time_parts=time_parts,
     untimed=untimed,
     passes={"no-op-lists": PASSES, "dead-memory": (prepare_once,)},

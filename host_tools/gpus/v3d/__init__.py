@@ -10,6 +10,7 @@ Read first: jobs.py
 import re
 
 from host_tools.families.family import Family, every_write
+from host_tools.gpus.v3d.checkpoints import CHECKPOINTS
 from host_tools.gpus.v3d.conversion import Registers
 from host_tools.gpus.v3d.copies import TRANSFERS
 from host_tools.gpus.v3d.cutting import CUTTING
@@ -41,5 +42,6 @@ FAMILY = Family(
     list_registers=re.compile(r"core0\.(CLE_CT[01]Q|PTB_).*"),
     transfers=TRANSFERS,
     cutting=CUTTING,
+    checkpoints=CHECKPOINTS,
     time_parts=time_parts,
 )

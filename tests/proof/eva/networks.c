@@ -37,6 +37,7 @@ enum { ACTIONS = 100, PAGES = 3 };
 static uint32_t section[GR_NETWORKS * GR_NETWORK_BYTES / 4];
 static uint32_t manifest[GR_MANIFEST_BYTES / 4];
 static uint64_t memory[PAGES];
+static uint32_t actions[ACTIONS * GR_ACTION_BYTES / 4];
 
 void gr_wipe(void *to, uint64_t bytes)
 {
@@ -56,7 +57,9 @@ static void forget(struct gr_replayer *r, uint32_t count)
 {
     Frama_C_make_unknown((char *)section, sizeof section);
     Frama_C_make_unknown((char *)manifest, sizeof manifest);
+    Frama_C_make_unknown((char *)actions, sizeof actions);
     Frama_C_make_unknown((char *)r, sizeof *r);
+    r->actions = (const uint8_t *)actions;
     r->manifest = (const uint8_t *)manifest;
     r->rows = (const uint8_t *)section + (GR_NETWORKS - count) * GR_NETWORK_BYTES;
     if (count == 1)
@@ -66,8 +69,11 @@ static void forget(struct gr_replayer *r, uint32_t count)
     r->network = Frama_C_unsigned_int_interval(0, count - 1);
     r->is_exclusive = Frama_C_interval(0, 1);
     //@ loop unroll 16;
-    for (uint32_t i = 0; i < GR_NETWORKS; i++)
+    for (uint32_t i = 0; i < GR_NETWORKS; i++) {
+        r->networks[i].replay_start = Frama_C_unsigned_int_interval(0, ACTIONS - 1);
         r->progress[i].started = Frama_C_interval(0, 1);
+        r->progress[i].is_away = Frama_C_interval(0, 1);
+    }
 }
 
 static void load(struct gr_replayer *r, uint32_t count)
@@ -99,7 +105,8 @@ static void choose(struct gr_replayer *r, uint32_t count)
     gr_select(r, Frama_C_unsigned_int_interval(0, UINT32_MAX));
     //@ assert network: r->network < GR_NETWORKS;
     gr_take_over(r);
-    gr_forget_all(r);
+    gr_leave(r, Frama_C_unsigned_int_interval(0, UINT32_MAX));
+    gr_resumes(r, r->network);
 }
 
 /* From a place on, up to another: in words, for which pages are too many. */
@@ -110,7 +117,7 @@ static void prepare(struct gr_replayer *r, uint32_t count, uint32_t from, uint32
     r->memory.base = (uint8_t *)memory;
     r->networks[count - 1].work_at = r->networks[count - 1].driver_at = from * 8;
     r->networks[count - 1].work_end = r->networks[count - 1].driver_end = to * 8;
-    gr_prepare_network(r);
+    gr_prepare_network(r, Frama_C_interval(0, 1));
 }
 
 int main(void)

@@ -12,6 +12,8 @@ static uint8_t data[1];
 
 /*@ assigns \result \from \nothing; ensures 0 <= \result <= 1; */
 bool gr_driver_can_switch(void);
+/*@ requires network: network < GR_NETWORKS; assigns \result \from network; ensures 0 <= \result <= 1; */
+bool gr_resumes(const struct gr_replayer *r, uint32_t network);
 
 uint64_t gr_port_now_us(void)
 {

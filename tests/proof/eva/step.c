@@ -63,13 +63,20 @@ static void lose(struct gr_replayer *r)
     //@ loop unroll 4;
     for (uint32_t i = 0; i < GR_NETWORKS; i++) {
         r->progress[i].started = Frama_C_interval(0, 1);
-        r->progress[i].under_way.spent_us = Frama_C_unsigned_long_long_interval(0, BUDGET_US);
+        r->progress[i].is_away = Frama_C_interval(0, 1);
+        r->progress[i].under_way.is_begun = Frama_C_interval(0, 1);
     }
 }
 
-void gr_forget_all(struct gr_replayer *r)
+void gr_leave(struct gr_replayer *r, uint32_t keeper)
 {
     lose(r);
+    //@ loop unroll 4;
+    for (uint32_t i = 0; i < GR_NETWORKS; i++) {
+        r->progress[i].is_away = true;
+        if (!r->progress[i].started && i != keeper)
+            r->progress[i].under_way.is_begun = false;
+    }
 }
 
 void gr_take_over(struct gr_replayer *r)
@@ -78,8 +85,9 @@ void gr_take_over(struct gr_replayer *r)
     r->running = r->network;
 }
 
-bool gr_prepare_network(struct gr_replayer *r)
+bool gr_prepare_network(struct gr_replayer *r, bool is_new)
 {
+    (void)is_new;
     lose(r);
     return Frama_C_interval(0, 1);
 }
@@ -130,7 +138,9 @@ static void forget(struct gr_replayer *r)
         r->networks[i].end_slot = Frama_C_unsigned_int_interval(0, GR_SLOTS);
         r->networks[i].time_budget_us = BUDGET_US;
         r->progress[i].started = Frama_C_interval(0, 1);
+        r->progress[i].is_away = Frama_C_interval(0, 1);
         r->progress[i].under_way.is_begun = Frama_C_interval(0, 1);
+        r->progress[i].under_way.can_repeat = Frama_C_interval(0, 1);
         r->progress[i].under_way.next = Frama_C_unsigned_int_interval(0, ACTIONS - 1);
         r->progress[i].under_way.spent_us = Frama_C_unsigned_long_long_interval(0, BUDGET_US);
     }
@@ -154,8 +164,7 @@ int main(void)
     r.state = GR_STATE_LOADED;
     if (gr_yield(&r)) {
         //@ assert away: !r.touched;
-        //@ assert anew: \forall integer k; 0 <= k < GR_NETWORKS ==> r.progress[k].started == 0;
-        //@ assert over: \forall integer k; 0 <= k < GR_NETWORKS ==> r.progress[k].under_way.is_begun == 0;
+        //@ assert registers: \forall integer k; 0 <= k < GR_NETWORKS ==> r.progress[k].is_away == 1;
     }
     forget(&r);
     gr_restart(&r);

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the pass `checkpoints` has found, for people and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trace_format.errors import listed
+
+
+@dataclass(frozen=True)
+class Marked:
+    """What the pass has found.
+
+    Attributes:
+        jobs: number of them in a replay.
+        kept: jobs, from 1 in the replay, that cannot be done again, by the reason.
+    """
+
+    jobs: int
+    kept: Mapping[str, Sequence[int]]
+
+    def lines(self) -> list[str]:
+        """For people."""
+        again = self.jobs - sum(map(len, self.kept.values()))
+        rows = [f"replays go on after a reset; {again} of {self.jobs} jobs can be done again after a fault"]
+        return rows + [f"  not job {listed(list(map(str, jobs)))}: {why}" for why, jobs in self.kept.items()]
+
+    def facts(self) -> dict[str, Any]:
+        """For programs."""
+        return {"jobs": self.jobs, "kept": {why: list(jobs) for why, jobs in self.kept.items()}}
