@@ -30,4 +30,5 @@ class Marked:
 
     def facts(self) -> dict[str, Any]:
         """For programs."""
-        return {"jobs": self.jobs, "kept": {why: list(jobs) for why, jobs in self.kept.items()}}
+        kept = sorted((number, why) for why, numbers in self.kept.items() for number in numbers)
+        return {"jobs": self.jobs, "kept": [{"number": number, "why": why} for number, why in kept]}

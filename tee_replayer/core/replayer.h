@@ -225,7 +225,8 @@ GR_API void gr_restart(struct gr_replayer *r);
 #ifdef GRAMOPHONE_NETWORKS
 /* Networks of a joint trace. The one that was selected is what gr_run replays and gr_restart forgets; after
  * gr_load it is the first. Each has its own memory and page tables, its own prologue, retries and time. A
- * reset after a divergence makes all of them start again. ARGUMENT: there are not so many. */
+ * reset after a divergence makes all of them start again, but for those that go on (gr_yield). ARGUMENT:
+ * there are not so many. */
 GR_API uint32_t gr_network_count(const struct gr_replayer *r);
 GR_API bool gr_network_info(const struct gr_replayer *r, uint32_t network, struct gr_network_info *info);
 GR_API enum gr_status gr_select(struct gr_replayer *r, uint32_t network);
@@ -237,15 +238,16 @@ GR_API enum gr_status gr_run(struct gr_replayer *r);
 #ifdef GRAMOPHONE_STEPS
 /* Replay as far as the next job that can wait: no job runs then, and memory is kept. True: there is more to
  * do, so call it again; false: it is over, and the report says how. Other networks of a joint trace may have
- * steps in between; whoever lets others drive the GPU calls gr_yield before, and the replay begins again.
+ * steps in between; whoever lets others drive the GPU calls gr_yield before.
  * Until it is over, gr_bind refuses (STATE) what is the network's: inputs may have been copied, outputs not
  * yet. After gr_restart it takes it, and the replay begins again; gr_run gives up the one that is under way.
  * Time between steps does not count against the time budget. */
 GR_API bool gr_step(struct gr_replayer *r);
 
-/* Before others drive the GPU: what runs stops, no page table of the replayer's is in use, and every network
- * begins again, with a reset, when its next step comes. No register is written until then. False: the reset
- * does not complete, so the GPU cannot be given away. */
+/* Before others drive the GPU: what runs stops, and no page table of the replayer's is in use. With the next
+ * step comes a reset, and a replay goes on where it was if its trace says that it can (ReplayStart's flag);
+ * if not, the network begins again. No register is written until then. False: the reset does not complete, so
+ * the GPU cannot be given away. */
 GR_API bool gr_yield(struct gr_replayer *r);
 #endif
 
@@ -253,8 +255,8 @@ GR_API bool gr_yield(struct gr_replayer *r);
 /* Ask for a replay of a network that is to be done at `due_us` of the port's clock; GR_NO_DEADLINE: whenever
  * there is time. The request that is due first is served first, those of one time in their order; one of a
  * network that is under way ends before the next one of that network. Where going to another network loses
- * what was done (joint traces with one working memory for all; Malis), a replay that has begun ends before
- * any other begins.
+ * what was done (joint traces with one working memory for all; on Malis traces that do not say that they go
+ * on after a reset), a replay that has begun ends before any other begins.
  *
  * `bindings` names data of slots, which is bound when the replay begins, and unbound when it is over (for
  * parameters, that takes the prologue each time); slots that it does not name are as gr_bind left them. Array

@@ -120,7 +120,8 @@ enum gramophone_command {
     /* value out: 1, 0: the request waits or is under way; else 0, 0, and the result is that of its replay */
     GRAMOPHONE_STEP,
     /* the GPU is the normal world's until the next STEP, RUN or LOAD; its driver must have let it go by then.
-       What was under way begins again */
+       What was under way goes on after
+       that if its trace says that it can, else it begins again */
     GRAMOPHONE_YIELD,
 };
 

@@ -204,8 +204,8 @@ PASS: Recipe = {
         "host_tools/passes/listing.py",
         ("from host_tools.passes import (\n", "from host_tools.passes import (\n    dummy_passes,\n"),
         (
-            "timeouts.PASS,\n",
-            "timeouts.PASS,\n        dummy_passes.do_nothing,\n",
+            "checkpoints.PASS,\n",
+            "checkpoints.PASS,\n        dummy_passes.do_nothing,\n",
         ),
     ),
     "docs/DESIGN.md": _like(
@@ -233,7 +233,7 @@ OPCODE: Recipe = {
     ),
     "tee_replayer/core/run.c": _behind(
         "tee_replayer/core/run.c",
-        "    case GR_OP_JOB: r->report.jobs++; break;\n",
+        "    case GR_OP_INTERVAL: return wait_for(r, a, a->value, GR_STATUS_OK);\n",
         "    case GR_OP_DUMMY: r->kept[0] = a->value; break;\n",
     ),
     "host_tools/model/interpreter.py": _behind(

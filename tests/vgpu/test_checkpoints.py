@@ -4,20 +4,27 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from host_tools.accesses.repeated import why_not_repeated
 from host_tools.audit.dynamic import lint_dynamic
 from host_tools.audit.lint import lint
+from host_tools.cli import main
+from host_tools.gpus.v3d.copies import settle
 from host_tools.model import joining
 from host_tools.model.checkpoints import says_resume, steps_of, why_not_resumed
+from host_tools.passes.checkpoint_report import Marked
 from host_tools.passes.checkpoints import unmarked
 from host_tools.passes.pipeline import build
 from host_tools.vgpu.binding import VirtualGpu
 from tests.support import replayer_samples as s
+from tests.support.json_schemas import check
 from tests.vgpu.test_joined import FOUR, PAIR, RECORDINGS, Running, expected, inputs, running, single
 from tests.vgpu.test_state import BATCHES, FIRST, kept
 from tests.vgpu.test_steps import steps
@@ -161,6 +168,10 @@ def test_others_go_on_after_a_fault() -> None:
 def test_state_outlasts_others_turns() -> None:
     """A prologue would set it to its first value."""
     trace = kept(True)
+    clears = writes(trace, "core0.INT_CLR")
+    clean = settle(trace.profile)
+    rows = [one for row in actions_of(trace.actions) for one in (row, *(clean if clears(row) else ()))]
+    trace = trace.with_(actions=array_of(rows))  # as a recording has it
     marked_trace = build(trace, wants_checkpoints=True)
     for each, is_marked in ((marked_trace, True), (trace, False)):
         with running(each, steps=True) as device:
@@ -294,6 +305,21 @@ def test_a_step_that_reads_what_it_writes_is_not_repeated() -> None:
     found = [finding for finding in lint_dynamic(trace.with_(actions=rows))[0] if finding.rule.id == "GR605"]
     assert [finding.action for finding in found] == [index for index, why in honest.items() if why]
     assert not [finding for finding in lint_dynamic(trace)[0] if finding.rule.id == "GR605"]
+
+
+def test_what_build_says(tmp_path: Path) -> None:
+    path = tmp_path / "net.gtr"
+    result = CliRunner().invoke(
+        main, ["build", str(RECORDINGS["lenet"]), "--checkpoints", "--json", "-o", str(path)]
+    )
+    assert result.exit_code == 0, result.output
+    data = json.loads(result.stdout)
+    check("build", data)
+    kept_jobs = [{"number": number, "why": "it writes to what it reads"} for number in (11, 13)]
+    assert data["checkpoints"] == {"jobs": 14, "kept": kept_jobs}
+    text = Marked(14, {"it writes to what it reads": [11, 13]}).lines()
+    assert text[0] == "replays go on after a reset; 12 of 14 jobs can be done again after a fault"
+    assert says_resume(Trace.read(path))
 
 
 def test_building_again_says_nothing_that_was_not_shown() -> None:

@@ -10,11 +10,11 @@ import re
 from collections.abc import Sequence
 
 from host_tools.families.checkpoints import Checkpoints
+from host_tools.gpus.v3d.copies import settle
 from trace_format.actions import Action, Op
 from trace_format.profile import Profile
 
 _AT_ONCE = re.compile(r"core0\.CTL_\w*CACTL|(core0|hub)\.INT_CLR")
-_COMBINER, _CLEAN = 0x100, 0x5  # CTL_L2TCACTL: writes the TMU's combined writes; the cache's dirty lines
 
 
 def _leaves_nothing(name: str, value: int) -> bool:
@@ -26,18 +26,18 @@ def _resets(name: str, value: int) -> bool:
 
 
 def _cleans(gpu: Profile, rows: Sequence[Action]) -> bool:
-    """Both are asked for in this order, and waited for, after the job's end."""
-    register = gpu.register("core0.CTL_L2TCACTL").index
-    waited = [index for index, row in enumerate(rows) if row.op == Op.WAIT_IRQ][-1:]
-    left = [_COMBINER, _CLEAN]
-    asked = False
-    for row in rows[waited[0] :] if waited else ():
-        if row.op == Op.REG_WRITE and row.register == register and left and row.value == left[0]:
-            asked = True
-        elif row.op == Op.REG_READ_WAIT and row.register == register and asked:
+    """What Linux does after a job is done after this one has ended."""
+    ends = [index for index, row in enumerate(rows) if row.op == Op.WAIT_IRQ][-1:]
+    left = [_what(row) for row in settle(gpu)]
+    for row in rows[ends[0] :] if ends else ():
+        if left and _what(row) == left[0]:
             del left[0]
-            asked = False
     return not left
+
+
+def _what(row: Action) -> tuple[int, int, int, int]:
+    """An action, however long it waits."""
+    return row.op, row.arg, row.value, row.a
 
 
 CHECKPOINTS = Checkpoints(

@@ -146,6 +146,11 @@ void gr_restart(struct gr_replayer *r);
 static enum gr_status try_once(struct gr_replayer *r);
 
 /*@ requires \valid(r);
+    assigns r->started;
+*/
+static inline void gr_leave(struct gr_replayer *r, uint32_t keeper);
+
+/*@ requires \valid(r);
     assigns r->report;
 */
 static bool is_divergence(struct gr_replayer *r);

@@ -25,7 +25,17 @@ from tests.support import replayer_samples as s
 from tests.support.hostile_rows import Hostile
 from tests.support.replayer_samples import PAGE, VA, trace, write
 from trace_format import profile
-from trace_format.actions import ALL_BITS, MAP_EXECUTE, MAP_READ, MAP_WRITE, Action, Op, action, array_of
+from trace_format.actions import (
+    ALL_BITS,
+    FLAG_REPEAT,
+    MAP_EXECUTE,
+    MAP_READ,
+    MAP_WRITE,
+    Action,
+    Op,
+    action,
+    array_of,
+)
 from trace_format.errors import TraceError
 from trace_format.schema import DType, SlotKind
 from trace_format.slots import Slot
@@ -117,6 +127,7 @@ BROKEN: dict[str, Callable[[], Trace]] = {
     "GR601": lambda: good(*job(number=1)),
     "GR602": lambda: good(WAIT),
     "GR603": lambda: good(*job(number=1)[1:], WAIT, DONE),
+    "GR605": lambda: good(action(Op.JOB, number=1, flags=FLAG_REPEAT), *job(number=1)[1:], WAIT, DONE),
 }
 # What is not lint's to find: what the file's parser says, what `verify` says, what only a device sees.
 ELSEWHERE = {"GR303", "GR001", "GR003", "GR004", "GR005", "GR406", "GR604"}
