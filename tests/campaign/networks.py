@@ -150,7 +150,7 @@ CASES = (
 # Functions that decide whose turn it is, and whose tables the GPU has.
 TURNING: tuple[str, ...] = (
     *("gr_schedule_step", "gr_submit", "take_out", "put_back", "move", "place", "is_in_time", "left_us"),
-    *("gr_step", "gr_take_over", "gr_prepare_network", "gr_forget_all", "has_started", "try_once"),
+    *("gr_step", "gr_take_over", "gr_prepare_network", "gr_leave", "has_started", "try_once"),
     *("gr_driver_switch", "gr_driver_set_table", "is_cleared", "execute_range", "is_checkpoint", "under_way"),
     *("write_register", "gr_bind", "serve_requests", "submit", "step", "answer", "gr_abandon", "gr_restart"),
 )

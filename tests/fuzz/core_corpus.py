@@ -64,7 +64,7 @@ def raw(op: Op, flags: int = 0, arg: int = 0, value: int = 0, a: int = 0, b: int
     return record(Kind.ACTION, 0, struct.pack("<BBHIII", op, flags, arg, value, a, b), how=1)
 
 
-JOB = record(Kind.ACTION, 0xF0, b"")
+JOB, REPEATED = record(Kind.ACTION, 0xF0, b""), record(Kind.ACTION, 0xF1, b"")
 START = raw(Op.REPLAY_START)
 
 

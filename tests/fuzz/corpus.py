@@ -26,7 +26,13 @@ from tests.fuzz.trust_corpus import envelopes
 from tests.support import mali_samples, qpu_asm, replayer_samples
 from tests.support.bifrost_board import invocation
 from trace_format import profile
-from trace_format.schema.mailbox import MAILBOX_ATTESTATION, MAILBOX_LOG, MAILBOX_NONCE, REQUEST_MAGIC
+from trace_format.schema.mailbox import (
+    MAILBOX_ATTESTATION,
+    MAILBOX_LOG,
+    MAILBOX_NONCE,
+    MAILBOX_REQUEST,
+    REQUEST_MAGIC,
+)
 
 Inputs = dict[str, bytes]
 
@@ -63,6 +69,42 @@ def logged() -> Iterator[tuple[str, bytes]]:
     yield "odd-places", made((*slots, (log, 0xD001, 0x1000)))
     for call in range(1, 60, 6):
         yield f"fails-{call}", made(asked, fails_at=call)
+
+
+def dated() -> Iterator[tuple[str, bytes]]:
+    """For the mailbox of firmware with a queue: requests with deadlines for a joint trace of two networks."""
+    trace_bytes = len(replayer_samples.signed(replayer_samples.joint(2)))
+    never = (1 << 64) - 1
+    slots = [((2 * network, 0, 0xC000, 24), (2 * network + 1, 0, 0xC100, 24)) for network in range(2)]
+
+    def made(*rows: tuple[int, int, int, int], repeat: int = 1) -> bytes:
+        """Rows: slot, step, offset, bytes; of a request the step is its network, and the bytes its deadline."""
+        data = b"".join(struct.pack("<IIQQ", *row) for row in rows)
+        return struct.pack("<8sQQII", REQUEST_MAGIC, 0x4000, trace_bytes, repeat, len(rows)) + data
+
+    def asked(network: int, due: int = never, at: int = 0xD000) -> tuple[int, int, int, int]:
+        return MAILBOX_REQUEST, network, at, due
+
+    one, two = (asked(0), *slots[0]), (asked(1, at=0xD100), *slots[1])
+    yield "one", made(*one)
+    yield "both", made(*one, *two)
+    yield "again", made(*one, *two, repeat=3)
+    yield "many", made(*(one + two) * 5)
+    yield "due", made(asked(0, 9_000_000), *slots[0], asked(1, 100_000), *slots[1])
+    yield "late", made(asked(0, 0), *slots[0], asked(1, 1), *slots[1])
+    yield "no-such-network", made(asked(2), *slots[0])
+    yield "others-slots", made(asked(0), *slots[1])
+    yield "no-slots", made(asked(0))
+    yield "answer-outside", made(asked(0, at=0xFFFF), *slots[0])
+    yield "answer-in-the-request", made(asked(0, at=0), *slots[0])
+    yield "answer-over-data", made(asked(0, at=0xC000), *slots[0])
+    yield "answer-wraps", made(asked(0, at=never), *slots[0])
+    yield "steps", made(asked(0), (0, 64, 0xC000, 24), slots[0][1])
+    yield "buffer-outside-of-a-request", made(asked(0), (0, 0, 0xFFF0, 24), slots[0][1])
+    yield "other-bytes", made(asked(0), (0, 0, 0xC000, 25), slots[0][1])
+    yield "many-slots", made(asked(0), *[slots[0][0]] * 40)
+    yield "mixed", made(*one, *slots[1])
+    yield "buffers-first", made(*slots[0], *one)
 
 
 def requests() -> Iterator[tuple[str, bytes]]:
@@ -163,6 +205,7 @@ def corpora() -> dict[str, Inputs]:
         "log": dict(histories()),
         "mailbox": dict(requests()),
         "mailbox-log": dict(logged()),
+        "mailbox-requests": {**dict(requests()), **dict(dated())},
         "linux": dict(commands()),
         "linux-npy": dict(files()),
         "operators": dict(operator_inputs()),

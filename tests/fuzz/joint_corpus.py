@@ -6,9 +6,22 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from tests.fuzz.core_corpus import JOB, START, Kind, Number, edit, number, raw, reads_as, record, slot, step
+from tests.fuzz.core_corpus import (
+    JOB,
+    REPEATED,
+    START,
+    Kind,
+    Number,
+    edit,
+    number,
+    raw,
+    reads_as,
+    record,
+    slot,
+    step,
+)
 from trace_format import profile
-from trace_format.actions import Op
+from trace_format.actions import FLAG_RESUME, Op
 
 PAGE = 4096
 IMAGE_PAGES, PAGES = 2, 3  # of the image; of each network's working memory, which follows it
@@ -57,6 +70,11 @@ def joint_scenes(gpu: str) -> Iterator[tuple[str, bytes]]:
         made += raw(Op.SET_GPU_PGTABLE) + raw(Op.UPLOAD, 0, 0, 64, PAGE * target)
         return made + START + raw(Op.COPY_TO_GPU, 0, first) + job + job + raw(Op.COPY_FROM_GPU, 0, first + 1)
 
+    def resumed(index: int, *, repeats: bool = True) -> bytes:
+        """A network that goes on, and whose jobs can be repeated."""
+        code = network(index).replace(START, raw(Op.REPLAY_START, FLAG_RESUME))
+        return code.replace(JOB, REPEATED) if repeats else code
+
     a, b = network(0), network(1)
     both = a + end() + b + end()
     select, serve, give = [call(4, index) for index in range(2)], call(7), call(9)
@@ -88,6 +106,16 @@ def joint_scenes(gpu: str) -> Iterator[tuple[str, bytes]]:
     yield "no-retries", both + number(Number.IRQ_PATTERN, 2) + ask_a + ask_b + serve * 8
     works = found.register("js0.STATUS" if mali else "core0.CSD_STATUS").offset
     yield "busy", both + reads_as(works, 8 if mali else 0xFF, 2) + ask_a + ask_b + serve * 8
+    go_on = resumed(0, repeats=False) + end() + resumed(1) + end()
+    yield "goes-on", go_on + ask_a + ask_b + (serve + give) * 10
+    yield "one-goes-on", resumed(0) + end() + b + end() + ask_a + ask_b + (serve + give) * 8
+    yield "goes-on-with-steps", go_on + bind + (select[0] + call(5) + give + select[1] + call(5)) * 4
+    yield "repeats", go_on + fault + ask_a + ask_b + serve * 12
+    yield "repeats-alone", resumed(0) + fault + ask_a + (serve + give) * 9
+    gone = resumed(0).replace(raw(Op.REPLAY_START, FLAG_RESUME), b"")
+    yield "repeats-without-a-start", gone + fault + ask_a + serve * 9
+    together = resumed(0) + end(how=2) + resumed(1).replace(struct.pack("<I", work[1]), struct.pack("<I", work[0]))
+    yield "exclusive-goes-on", together + end(how=2) + ask_a + ask_b + (serve + give) * 8
     shared = a + end(how=2) + network(1, page=work[0], target=work[0]) + end(how=2)
     yield "exclusive", shared + ask_a + ask_b + serve * 8
     three = number(Number.CARVEOUT_PAGES, IMAGE_PAGES + 3 * PAGES) + both + network(2) + end()

@@ -190,6 +190,15 @@ TARGETS = {
             max_len=1024,
         ),
         around_v3d(
+            "mailbox-requests",
+            [BAREMETAL / "main.c"],
+            {"gramophone_board.h": board, "fuzz_trace.h": lambda: sample_trace(networks=2)},
+            around=["mailbox.c"],
+            include=[BAREMETAL],
+            flags=JOINT,
+            max_len=1024,
+        ),
+        around_v3d(
             "mailbox-log",
             [BAREMETAL / "main.c", LOG / "log.c", LOG / "attest.c"],
             {"gramophone_board.h": lambda: board() + DEVICE},

@@ -31,6 +31,7 @@ from tests.optee.test_cycles import HEAP
 from tests.support.programs import run_program
 from tests.support.sampling import SomeOf
 from tests.support.signing_samples import ES256
+from tests.vgpu.test_checkpoints import both
 from tests.vgpu.test_joined import FOUR, PAIR, expected, inputs, joint, single
 from trace_format.operators import used
 from trace_format.schema import SlotKind
@@ -78,8 +79,9 @@ def folder(pta: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @functools.cache
-def signed(names: Sequence[str]) -> bytes:
-    return sign_trace(joint(names).trace.build(), ES256)
+def signed(names: Sequence[str], *, goes_on: bool = False) -> bytes:
+    """The joint trace; one that goes on after others had the GPU, if it `goes_on`."""
+    return sign_trace((both(names) if goes_on else joint(names).trace).build(), ES256)
 
 
 def scene(names: Sequence[str], requests: int, *, yield_every: int = 0, walk: bool = False) -> bytes:
@@ -151,6 +153,24 @@ def test_the_normal_world_has_the_gpu_in_between(folder: Path) -> None:
     print(f"longest calls, in thousands of instructions: a piece {piece:.0f}, a yield {given:.0f}")
     assert given < piece, "the normal world waits for one piece, and for less to have the GPU"
     assert counts["handovers"] >= 2 * answer["yields"]
+    assert (counts["refused_accesses"], counts["refused_memory"]) == (0, 0)
+    assert counts["carveout_bytes_left"] == 0
+
+
+def test_the_normal_world_has_the_gpu_after_each_second_piece(folder: Path) -> None:
+    """What is under way goes on each time; it would never end if it began again."""
+    data, counts = run_program(
+        image(folder, share_gpu=True),
+        signed(PAIR, goes_on=True),
+        1,
+        extra=(SCENE_AT, scene(PAIR, 8, yield_every=2)),
+        timeout_s=600,
+    )
+    answer = np.frombuffer(data, ANSWER, 1)[0]
+    assert hex(answer["result"]) == hex(0), f"from origin {answer['origin']}, request {answer['asked']}"
+    assert (answer["asked"], answer["different"], answer["ident"]) == (8, 0, IDENT1)
+    assert answer["yields"] > 8 * 14 / 2 - 1
+    assert answer["pieces"] <= 8 * 18, "no piece is replayed twice"
     assert (counts["refused_accesses"], counts["refused_memory"]) == (0, 0)
     assert counts["carveout_bytes_left"] == 0
 

@@ -12,6 +12,7 @@ from host_tools.model import joining
 from host_tools.passes.pipeline import build
 from tee_replayer.generator.hostlib import NO_DEADLINE
 from tests.support import networks
+from tests.vgpu.test_checkpoints import give_away
 from tests.vgpu.test_joined import Running, inputs, running
 from trace_format.actions import Columns, Op
 from trace_format.schema import SlotKind
@@ -27,9 +28,13 @@ def whole(trace: Trace, seed: int) -> dict[str, bytes]:
         return device.request(0, inputs(trace, seed))
 
 
-def check(mobilenet: Trace, lenet: Trace, preempted: int) -> None:
-    """One replay, with a whole one of the other network before so many of its jobs."""
-    singles = [build(mobilenet, longest_us=LONGEST_US), build(lenet)]
+def check(mobilenet: Trace, lenet: Trace, preempted: int, *, is_away: bool = False) -> None:
+    """One replay, with a whole one of the other network before so many of its jobs; before that another driver
+    has the GPU, if it `is_away`."""
+    singles = [
+        build(mobilenet, longest_us=LONGEST_US, wants_checkpoints=is_away),
+        build(lenet, wants_checkpoints=is_away),
+    ]
     jobs = int(Columns(singles[0].actions).is_op(Op.JOB).sum())
     assert jobs > PREEMPTED
     rows = [joining.Joining(name, trace) for name, trace in zip(NAMES, singles, strict=True)]
@@ -42,6 +47,8 @@ def check(mobilenet: Trace, lenet: Trace, preempted: int) -> None:
         for job in range(jobs):
             if job in places:
                 wipe_outputs(device, 1)
+                if is_away:
+                    give_away(device)
                 fast = device.replayer.submit(1, NO_DEADLINE - 1)
                 while not (over := device.replayer.schedule_step()):
                     pass
@@ -51,7 +58,7 @@ def check(mobilenet: Trace, lenet: Trace, preempted: int) -> None:
         assert over == slow
         assert device.replayer.report.retries == 0
         assert device.outputs(0) == expected[0]
-        assert device.gpu.counters().resets == 1
+        assert device.gpu.counters().resets == (2 * preempted + 1 if is_away else 1)
 
 
 def wipe_outputs(device: Running, network: int) -> None:
@@ -63,6 +70,7 @@ def wipe_outputs(device: Running, network: int) -> None:
 
 
 @pytest.mark.exhaustive
-def test_mobilenet_at_200_random_jobs(shared_folder: Path) -> None:
+@pytest.mark.parametrize("is_away", [False, True], ids=["another network", "another driver, too"])
+def test_mobilenet_at_200_random_jobs(is_away: bool, shared_folder: Path) -> None:
     mobilenet = networks.recorded("mobilenet_v1", shared_folder, "v3d42")
-    check(mobilenet, networks.recorded(networks.LENET, shared_folder, "v3d42"), PREEMPTED)
+    check(mobilenet, networks.recorded(networks.LENET, shared_folder, "v3d42"), PREEMPTED, is_away=is_away)

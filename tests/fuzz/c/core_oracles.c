@@ -249,10 +249,12 @@ void check_report(uint32_t status)
         PROMISE(!r->actions && !r->jobs && !r->retries && r->phase == GR_PHASE_LOAD,
                 "nothing ran while loading");
     else
-        PROMISE(r->jobs <= scene.job_count &&
-                    /* Another network's fault makes one begin again, too. */
-                    (scene.has_section || r->actions <= (r->retries + 1ull) * scene.action_count),
-                "no more actions and jobs than there are");
+        PROMISE(
+            r->jobs <= scene.job_count &&
+                /* Another network's fault makes one begin again, too, and others' turns set registers again.
+                 */
+                (scene.has_section || HAS_STEPS || r->actions <= (r->retries + 1ull) * scene.action_count),
+            "no more actions and jobs than there are");
 }
 
 /* Zeros, the filling that nobody has touched, zeros; and no replayer is left. */

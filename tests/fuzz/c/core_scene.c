@@ -184,7 +184,7 @@ static void mend(uint8_t *action, const struct record *r, const struct part *own
     put(action + GR_ACTION_AT_B, b, 4);
 }
 
-/* `what` 0xff is a job marker, numbered as it must be. */
+/* `what` from 0xf0 on is a job marker, numbered as it must be; an odd one says that it can be repeated. */
 static void add_actions(void)
 {
     const size_t count = count_of(ACTION, MAX_RECORDS);
@@ -195,6 +195,7 @@ static void add_actions(void)
         uint8_t *action = raw + i * GR_ACTION_BYTES;
         if (r->what >= 0xf0) {
             action[GR_ACTION_AT_OP] = GR_OP_JOB;
+            action[GR_ACTION_AT_FLAGS] = r->what & GR_JOB_REPEAT;
             put(action + GR_ACTION_AT_VALUE, jobs++, 4);
         } else if (r->how & 1) {
             memcpy(action, r->data, GR_ACTION_BYTES);

@@ -99,7 +99,7 @@ USE = {
     "join net.gtr -o out --take a": "--take: net.gtr is no joint trace",
     "build net.gtr -o out --longest inf": "Invalid value for '--longest': expected a number above 0, found 'inf'",
     "build net.gtr -o out --longest 0": "Invalid value for '--longest'",
-    "build net.gtr -o out --checkpoints --skip checkpoints": "--checkpoints: with --skip checkpoints nothing is said",
+    "build n.gtr -o o --checkpoints --skip checkpoints": "--checkpoints: with --skip checkpoints nothing is said",
     "build net.gtr -o out --longest 5 --skip cut-jobs": "--longest: with --skip cut-jobs no job is cut",
     "calibrate": "Missing argument 'TRACE=RESULT...'",
     "calibrate net.gtr -o out": "Invalid value for 'TRACE=RESULT...': expected TRACE=RESULT, found 'net.gtr'",
