@@ -42,4 +42,5 @@ FAMILY = Family(
     transfers=TRANSFERS,
     cutting=CUTTING,
     time_parts=time_parts,
+    shares="a V3D runs one job at a time, on all its QPUs",
 )
