@@ -106,6 +106,8 @@ def at_once(
         "estimate": estimate,
         **facts(made.trace),
     }
+    if estimate and estimate["us"] > estimate["in_turn_us"]:
+        warn("one after the other on all cores, they take less time by the same estimates")
     lines = [f"{output}: {size} bytes, both at once, {saved} bytes of their images are there once, not signed"]
     for number, share in enumerate(shares):
         time = f", {estimate['alone_us'][number]:,.0f} us alone there" if estimate else ""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,7 +13,6 @@ from host_tools.accesses.job_work import JobWork
 from host_tools.commands.framework import UsageError
 from host_tools.model.timing import Chip, Estimate, TimingError, estimate
 from trace_format.schema import SlotKind
-from trace_format.slots import Slot
 from trace_format.trace import Trace
 
 CALLERS = (SlotKind.INPUT, SlotKind.OUTPUT)
@@ -57,11 +57,10 @@ def variant(file: str, trace: Trace, chip: Chip, first: Trace) -> Variant:
         raise TimingError(f"{file}: {error}") from error
 
 
-def _slots(trace: Trace) -> list[tuple[Any, ...]]:
-    def said(slot: Slot) -> tuple[Any, ...]:
-        return slot.kind, slot.name, slot.shape, slot.numpy_dtype
-
-    return sorted((said(slot) for slot in trace.slots if slot.kind in CALLERS), key=str)
+def _slots(trace: Trace) -> list[tuple[str, str, int]]:
+    """Names, types and sizes of what callers give and take: a batch of one is in some compilers' shapes."""
+    given = (slot for slot in trace.slots if slot.kind in CALLERS)
+    return sorted((slot.name, str(slot.numpy_dtype), math.prod(slot.shape)) for slot in given)
 
 
 def on_cores(
