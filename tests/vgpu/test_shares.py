@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from host_tools.accesses.job_times import job_times, replayed
 from host_tools.accesses.observe import random_inputs
+from host_tools.audit.lint import lint
 from host_tools.cli import main
 from host_tools.demo import RAW
 from host_tools.families.page_tables import DivergenceError
@@ -171,6 +172,18 @@ def test_what_one_writes_the_other_cannot_reach() -> None:
     assert own
     assert other
     assert not own & other
+
+
+def test_lint_finds_memory_of_both() -> None:
+    """A page that one may write, mapped into the other's address space; of the image, both may read."""
+    assert not [finding for finding in lint(both()) if finding.rule.id == "GR306"]
+    space = {"va_page": ELSEWHERE // PAGE_BYTES, "pages": 1, "address_space": 0}
+    rows = [row for row in actions_of(both().actions) if row.op == Op.MAP_GPU_MEM and row.flags & MAP_WRITE]
+    mapped = next(row for row in rows if row.address_space == 1)
+    extra = action(Op.MAP_GPU_MEM, flags=MAP_READ, frame=mapped.frame, **space)
+    found = lint(both().with_(actions=array_of([extra, *actions_of(both().actions)])))
+    assert [one.rule.id for one in found] == ["GR306"]
+    assert "have 1 pages in common" in found[0].text
 
 
 def reaching(space: int) -> Trace:
