@@ -47,6 +47,8 @@ def masks(given: Sequence[tuple[str, str]], names: Sequence[str]) -> list[int]:
     """
     if len(names) != 2:
         raise UsageError(f"--share: expected two traces, found {len(names)}")
+    if len(set(names)) < len(names):
+        raise UsageError(f"--share: both networks are called {printable(names[0])}: expected other --names")
     found: dict[str, int] = {}
     for name, text in given:
         if name not in names:

@@ -95,7 +95,7 @@ def build(
         raise TraceError("it holds registers only, no GPU memory: it can be dumped and compared, not built")
     job_order = family_of(program.profile).job_order
     if job_order and overlap(job_order(program.trace())):
-        raise TraceError("two of its jobs run at the same time: build the traces, and join them then")
+        raise TraceError("two of its jobs run at the same time: traces are built before `join --share`")
     check_slots(program.trace())
     bind_program(program, parameters or {})
     if parameters or first:

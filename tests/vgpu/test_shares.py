@@ -160,6 +160,19 @@ def test_each_has_its_slot_cores_and_address_space() -> None:
     assert not trace.networks
 
 
+def test_a_wait_sees_one_slot() -> None:
+    """Of job interrupts, a replay lets through and clears the own slot's done bit, and each failure."""
+    masks, cleared, replays = list[int](), list[int](), False
+    for row in actions_of(both().actions):
+        replays |= row.op == Op.REPLAY_START
+        name = named(both(), row) if replays else ""
+        masks += [row.value] if name == "job.IRQ_MASK" else []
+        cleared += [row.value] if name == "job.IRQ_CLEAR" else []
+    assert set(masks) == {0x70002, 0x70004}
+    assert [mask & 0xFFFF for mask in masks] == cleared
+    assert len(cleared) == both().jobs
+
+
 def test_what_one_writes_the_other_cannot_reach() -> None:
     """By the tables: no page that jobs or callers write is in both."""
     found: dict[tuple[int, bool], set[int]] = {(space, w): set() for space in (0, 1) for w in (False, True)}
@@ -262,6 +275,10 @@ def test_the_command(lenet_file: Path, tmp_path: Path) -> None:
     timed = json.loads(run("time", out, "--json").stdout)
     assert timed["replay"]["us"] == pytest.approx(estimate["us"])
     assert "run on some of the cores already" in refused("time", out, "--cores", "2")
+    result = tmp_path / "result.json"
+    result.write_text(json.dumps({"replay_us": 1000, "jobs": trace.jobs}))
+    fit = ["calibrate", f"{out}={result}", "-o", tmp_path / "fit.toml"]
+    assert "its jobs run on some of the cores, and constants are those of all" in refused(*fit)
     plain = run(*words, "--no-estimate", "--json")
     assert json.loads(plain.stdout)["estimate"] is None
 
@@ -298,6 +315,8 @@ def test_three_networks_and_a_v3d(lenet_file: Path, tmp_path: Path) -> None:
     two = ["join", v3d, v3d, "--names", "a,b", "-o", out]
     assert "v3d42: its cores cannot be shared: a V3D runs one job at a time" in refused(*two, *SHARES)
     assert "jobs run on all of its cores" in refused("time", v3d, "--cores", "2")
+    same = ["join", lenet_file, lenet_file, "-o", out, "--share", "lenet=0x0f", "--share", "lenet=0xf0"]
+    assert "both networks are called lenet: expected other --names" in refused(*same)
     assert not out.exists()
 
 
