@@ -69,5 +69,5 @@ def elapsed(order: Order, us: Sequence[float]) -> float:
         if starts:
             ends[job] = now + us[job]
         else:
-            now = max(now, ends.pop(job))
+            now = max(now, ends.pop(job, now))
     return max([now, *ends.values()])

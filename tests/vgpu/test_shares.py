@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import mmap
@@ -380,6 +381,28 @@ def test_what_cannot_run_at_the_same_time(change: Any, message: str) -> None:
     with pytest.raises(NotSharedError) as caught:
         at_once([lenet(), edited(change)])
     assert message in str(caught.value)
+
+
+@given(st.data())
+def test_a_trace_that_was_changed_is_refused_or_taken(data: st.DataObject) -> None:
+    """With one of our errors, and no other."""
+    rows = list(actions_of(lenet().actions))
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(rows) - 1))
+        match data.draw(st.sampled_from(("drop", "double", "swap", "other"))):
+            case "drop":
+                del rows[at]
+            case "double":
+                rows.insert(at, rows[at])
+            case "swap":
+                rows[at], rows[-1 - at] = rows[-1 - at], rows[at]
+            case _:
+                rows[at] = rows[at]._replace(arg=data.draw(st.integers(0, 0x1FF)))
+    with contextlib.suppress(GramophoneError):
+        trace = lenet().with_(actions=array_of(rows))
+        trace.check()
+        at_once([trace, lenet()])
+        at_once([lenet(), trace])
 
 
 def test_cores_that_are_not_powered_up() -> None:

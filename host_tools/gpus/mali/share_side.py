@@ -16,6 +16,7 @@ from trace_format.actions import ALL_BITS, Action, Actions, Op, action, actions_
 from trace_format.errors import printable
 from trace_format.networks import Network
 from trace_format.profile import Profile
+from trace_format.slots import Slot
 
 FAILED = 0x70000  # bits of job.IRQ_*: a chain of any slot has failed
 REGISTER_OPS = (Op.REG_READ_ONCE, Op.REG_READ_WAIT, Op.REG_WRITE, Op.REG_READ_KEEP, Op.REG_WRITE_KEPT)
@@ -69,6 +70,10 @@ class Side:
         self.job, self.running, self.has_run = -1, False, False
         self.at = 0  # of the network's actions, for messages
 
+    def uses(self, slot: Slot) -> None:
+        """A slot of the network lies in its address space; NotSharedError: it has several."""
+        self._only("as", str(slot.address_space))
+
     def prologue(self, rows: Actions) -> list[Action]:
         """What is done before any replay. The first network's makes the GPU ready for both."""
         found, last = list[Action](), -1
@@ -116,7 +121,7 @@ class Side:
                 yield self._do(row)
 
     def _access(self, row: Action, replays: bool) -> Iterator[Step]:
-        name = self.gpu.by_offset[4 * row.register].name
+        name = self.gpu.describe(4 * row.register)
         block, _, rest = name.partition(".")
         if row.op in (Op.REG_READ_KEEP, Op.REG_WRITE_KEPT):
             if row.keep not in self.keeps:
@@ -200,7 +205,7 @@ class Side:
 
     def _is_fact(self, row: Action) -> bool:
         """Whether it is a check of the GPU's identity, the same at any time."""
-        return row.op in READS and bool(FACTS.fullmatch(self.gpu.by_offset[4 * row.register].name))
+        return row.op in READS and bool(FACTS.fullmatch(self.gpu.describe(4 * row.register)))
 
     def _only(self, kind: str, number: str) -> None:
         what = {"js": "job slots", "as": "address spaces"}[kind]

@@ -54,6 +54,9 @@ def together(trace: Trace, shares: Sequence[Share]) -> Together:
         Side(gpu, share, network, slot, space, present)
         for space, (share, network, slot) in enumerate(zip(shares, trace.networks, SLOTS, strict=True))
     ]
+    for side in sides:
+        for slot in trace.slots[side.network.first_slot : side.network.end_slot]:
+            side.uses(slot)
     _give_keeps(sides, rows)
     prologues = [side.prologue(one[:start]) for side, one, start in zip(sides, rows, starts, strict=True)]
     facts = {row for row in prologues[0] if row.op == Op.REG_READ_ONCE}
@@ -132,7 +135,7 @@ def _settings(gpu: Profile, rows: Actions) -> _Settings:
     for row in actions_of(rows):
         if row.op != Op.REG_WRITE:
             continue
-        name = gpu.by_offset[4 * row.register].name
+        name = gpu.describe(4 * row.register)
         if resets(gpu, row):
             values, cores = {}, 0
         elif row.register in power:
