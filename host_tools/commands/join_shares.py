@@ -18,7 +18,7 @@ from host_tools.commands.framework import Outcome, UsageError, warn
 from host_tools.commands.streams import write
 from host_tools.families.family import family_of
 from host_tools.families.page_tables import DivergenceError
-from host_tools.families.shares import NotSharedError, Share, Together
+from host_tools.families.shares import NotSharedError, Share, Together, overlap
 from host_tools.model.interpreter import Interpreter
 from host_tools.model.joining import SEPARATOR, Joining, joint
 from host_tools.model.timing import Chip, Estimate, JobTime, TimingError, estimate
@@ -142,6 +142,12 @@ def _planned(
     together = family_of(whole.gpu).shares
     if isinstance(together, str):
         raise NotSharedError(f"{whole.gpu}: its cores cannot be shared: {together}")
+    job_order = family_of(whole.gpu).job_order
+    for file, row in zip(files, rows, strict=True):
+        if job_order and overlap(job_order(row.trace)):
+            raise NotSharedError(
+                f"{file}: its jobs run at the same time already: expected the trace of one network"
+            )
     # What is wrong with cores or traces shows before anything is counted.
     shares = [Share(row.name, mask, [1.0] * row.trace.jobs) for row, mask in zip(rows, cores, strict=True)]
     made, times = together(whole, shares), list[Times]()

@@ -269,7 +269,7 @@ def test_the_command(lenet_file: Path, tmp_path: Path) -> None:
     assert trace.notes["calls"][:2] == ["a/0", "b/0"]
     assert (run("lint", out).exit_code, run("dump", out).exit_code, run("inspect", out).exit_code) == (0, 0, 0)
     assert "two of its jobs run at the same time" in refused("build", out, "-o", tmp_path / "again.gtr")
-    assert "uses job slots" in refused(
+    assert "its jobs run at the same time already" in refused(
         "join", out, lenet_file, "--names", "c,d", "--share", "c=0x0f", "--share", "d=0xf0", "-o", tmp_path / "x"
     )
     assert not (tmp_path / "x").exists()

@@ -72,7 +72,10 @@ class Side:
 
     def uses(self, slot: Slot) -> None:
         """A slot of the network lies in its address space; NotSharedError: it has several."""
-        self._only("as", str(slot.address_space))
+        if self.own.setdefault("as", str(slot.address_space)) != str(slot.address_space):
+            raise NotSharedError(
+                f"{printable(self.share.name)}: its slots lie in several address spaces: expected one"
+            )
 
     def prologue(self, rows: Actions) -> list[Action]:
         """What is done before any replay. The first network's makes the GPU ready for both."""
