@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from host_tools.accesses.job_work import JobWork, job_work
 from host_tools.accesses.observe import random_inputs
 from host_tools.families.family import family_of
 from host_tools.families.page_tables import DivergenceError
+from host_tools.families.shares import elapsed
 from host_tools.model.timing import Chip, Estimate, JobTime, TimingError, chip_of, estimate, together
 from host_tools.support.progress import phase
 from host_tools.vgpu import confined
@@ -19,19 +21,18 @@ from trace_format.trace import Trace
 SEED = 0  # of inputs: a network's jobs do the same with all of them
 
 
-def job_times(trace: Trace, chip: Chip) -> list[tuple[JobWork, JobTime]]:
+def job_times(trace: Trace, chip: Chip, cores: int = 0) -> list[tuple[JobWork, JobTime]]:
     """What each job does, counted in a sandbox, and how long that takes.
 
     Args:
         trace: a built one, or a recording, whose jobs prepare weights each time.
         chip: one that has the trace's GPU.
+        cores: on how many of its cores all jobs run; 0: on those that the trace gives them.
 
     Raises:
         TimingError: there are no jobs, or some that the model knows nothing of.
         GramophoneError: the trace cannot be replayed.
     """
-    if reason := family_of(trace.gpu).untimed(trace):
-        raise TimingError(reason)
     if not trace.jobs:
         raise TimingError("it has no GPU jobs")
     inputs = random_inputs(trace, SEED, (SlotKind.INPUT, SlotKind.PARAMETER))
@@ -43,7 +44,25 @@ def job_times(trace: Trace, chip: Chip) -> list[tuple[JobWork, JobTime]]:
     for number, job in enumerate(work, 1):
         if job.lists:
             raise TimingError(f"job {number} runs a bin or render list, of which the model knows nothing")
-    return [(job, estimate(job.dispatches, chip)) for job in work]
+    return [(job, estimate(job.dispatches, chip, cores or job.cores)) for job in work]
+
+
+def replayed(trace: Trace, timed: Sequence[tuple[JobWork, JobTime]]) -> Estimate:
+    """How long the jobs of each replay take together: one after another, but for those that run at the same time.
+
+    Args:
+        trace: it.
+        timed: its jobs, as `job_times`.
+    """
+    times = [time for _, time in timed]
+    job_order = family_of(trace.gpu).job_order
+    if job_order is None:
+        return together([time for job, time in timed if not job.prepares])
+    order = job_order(trace)
+    us, low, high = (
+        elapsed(order, [getattr(time, name) for time in times]) for name in ("us", "low_us", "high_us")
+    )
+    return Estimate(us, low, high)
 
 
 @dataclass(frozen=True)
@@ -87,7 +106,7 @@ def estimated_jobs(trace: Trace) -> tuple[Estimated, dict[int, float]] | None:
         jobs = job_times(trace, chip)
     except TimingError:
         return None
-    time = together([time for job, time in jobs if not job.prepares])
+    time = replayed(trace, jobs)
     whole = Estimated(chip.name, chip.title, time.us, time.low_us, time.high_us)
     return whole, {job.action: time.us for job, time in jobs}
 
@@ -98,4 +117,4 @@ def replay_time(trace: Trace, chip: Chip) -> Estimate:
     Raises:
         TimingError, GramophoneError: as `job_times`.
     """
-    return together([time for job, time in job_times(trace, chip) if not job.prepares])
+    return replayed(trace, job_times(trace, chip))

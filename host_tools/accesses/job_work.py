@@ -9,6 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from host_tools.families.family import family_of
 from host_tools.model.interpreter import Interpreter
 from host_tools.vgpu.binding import Dispatch
 from trace_format.actions import Action, Columns, Op
@@ -26,6 +27,7 @@ class JobWork:
         dispatches: what its compute dispatches did: more than one where a Mali's job is a chain.
         accesses: to registers, up to the next job.
         waits: index of each WaitIrq up to the next job.
+        cores: on how many of the GPU's cores it runs; 0: on all.
     """
 
     action: int
@@ -34,6 +36,7 @@ class JobWork:
     dispatches: list[Dispatch] = field(default_factory=list)
     accesses: int = 0
     waits: list[int] = field(default_factory=list)
+    cores: int = 0
 
 
 @dataclass
@@ -87,4 +90,7 @@ def job_work_and_outputs(
         meter.end_job()
     finally:
         meter.close()
+    if job_cores := family_of(trace.gpu).job_cores:
+        for job, cores in zip(meter.jobs, job_cores(trace), strict=True):
+            job.cores = cores
     return meter.jobs, outputs

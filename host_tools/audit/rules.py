@@ -199,6 +199,13 @@ RULES = {
             WHEN_IT_RUNS,
         ),
         Rule(
+            "GR306",
+            "jobs that run at the same time share no memory that one of them may write",
+            _E,
+            "what they compute depends on which is faster, and one network reaches the other's memory",
+            NOTHING,
+        ),
+        Rule(
             "GR401",
             "slots lie in mapped memory, away from code and image",
             _E,

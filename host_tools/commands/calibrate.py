@@ -63,7 +63,10 @@ def calibrate_command(replays: Sequence[tuple[Path, Path]], output: Path, chip: 
                     "it is for another chip than the traces before", expected=found.name, found=its.name
                 )
             found = its
-            rows = Counter(row for job, _ in job_times(trace, its) if not job.prepares for row in job.dispatches)
+            jobs = [job for job, _ in job_times(trace, its) if not job.prepares]
+            if any(job.cores for job in jobs):
+                raise TimingError("its jobs run on some of the cores, and constants are those of all")
+            rows = Counter(row for job in jobs for row in job.dispatches)
         except TimingError as error:
             raise TimingError(f"{path}: {error}") from error
         measured.append(Measured(path.name, rows, _replay_us(result, trace.jobs)))

@@ -12,11 +12,12 @@ import click
 from host_tools.accesses.job_times import job_times
 from host_tools.commands.facts import NAME, default_name, facts
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, UsageError, warn
+from host_tools.commands.join_shares import at_once, masks
 from host_tools.commands.streams import check_output, write
 from host_tools.commands.traces import read_trace
 from host_tools.model.joining import Joining, differences, joint, named
 from host_tools.model.left_registers import left_registers
-from host_tools.model.timing import TimingError, chip_of
+from host_tools.model.timing import Chip, TimingError, chip_of
 from host_tools.support.progress import phase
 from trace_format import networks
 from trace_format.errors import printable
@@ -31,6 +32,7 @@ MOST_US = 0xFFFFFFFF
     cls=GramophoneCommand,
     example="gramophone join digits.gtr scenes.gtr -o joint.gtr\n"
     "gramophone join digits.gtr scenes.gtr --names d,s --period d=20000 --priority d=9 -o joint.gtr\n"
+    "gramophone join digits.gtr scenes.gtr --share digits=0x0f --share scenes=0xf0 -o both.gtr\n"
     "gramophone join joint.gtr --take digits -o again.gtr\n"
     "gramophone join joint.gtr --check digits=digits.sgtr",
 )
@@ -38,6 +40,13 @@ MOST_US = 0xFFFFFFFF
 @click.option("-o", "--output", type=FILE, help="Trace to write; not signed.")
 @click.option("--name", type=NAME, help="Name of the joint trace; default: the networks' names.")
 @click.option("--names", metavar="NAME,NAME...", help="Names of the networks; default: those of the traces.")
+@click.option(
+    "--share",
+    "shares",
+    type=Pair("NAME=MASK"),
+    multiple=True,
+    help="Of a Mali: run two networks at the same time, each on these cores, as 0x0f; once for each.",
+)
 @click.option("--exclusive", is_flag=True, help="One working memory for all: each network begins anew.")
 @click.option(
     "--period", "periods", type=Pair("NAME=US"), multiple=True, help="How often one is asked; repeatable."
@@ -64,6 +73,7 @@ def join_command(
     output: Path | None,
     name: str | None,
     names: str | None,
+    shares: Sequence[tuple[str, str]],
     exclusive: bool,
     periods: Sequence[tuple[str, str]],
     priorities: Sequence[tuple[str, str]],
@@ -77,14 +87,20 @@ def join_command(
     Pages of equal content are there once. Each network keeps its own page tables, prologue, retries and time
     budget (docs/adr/0065-joined-networks.md); slots are called NETWORK/SLOT. Signatures are not verified and not
     kept: sign the joint trace. A device takes it if it was generated with --networks.
+
+    With --share it is an ordinary trace, which any device takes: each replay is one of both networks, in job
+    slots, address spaces and on cores of their own (docs/adr/0072-mali-shares.md). It is compared with the single
+    traces on the virtual GPU before it is written; on a board it was not tried.
     """
     if checks:
-        if output or take:
+        if output or take or shares:
             raise UsageError("--check writes nothing, and takes nothing out")
         return _compare(files, checks)
     if output is None:
         raise UsageError("-o: expected the file to write")
     check_output(output)
+    if shares and (take is not None or exclusive or periods or priorities):
+        raise UsageError("--share goes with none of --take, --exclusive, --period and --priority")
     if take is not None:
         return _take(files, output, take)
     found = [read_trace(file, joint=True) for file in files]
@@ -95,6 +111,17 @@ def join_command(
     called = names.split(",") if names is not None else [str(trace.meta["name"]) for trace in traces]
     if len(called) != len(traces):
         raise UsageError(f"--names: expected {len(traces)} names, found {len(called)}")
+    if shares:
+        cores = masks(shares, called)
+        rows = [Joining(one, trace) for one, trace in zip(called, traces, strict=True)]
+        return at_once(
+            files,
+            rows,
+            cores,
+            name or default_name("+".join(called)),
+            output,
+            None if no_estimate else _chip(traces[0], chip),
+        )
     every = dict(_numbers("--period", periods, called, MOST_US))
     first = dict(_numbers("--priority", priorities, called, MAX_PRIORITY))
     rows = []
@@ -179,6 +206,17 @@ def _numbers(
         if not text.isascii() or not text.isdigit() or int(text) > most:
             raise UsageError(f"{option} {name}: expected 0 to {most}, found {text!r}")
     return [(name, int(text)) for name, text in given]
+
+
+def _chip(trace: Trace, name: str | None) -> Chip | None:
+    """The chip of which times are estimated; None: nothing is known of it."""
+    try:
+        return chip_of(trace.gpu, name)
+    except TimingError as error:
+        if name is not None:
+            raise
+        warn(f"no time is estimated: {error}")
+        return None
 
 
 def _estimate(file: Path, trace: Trace, chip: str | None) -> tuple[int, int]:

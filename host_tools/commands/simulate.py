@@ -11,16 +11,20 @@ from typing import Any
 import click
 import numpy as np
 
-from host_tools.accesses.job_times import job_times
+from host_tools.accesses.job_times import job_times, replayed
 from host_tools.commands.arrivals import Asked, known, positive
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, Positive, UsageError, warn
+from host_tools.commands.join_shares import masks, replay_of_both
 from host_tools.commands.streams import check_output, write
 from host_tools.commands.time import NOTICE, read_constants
 from host_tools.commands.traces import read_trace
+from host_tools.families.family import family_of
 from host_tools.families.page_tables import DivergenceError
+from host_tools.families.shares import overlap
 from host_tools.model import sharing
+from host_tools.model.joining import Joining
 from host_tools.model.late_plot import Bars, drawn
-from host_tools.model.sharing import SECOND_US, Network, Run
+from host_tools.model.sharing import SECOND_US, Network, Request, Run
 from host_tools.model.timing import Chip, TimingError, chip_of
 from host_tools.passes.cutting import cut_jobs
 from host_tools.passes.program import Program
@@ -32,6 +36,7 @@ from trace_format.trace import Trace
 
 CUT = "-cut"  # ends the names of policies whose jobs are cut as `build --longest` cuts them
 POLICIES = (*sharing.POLICIES, *(f"{name}{CUT}" for name in sharing.POLICIES if name.startswith("edf")))
+SHARES = "shares"
 LONGEST_US, SECONDS, SEEDS, DEADLINE = 1000.0, 20.0, range(5), "4x"
 
 
@@ -87,6 +92,14 @@ class _Policy:
     help="For policies with cuts: jobs that are estimated to take longer become several, as by `build --longest`.",
 )
 @click.option(
+    "--share",
+    "shares",
+    type=Pair("NAME=MASK"),
+    multiple=True,
+    help="Of a Mali: two networks at the same time on these cores, as `join --share` makes them; adds the policy "
+    "shares, in which each replay is one of both.",
+)
+@click.option(
     "--policy",
     "policies",
     type=click.Choice(POLICIES),
@@ -112,6 +125,7 @@ def simulate_command(
     periods: Sequence[tuple[str, str]],
     deadlines: Sequence[str],
     longest_us: float,
+    shares: Sequence[tuple[str, str]],
     policies: Sequence[str],
     seconds: float,
     seeds: Sequence[int],
@@ -120,15 +134,16 @@ def simulate_command(
     """Say whose requests are late if several networks share a GPU, by policy.
 
     Jobs run one at a time and to their end, for as long as the model of `time` estimates; after each, a policy
-    says whose is next. What the CPU does between jobs is not in it, nor is going from one network to another. Each
-    request takes a replay. Nothing is verified, and nothing is run on a device.
+    says whose is next; by --share two run at once. What the CPU does between jobs is not in it, nor is going
+    from one network to another. Each request takes a replay. Nothing is verified, and nothing runs on a device.
     """
     if plot:
         check_output(plot)
-    chosen = policies or POLICIES
+    chosen = [*(policies or POLICIES), *([SHARES] if shares else [])]
     cuts = any(name.endswith(CUT) for name in chosen)
     traces = [read_trace(file)[0] for file in files]
     names = _names(traces)
+    cores = masks(shares, names) if shares else []
     known = read_constants(constants) if constants else None
     whole: list[tuple[float, ...]] = []
     pieces: list[tuple[float, ...]] = []
@@ -145,6 +160,10 @@ def simulate_command(
     networks = tuple(Network(name, jobs, us) for name, jobs, us in zip(names, whole, due, strict=True))
     cut = tuple(replace(network, jobs=jobs) for network, jobs in zip(networks, pieces, strict=True))
     rows = [_Policy(name, cut if name.endswith(CUT) else networks) for name in chosen]
+    if cores:
+        joining = [Joining(name, trace) for name, trace in zip(names, traces, strict=True)]
+        both = replay_of_both(files, joining, cores, its)
+        rows[-1] = _Policy(SHARES, tuple(replace(network, jobs=(both.us,)) for network in networks))
     asked = Asked(networks, seconds * SECOND_US, arrivals, _periods(periods, names))
     runs = {row.name: list[Run]() for row in rows}
     loads = []
@@ -155,7 +174,7 @@ def simulate_command(
             raise UsageError(f"--arrivals: no request in {seconds:g} s, seed {seed}")
         loads.append(sharing.load(networks, requests, max(asked.duration_us, requests[-1].at_us)))
         for row in rows:
-            runs[row.name].append(sharing.simulate(row.networks, requests, row.name.removesuffix(CUT)))
+            runs[row.name].append(_run(row, requests))
     warn(f"{its.name}: {NOTICE}")
     found = [_facts(row, runs[row.name]) for row in rows]
     if plot:
@@ -180,6 +199,12 @@ def simulate_command(
     return Outcome(data, "\n".join(_lines(data)))
 
 
+def _run(policy: _Policy, requests: Sequence[Request]) -> Run:
+    if policy.name == SHARES:
+        return sharing.simulate_together(policy.networks, requests, policy.networks[0].alone_us)
+    return sharing.simulate(policy.networks, requests, policy.name.removesuffix(CUT))
+
+
 def _names(traces: Sequence[Trace]) -> list[str]:
     """What the traces are called; of several with one name, the second is NAME-2."""
     found: list[str] = []
@@ -191,7 +216,12 @@ def _names(traces: Sequence[Trace]) -> list[str]:
 
 
 def _times(trace: Trace, chip: Chip) -> tuple[float, ...]:
-    return tuple(time.us for job, time in job_times(trace, chip) if not job.prepares)
+    """Of each job of a replay; jobs that run at the same time are one, which nobody can interrupt."""
+    timed = job_times(trace, chip)
+    job_order = family_of(trace.gpu).job_order
+    if job_order and overlap(job_order(trace)):
+        return (replayed(trace, timed).us,)
+    return tuple(time.us for job, time in timed if not job.prepares)
 
 
 def _pieces(file: Path, trace: Trace, chip: Chip, longest_us: float) -> tuple[float, ...]:

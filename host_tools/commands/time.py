@@ -10,9 +10,10 @@ from typing import Any
 
 import click
 
-from host_tools.accesses.job_times import job_times
+from host_tools.accesses.job_times import job_times, replayed
 from host_tools.accesses.job_work import JobWork
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, warn
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
+from host_tools.commands.time_cores import Variant, counts, on_cores, variant
 from host_tools.commands.traces import read_trace
 from host_tools.model.job_names import names_by_action, shortened
 from host_tools.model.timing import Chip, Estimate, JobTime, TimingError, chip_of, read_chips, together
@@ -28,7 +29,8 @@ NOTICE = "estimates of a model, no times of hardware; eight of ten are expected 
     "time",
     cls=GramophoneCommand,
     reads_traces=True,
-    example="gramophone time net.sgtr\ngramophone time net.gtr --chip pi4 --json",
+    example="gramophone time net.sgtr\ngramophone time net.gtr --chip pi4 --json\n"
+    "gramophone time net.gtr --cores 4,2 --variant other.gtr",
 )
 @click.argument("file", type=FILE)
 @click.option(
@@ -44,13 +46,27 @@ NOTICE = "estimates of a model, no times of hardware; eight of ten are expected 
     show_default=True,
     help="What has a line; layer: jobs that the recording calls the same together.",
 )
-def time_command(file: Path, chip: str | None, constants: Path | None, by: str) -> Outcome:
+@click.option("--cores", metavar="N,N...", help="Of a Mali: a replay on so many of its cores, too.")
+@click.option(
+    "--variant",
+    "others",
+    type=FILE,
+    multiple=True,
+    help="Another trace of the same network, of other kernels: --cores says then how much slower the one that is "
+    "fastest on all cores is on fewer than the one that is fastest there, its regret. Repeatable.",
+)
+def time_command(
+    file: Path, chip: str | None, constants: Path | None, by: str, cores: str | None, others: Sequence[Path]
+) -> Outcome:
     """Estimate how long each job of a trace takes on a board's GPU, with an interval.
 
     What jobs do is counted in a replay on the virtual GPU with random inputs; the constants and what each rests on
     are those of the chip's timing.toml. It is the GPU's time: what the CPU does between jobs is not in it, nor is
     loading, of which `bench --on qemu` counts the instructions. Nothing is verified.
     """
+    if others and not cores:
+        raise UsageError("--variant goes with --cores")
+    parts = counts(cores) if cores else []
     trace, _ = read_trace(file)
     try:
         found = chip_of(trace.gpu, chip, read_constants(constants) if constants else None)
@@ -65,7 +81,7 @@ def time_command(file: Path, chip: str | None, constants: Path | None, by: str) 
     for job, time in zip(work, times, strict=True):
         layers.setdefault(names.get(job.action, ""), []).append(time)
     start = [time for job, time in zip(work, times, strict=True) if job.prepares]
-    replay = [time for job, time in zip(work, times, strict=True) if not job.prepares]
+    whole = replayed(trace, timed)
     data: dict[str, Any] = {
         "chip": found.name,
         "title": found.title,
@@ -80,15 +96,19 @@ def time_command(file: Path, chip: str | None, constants: Path | None, by: str) 
             {"name": name, "jobs": len(of), **asdict(together(of))} for name, of in layers.items() if names
         ],
         "start_up": asdict(together(start)),
-        "replay": asdict(together(replay)),
+        "replay": asdict(whole),
     }
+    shares: list[str] = []
+    if parts:
+        variants = [variant(str(path), read_trace(path)[0], found, trace) for path in others]
+        data["on_cores"], shares = on_cores([Variant(str(file), trace, work), *variants], found, parts)
     warn(f"{found.name}: {NOTICE}")
     lines = [f"{found.title}: estimated microseconds"]
     lines += _by_layer(layers) if by == "layer" else _by_job(work, times, names)
     if start:
         lines.append(f"{'start-up, once':>13} {_row(together(start))}")
-    lines.append(f"{'a replay':>13} {_row(together(replay))}")
-    return Outcome(data, "\n".join([*lines, _bound(times)]))
+    lines.append(f"{'a replay':>13} {_row(whole)}")
+    return Outcome(data, "\n".join([*lines, _bound(times), *shares]))
 
 
 def read_constants(file: Path) -> dict[str, Chip]:

@@ -23,6 +23,7 @@ from host_tools.families.cutting import Cutting
 from host_tools.families.listing import Listing, Read
 from host_tools.families.page_tables import PageTables
 from host_tools.families.retargeting import Applied
+from host_tools.families.shares import Order, Share, Together
 from host_tools.families.timing import Parts, Values
 from host_tools.families.transfers import Transfers
 from host_tools.support.gpu_folders import FOLDERS
@@ -38,11 +39,6 @@ NOTHING = re.compile(r"(?!)")  # matches no name
 def every_write(value: int, mask: int) -> bool:
     """`Family.starts` where registers describe a job: each write to the last of them starts it."""
     return True
-
-
-def holds(trace: Trace) -> str:
-    """`Family.untimed` where the constants hold for all traces."""
-    return ""
 
 
 @dataclass(frozen=True)
@@ -112,7 +108,13 @@ class Family:
         checkpoints: where replays can stop and go on after a reset; None: nothing is known of that.
         time_parts: where a dispatch's time goes, given a chip's constants (host_tools/model/timing.py);
             None: of its chips nothing is known.
-        untimed: why these constants do not hold for a trace; "" where they do.
+        shares: two networks of a joint trace, with the cores of each, as one that runs both at the same time.
+            Raises NotSharedError. Text: why none can.
+        job_cores: of each job of a trace, by its JOB action, on how many cores it runs; 0: on all. None: all jobs
+            run on all.
+        job_order: in which order a replay starts its jobs and waits for their ends; None: one after another.
+        on_cores: the constants of a chip as they hold for a dispatch that runs on so many of its cores; None: jobs
+            run on all.
         passes: passes that are for its GPUs only (host_tools/passes/registry.py), by the name of the pass of all
             GPUs after which they run, in their order.
     """
@@ -146,7 +148,10 @@ class Family:
     frames_are_buffers: bool = False
     retarget: Callable[[Trace, str], tuple[Trace, Sequence[Applied]]] | None = None
     time_parts: Callable[[Dispatch, Values], Parts] | None = None
-    untimed: Callable[[Trace], str] = holds
+    shares: Callable[[Trace, Sequence[Share]], Together] | str = "nothing is known of parts of its GPU"
+    job_cores: Callable[[Trace], Sequence[int]] | None = None
+    job_order: Callable[[Trace], Order] | None = None
+    on_cores: Callable[[Dispatch, Values, int], Values] | None = None
     passes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 

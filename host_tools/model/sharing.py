@@ -183,6 +183,37 @@ def simulate(networks: Sequence[Network], requests: Sequence[Request], policy: s
     return Run(served, busy, now, order)
 
 
+def simulate_together(networks: Sequence[Network], requests: Sequence[Request], replay_us: float) -> Run:
+    """Run all requests to their end where each replay is one of all networks at the same time (`join --share`).
+
+    A replay takes the oldest request of each network that has one, as soon as there is any; another
+    computes all the same, for nobody.
+
+    Args:
+        requests: in the order in which they come.
+        replay_us: how long a replay of all takes.
+    """
+    served = tuple(Served() for _ in networks)
+    waiting: list[deque[Request]] = [deque() for _ in networks]
+    now = busy = 0.0
+    order: list[int] = []
+    coming = deque(requests)
+    while coming or any(waiting):
+        if not any(waiting):
+            now = max(now, coming[0].at_us)
+        while coming and coming[0].at_us <= now:
+            request = coming.popleft()
+            waiting[request.network].append(request)
+        now, busy = now + replay_us, busy + replay_us
+        for number, one in enumerate(waiting):
+            if one:
+                response = now - one.popleft().at_us
+                served[number].response_us.append(response)
+                served[number].late += response > networks[number].deadline_us
+                order.append(number)
+    return Run(served, busy, now, order)
+
+
 @dataclass
 class _Running:
     """A request: how many of its jobs have run, and how long the others take.

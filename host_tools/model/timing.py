@@ -84,18 +84,29 @@ class JobTime(Estimate):
     binds: str
 
 
-def estimate(rows: Sequence[Dispatch], chip: Chip) -> JobTime:
-    """The time of a job that runs these dispatches one after another. None: that of starting it."""
-    parts_of = family_of(chip.gpu).time_parts
+def estimate(rows: Sequence[Dispatch], chip: Chip, cores: int = 0) -> JobTime:
+    """The time of a job that runs these dispatches one after another. None: that of starting it.
+
+    Args:
+        rows: what they do.
+        chip: on which.
+        cores: on how many of its cores; 0: on all.
+
+    Raises:
+        TimingError: nothing is known of the chip's time, or there are no parts of its cores.
+    """
+    family = family_of(chip.gpu)
+    parts_of, on_cores = family.time_parts, family.on_cores
     if parts_of is None:
         raise TimingError(f"GPU {chip.gpu}: nothing is known of its time")
+    if cores and on_cores is None:
+        raise TimingError(f"{chip.name}: its jobs run on all of its cores, none on {cores} of them")
     given = rows or (Dispatch(**{field.name: 0 for field in fields(Dispatch)}),)
     found = {}
-    for which in ("value", "best", "worst"):
+    for which in ("best", "worst", "value"):
         values = chip.values(which)
-        found[which] = sum(total(parts_of(row, values), values["serial"]) for row in given)
-    values = chip.values()
-    each = [parts_of(row, values) for row in given]
+        each = [parts_of(row, on_cores(row, values, cores) if on_cores and cores else values) for row in given]
+        found[which] = sum(total(parts, values["serial"]) for parts in each)
     parts = {field.name: sum(getattr(one, field.name) for one in each) for field in fields(Parts)}
     return JobTime(
         found["value"],

@@ -70,8 +70,6 @@ class _Cutter:
     def __init__(self, trace: Trace, longest_us: float) -> None:
         self.trace, self.longest_us = trace, longest_us
         self.chip = chip_of(trace.gpu)
-        if reason := family_of(trace.profile).untimed(trace):
-            raise TimingError(reason)
         self.found: Sequence[Found | str] = ()
         self.why: dict[int, str] = {}
         self._timed: tuple[bytes, Times] = b"", []  # actions of the latest
@@ -176,7 +174,7 @@ class _Cutter:
         key = trace.actions.tobytes()
         if key != self._timed[0]:
             work = job_work(trace, _inputs(trace, FIRST_SEED))
-            self._timed = key, [(job.prepares, estimate(job.dispatches, self.chip)) for job in work]
+            self._timed = key, [(job.prepares, estimate(job.dispatches, self.chip, job.cores)) for job in work]
         return self._timed[1]
 
     def _report(self, before: Times, after: Times, parts: Parts, seen: Sequence[int]) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from host_tools.accesses.noted_accesses import NOTE
+from host_tools.families.family import family_of
+from host_tools.families.shares import overlap
 from host_tools.model.slot_mappings import check_slots
 from host_tools.passes import checkpoints, cutting, memory_passes
 from host_tools.passes.listing import PASSES
@@ -78,7 +80,8 @@ def build(
 
     Raises:
         GramophoneError: a name in `skip` is no pass, a parameter does not fit its slot, the recording holds no GPU
-            memory, or a slot is not mapped.
+            memory, or a slot is not mapped; or jobs run at the same time (`join --share`): passes over memory take
+            them one after another.
         TraceError: the recording's note is not true.
     """
     unknown = sorted(set(skip) - PASSES.keys())
@@ -97,6 +100,9 @@ def build(
         program.actions = actions
     if job_count(actions) and not Columns(actions).is_op(Op.MAP_GPU_MEM).any():
         raise TraceError("it holds registers only, no GPU memory: it can be dumped and compared, not built")
+    job_order = family_of(program.profile).job_order
+    if job_order and overlap(job_order(program.trace())):
+        raise TraceError("two of its jobs run at the same time: traces are built before `join --share`")
     check_slots(program.trace())
     bind_program(program, parameters or {})
     if parameters or first:

@@ -14,7 +14,6 @@ import numpy as np
 
 from host_tools.accesses.job_work import JobWork, job_work
 from host_tools.accesses.observe import FIRST_SEED, random_inputs
-from host_tools.families.family import family_of
 from host_tools.families.page_tables import DivergenceError
 from host_tools.model.timing import Chip, TimingError, chip_of, estimate
 from host_tools.passes.program import Program
@@ -42,8 +41,6 @@ def set_timeouts(program: Program) -> str:
         chip = chip_of(trace.gpu)
     except TimingError as error:
         return str(error)
-    if reason := family_of(trace.profile).untimed(trace):
-        return reason
     inputs = random_inputs(trace, FIRST_SEED, (SlotKind.INPUT, SlotKind.PARAMETER))
     try:
         work = job_work(trace, inputs)
@@ -76,7 +73,7 @@ def _worst(jobs: Sequence[JobWork], chip: Chip) -> Iterator[tuple[int, float]]:
     pending = before = 0.0
     known = True
     for job in jobs:
-        high = estimate(job.dispatches, chip).high_us
+        high = estimate(job.dispatches, chip, job.cores).high_us
         known = known and not job.lists
         if known:
             yield from ((at, pending + before + high) for at in job.waits)

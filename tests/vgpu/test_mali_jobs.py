@@ -30,12 +30,42 @@ def test_a_job_is_done() -> None:
     assert (counters.jobs, counters.instructions) == (1, 0)
 
 
-@pytest.mark.parametrize("slot", [0, 1, 2])
-def test_every_slot(slot: int) -> None:
+@pytest.mark.parametrize(("slot", "kind"), [(0, NULL), (0, CACHE_FLUSH), (1, COMPUTE), (2, NULL), (2, COMPUTE)])
+def test_every_slot(slot: int, kind: int) -> None:
     board = MaliBoard()
-    board.put_job()
+    board.put_job(kind=kind)
     board.submit(slot=slot)
     assert (board.read(0x1000), board.slot(0x24, slot)) == (1 << slot, DONE)
+
+
+def test_slot_0_takes_no_jobs_that_compute() -> None:
+    """JS_FEATURES_0 of the recordings is 0x20e: null, write-value, cache-flush and fragment jobs."""
+    board = MaliBoard()
+    board.put_job()
+    with pytest.raises(VgpuError, match=r"\(slot 0\): the slot takes no jobs of this type .* \(0x4\)"):
+        board.submit(slot=0)
+
+
+def test_two_slots_at_once() -> None:
+    """Each has its own status, interrupt bits and mask of them; the end of one leaves the other's alone."""
+    board = MaliBoard(latency_ns=LATENCY)
+    board.put_job(VA)
+    board.put_job(VA + 0x80)
+    board.submit(VA, slot=1, affinity=0x0F)
+    board.gpu.advance(board.now + LATENCY // 2)
+    board.submit(VA + 0x80, slot=2, affinity=0xF0)
+    assert (board.slot(0x24, 1), board.slot(0x24, 2)) == (ACTIVE, ACTIVE)
+    assert (board.slot(0x10, 1), board.slot(0x10, 2)) == (0x0F, 0xF0)
+    board.write(0x1008, 0x70004)  # only the second one's end is waited for
+    board.gpu.advance(board.now + LATENCY)
+    assert (board.slot(0x24, 1), board.slot(0x24, 2), board.read(0x1000)) == (DONE, ACTIVE, 2)
+    assert not board.gpu.interrupt_level(JOB)
+    board.gpu.advance(board.now + 2 * LATENCY)
+    assert (board.read(0x1000), board.read(0x100C), board.gpu.interrupt_level(JOB)) == (6, 4, True)
+    board.write(0x1004, 4)
+    assert (board.read(0x1000), board.gpu.interrupt_level(JOB)) == (2, False)
+    board.write(0x1008, 0x70002)
+    assert (board.read(0x100C), board.gpu.interrupt_level(JOB)) == (2, True)
 
 
 def test_a_chain_with_dependencies() -> None:

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from host_tools.accesses.job_times import estimated
+from host_tools.accesses.job_times import estimated, job_times
 from host_tools.accesses.job_work import job_work
 from host_tools.accesses.observe import random_inputs
 from host_tools.cli import main
 from host_tools.demo import RAW
-from host_tools.gpus.mali.timing import untimed
+from host_tools.gpus.mali.timing import job_cores
 from host_tools.model.timing import chips, estimate
 from host_tools.passes.pipeline import build
 from signing.sign import sign_trace
@@ -115,20 +115,27 @@ def test_lists_are_refused(raw: Path) -> None:
     assert "runs a bin or render list, of which the model knows nothing" in refused(raw)
 
 
-@pytest.mark.parametrize(("mask", "words"), [(0x0F, "0xf"), (0x01, "0x1"), (0xF0, "0xf0"), (0xFE, "0xfe")])
+@pytest.mark.parametrize(("mask", "cores"), [(0x0F, 4), (0x01, 1), (0xF0, 4), (0xFE, 7)])
 @pytest.mark.parametrize("job", [0, 3])
-def test_a_mali_with_masks_is_refused(mask: int, words: str, job: int, tmp_path: Path) -> None:
-    trace = with_affinity(Trace.read(MALI), mask, job)
-    path = tmp_path / "net.gtr"
-    path.write_bytes(trace.build())
-    assert f": a job on cores {words} of 0xff; estimates are of all" in refused(path)
-    assert f": a job on cores {words} of 0xff" in str(untimed(trace))
+def test_a_mali_with_masks(mask: int, cores: int, job: int, tmp_path: Path) -> None:
+    """A job on some of the cores takes longer, by those that it can use; the others as long as before."""
+    trace = Trace.read(MALI)
+    times = job_times(trace, chips()["hikey960"])
+    masked = with_affinity(trace, mask, job)
+    assert job_cores(masked) == [cores if number == job else 0 for number in range(trace.jobs)]
+    for number, ((work, alone), (_, found)) in enumerate(
+        zip(times, job_times(masked, chips()["hikey960"]), strict=True)
+    ):
+        useful = min(8, sum(row.workgroups for row in work.dispatches))
+        least = useful / min(useful, cores) if number == job else 1
+        assert found.parts["lines"] == pytest.approx(alone.parts["lines"] * least)
+        assert found.parts["start"] == alone.parts["start"]
 
 
 def test_all_cores_and_more_are_no_mask() -> None:
     trace = Trace.read(MALI)
-    assert untimed(trace) == ""
-    assert untimed(with_affinity(trace, 0xFFFFFFFF)) == ""
+    assert not any(job_cores(trace))
+    assert not any(job_cores(with_affinity(trace, 0xFFFFFFFF)))
 
 
 def test_other_refusals(tmp_path: Path) -> None:
@@ -161,10 +168,8 @@ def test_bench_and_report_have_the_same_sum(built: Path, tmp_path: Path) -> None
 
 
 def test_no_estimate_where_the_model_knows_nothing() -> None:
-    """No jobs, jobs on some of a Mali's cores."""
     raw = Trace.read(RAW)
     assert estimated(raw.with_(actions=raw.actions[:0], slots=[])) is None
-    assert estimated(with_affinity(Trace.read(MALI), 0x0F)) is None
 
 
 def test_jobs_of_a_layer_together(tmp_path: Path) -> None:

@@ -23,7 +23,9 @@ from host_tools.gpus.mali.passes import FAULT_CLEARS, PASSES
 from host_tools.gpus.mali.planning import chain_spans
 from host_tools.gpus.mali.preparation import prepare_once
 from host_tools.gpus.mali.rules import retarget
-from host_tools.gpus.mali.timing import time_parts, untimed
+from host_tools.gpus.mali.share_order import order
+from host_tools.gpus.mali.shares import together
+from host_tools.gpus.mali.timing import job_cores, on_cores, time_parts
 
 FAMILY = Family(
     gpus=("mali_g31", "mali_g52", "mali_g52r1", "mali_g71", "mali_g72"),
@@ -48,6 +50,9 @@ FAMILY = Family(
     cutting="a Mali's job has no first workgroup: its descriptor says how many there are, and they count from 0",
     checkpoints=CHECKPOINTS,
     time_parts=time_parts,
-    untimed=untimed,
+    shares=together,
+    job_cores=job_cores,
+    job_order=order,
+    on_cores=on_cores,
     passes={"no-op-lists": PASSES, "dead-memory": (prepare_once,)},
 )

@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 
 from host_tools.accesses.job_starts import JobStarts
 from host_tools.accesses.slot_places import parts_in
 from host_tools.families.accesses import Flaw, Followed, NotFollowedError, Reached
+from host_tools.families.shares import overlap
 from host_tools.gpus.mali.job_chains import ChainError, Reach, reach
-from host_tools.gpus.mali.job_manager import SpaceCommand
+from host_tools.gpus.mali.job_manager import ChainStarts, SpaceCommand
+from host_tools.gpus.mali.share_order import order
 from host_tools.model.memory import Conflict, Memory
 from trace_format.actions import MAP_WRITE, Op, actions_of
 from trace_format.errors import SlotError, printable
+from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 
 UNLOCKING = (SpaceCommand.UNLOCK, SpaceCommand.FLUSH_PT, SpaceCommand.FLUSH_MEM)
@@ -43,9 +47,10 @@ def _places(found: Reach, chain: int, code: list[int]) -> list[tuple[int, int]]:
 
 def check(trace: Trace) -> Iterator[Flaw]:
     """What chains are told to write and cannot, chains that cannot be followed, those that start while a region is
-    locked, and slots over what chains follow (`Family.check`).
+    locked, jobs that share memory at the same time, and slots over what chains follow (`Family.check`).
     """
     yield from _locked(trace)
+    yield from _at_once(trace)
     try:
         memory = Memory.of(trace)
         reached = reach(memory)
@@ -83,6 +88,32 @@ def _locked(trace: Trace) -> Iterator[Flaw]:
             space, since = next(iter(locked.items()))
             what = f"action {index} starts a job while address space {space} is locked, since action {since}"
             yield "GR305", what
+
+
+def _at_once(trace: Trace) -> Iterator[Flaw]:
+    """The first pages that jobs which run at the same time have in common, if one of them may write there."""
+    if not overlap(order(trace)):
+        return
+    starts, spaces = ChainStarts(trace.profile), set[int]()
+    pages: dict[int, dict[int, bool]] = {}  # address space -> frame -> whether jobs may write it
+    for row in actions_of(trace.actions):
+        if row.op == Op.MAP_GPU_MEM:
+            own = pages.setdefault(row.address_space, {})
+            for frame in range(row.frame, row.frame + row.pages):
+                own[frame] = own.get(frame, False) or bool(row.flags & MAP_WRITE)
+        elif found := starts.take(row):
+            spaces.add(found[0])
+    if len(spaces) < 2:
+        yield "GR306", "jobs run at the same time in one address space"
+    for one, other in combinations(sorted(spaces), 2):
+        first, second = pages.get(one, {}), pages.get(other, {})
+        if common := [frame for frame in first.keys() & second.keys() if first[frame] or second[frame]]:
+            at = min(common) * PAGE_BYTES
+            yield (
+                "GR306",
+                f"address spaces {one} and {other}, whose jobs run at the same time, have {len(common)} pages in "
+                f"common that jobs may write, the first at {at:#x} of the carve-out",
+            )
 
 
 def _given(memory: Memory, reached: Reach) -> Iterator[Flaw]:

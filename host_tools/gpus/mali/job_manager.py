@@ -52,6 +52,11 @@ def starts_chain(value: int, mask: int) -> bool:
     return value & mask == START
 
 
+def resets(gpu: Profile, row: Action) -> bool:
+    """Whether an action resets the GPU."""
+    return row.op == Op.REG_WRITE and row.register == gpu.register("gpu.COMMAND").index and row.value in RESETS
+
+
 class ChainStarts:
     """Follows the writes of a job slot's registers up to the one that starts a chain."""
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 
 from host_tools.families.timing import Parts, Values
+from host_tools.gpus.mali.job_manager import starts_chain
 from host_tools.vgpu.binding import Dispatch
 from trace_format.actions import Op, actions_of
 from trace_format.trace import Trace
@@ -31,12 +32,34 @@ def time_parts(row: Dispatch, values: Values) -> Parts:
     )
 
 
-def untimed(trace: Trace) -> str:
-    """Why the constants, which are of all cores, do not hold: a job that runs on some of them; "": none does."""
+def on_cores(row: Dispatch, values: Values, cores: int) -> Values:
+    """The constants for a dispatch that runs on so many cores (`Family.on_cores`).
+
+    A workgroup runs on one core, so no dispatch uses more cores than it has workgroups: on a share it takes longer
+    by the cores that it loses of those that it can use. Memory is as fast as for all, which is too good where
+    others use it meanwhile.
+    """
+    every, useful = values["cores"], max(1, row.workgroups)
+    return {**values, "cores": every * min(cores, useful, every) / min(every, useful)}
+
+
+def job_cores(trace: Trace) -> list[int]:
+    """On how many cores jobs run (`Family.job_cores`): of one that starts several chains, on the least."""
     registers = trace.profile.registers
     every = registers[_PRESENT].reset
-    masks = {register.index for name, register in registers.items() if _AFFINITY.fullmatch(name)}
-    for number, row in enumerate(actions_of(trace.actions)):
-        if row.op == Op.REG_WRITE and row.register in masks and ~row.value & row.mask & every:
-            return f"action {number}: a job on cores {row.value & every:#x} of {every:#x}; estimates are of all"
-    return ""
+    masks = {register.index: name[:3] for name, register in registers.items() if _AFFINITY.fullmatch(name)}
+    starts = {job.start.index: job.start.name[:3] for job in trace.profile.jobs}
+    on: dict[str, int] = {}
+    found: list[int] = []
+    for row in actions_of(trace.actions):
+        if row.op == Op.JOB:
+            found.append(0)
+        elif row.op != Op.REG_WRITE:
+            continue
+        elif row.register in masks:
+            on[masks[row.register]] = row.value & row.mask
+        elif row.register in starts and found and starts_chain(row.value, row.mask):
+            cores = on.get(starts[row.register], every) & every
+            if cores != every:
+                found[-1] = min(cores.bit_count(), found[-1] or every.bit_count())
+    return found

@@ -44,4 +44,5 @@ FAMILY = Family(
     cutting=CUTTING,
     checkpoints=CHECKPOINTS,
     time_parts=time_parts,
+    shares="a V3D runs one job at a time, on all its QPUs",
 )

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host_tools.model.sharing import POLICIES, Network, Request, load, periodic, poisson, simulate
+from host_tools.model.sharing import (
+    POLICIES,
+    Network,
+    Request,
+    load,
+    periodic,
+    poisson,
+    simulate,
+    simulate_together,
+)
 
 LONG = Network("long", (10.0, 10.0, 10.0), 100.0)
 SHORT = Network("short", (2.0,), 6.0)
@@ -98,3 +107,16 @@ def test_load_and_periods() -> None:
         poisson([1e9], 1e6, 0)
     with pytest.raises(ValueError, match="more than 1,000,000 requests"):
         periodic(0, 0.5, 1e6)
+
+
+def test_both_at_once() -> None:
+    """A replay of both takes the oldest request of each; what comes meanwhile waits for the next replay."""
+    asked = Request(0, 0), Request(1, 1), Request(1, 1), Request(50, 0)
+    run = simulate_together(BOTH, asked, 30.0)
+    assert [one.response_us for one in run.networks] == [[30.0, 40.0], [59.0, 89.0]]
+    assert [one.late for one in run.networks] == [0, 2]
+    assert run.order == [0, 1, 0, 1]
+    assert (run.busy_us, run.end_us) == (90.0, 90.0)
+    assert simulate_together(BOTH, [], 30.0).requests == 0
+    late = simulate_together(BOTH, [Request(100, 1)], 5.0)
+    assert (late.end_us, late.busy_us, late.networks[1].late) == (105.0, 5.0, 0)

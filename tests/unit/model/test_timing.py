@@ -148,3 +148,22 @@ def test_a_chip_like_another() -> None:
 def test_a_malformed_file_is_refused(before: str, after: str, text: str) -> None:
     with pytest.raises(TimingError, match=text):
         read_chips(FILE.replace(before, after, 1).encode())
+
+
+@pytest.mark.parametrize(
+    ("workgroups", "cores", "times"), [(1, 1, 1), (1, 4, 1), (4, 2, 2), (8, 2, 4), (800, 4, 2)]
+)
+def test_on_some_of_the_cores(workgroups: int, cores: int, times: float) -> None:
+    """A dispatch loses the cores that it could have used: of one workgroup, none."""
+    row, chip = replace(MALI, workgroups=workgroups), chips()["hikey960"]
+    whole, part = estimate([row], chip), estimate([row], chip, cores)
+    for name in ("workgroups", "issue", "lines", "words", "misses"):
+        assert part.parts[name] == pytest.approx(times * whole.parts[name])
+    for name in ("start", "memory"):
+        assert part.parts[name] == whole.parts[name]
+    assert estimate([row], chip, 8) == whole
+
+
+def test_a_v3d_has_no_parts() -> None:
+    with pytest.raises(TimingError, match="pi4: its jobs run on all of its cores, none on 2 of them"):
+        estimate([V3D], chips()["pi4"], 2)

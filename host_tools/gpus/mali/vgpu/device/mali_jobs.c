@@ -2,7 +2,8 @@
 /*
  * Job slots of a Mali G71 and the chains of job descriptors that they run.
  *
- * Slots: Linux 6.1 drivers/gpu/drm/panfrost/panfrost_job.c. Job headers: mali_descriptors.h. A chain is
+ * Slots: Linux 6.1 drivers/gpu/drm/panfrost/panfrost_job.c; what each takes: JS_FEATURES, whose bits are the
+ * types of job headers (Arm's kbase, mali_kbase_gpu_regmap_jm.h). Job headers: mali_descriptors.h. A chain is
  * walked whole when its slot starts and its end is reported after the latency.
  */
 #include "mali_compute.h"
@@ -73,8 +74,19 @@ static uint32_t write_value(struct chain *chain)
     return mali_write(chain->dev, chain->space, va, &value, bytes) ? 0 : MALI_JOB_WRITE_FAULT;
 }
 
+/* A slot takes jobs of the types whose bits its JS_FEATURES has, where the chip's are known. */
+static bool takes(const struct chain *chain, uint32_t type)
+{
+    const uint32_t features = *mali_reg(chain->dev, GPU_JS_FEATURES_0 + 4 * chain->slot);
+    return !features || features >> type & 1;
+}
+
 static uint32_t run_job(struct chain *chain, uint32_t type)
 {
+    if (type && type <= MALI_JOB_HEADER_TYPE_COMPUTE && !takes(chain, type)) {
+        fail(chain, "the slot takes no jobs of this type (JS_FEATURES)", type);
+        return MALI_JOB_CONFIG_FAULT;
+    }
     switch (type) {
     case MALI_JOB_HEADER_TYPE_NULL: return 0;
     case MALI_JOB_HEADER_TYPE_COMPUTE:
