@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from host_tools.families.checkpoints import Checkpoints
 from host_tools.families.family import family_of
-from trace_format.actions import ALL_BITS, FLAG_RESUME, Action, Op, actions_of
+from trace_format.actions import ALL_BITS, FLAG_REPEAT, FLAG_RESUME, Action, Actions, Op, actions_of
 from trace_format.profile import Profile
 from trace_format.trace import Trace
 
@@ -40,6 +42,16 @@ def says_resume(trace: Trace) -> bool:
     """Whether a trace claims that its replays go on."""
     start = trace.actions[trace.actions["op"] == Op.REPLAY_START]
     return bool(len(start)) and bool(start[0]["flags"] & FLAG_RESUME)
+
+
+def unmarked(rows: Actions) -> Actions:
+    """Actions that say nothing of it; the same array where they said nothing."""
+    says = np.isin(rows["op"], (Op.REPLAY_START, Op.JOB)) & (rows["flags"] != 0)
+    if not says.any():
+        return rows
+    changed = rows.copy()
+    changed["flags"][says] &= ~np.uint8(FLAG_RESUME | FLAG_REPEAT)
+    return changed
 
 
 def steps_of(trace: Trace) -> list[Step]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-import numpy as np
-
 from host_tools.accesses.repeated import why_not_repeated
 from host_tools.families.page_tables import DivergenceError
 from host_tools.model.checkpoints import why_not_resumed
@@ -18,7 +16,7 @@ from host_tools.passes.checkpoint_report import Marked
 from host_tools.passes.program import Program
 from host_tools.passes.registry import Pass
 from host_tools.vgpu.binding import VgpuError
-from trace_format.actions import FLAG_REPEAT, FLAG_RESUME, Actions, Op
+from trace_format.actions import FLAG_REPEAT, FLAG_RESUME, Op
 
 
 def mark_checkpoints(program: Program) -> str:
@@ -44,16 +42,6 @@ def mark_checkpoints(program: Program) -> str:
     program.marked = Marked(len(found), dict(kept))
     program.actions = rows
     return ""
-
-
-def unmarked(rows: Actions) -> Actions:
-    """Actions that say nothing of it; the same array where they said nothing."""
-    says = np.isin(rows["op"], (Op.REPLAY_START, Op.JOB)) & (rows["flags"] != 0)
-    if not says.any():
-        return rows
-    changed = rows.copy()
-    changed["flags"][says] &= ~np.uint8(FLAG_RESUME | FLAG_REPEAT)
-    return changed
 
 
 PASS = Pass("checkpoints", (mark_checkpoints.__doc__ or "").splitlines()[0], mark_checkpoints)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from host_tools.accesses.noted_accesses import NOTE
 from host_tools.families.family import family_of
 from host_tools.families.shares import overlap
+from host_tools.model.checkpoints import unmarked
 from host_tools.model.slot_mappings import check_slots
 from host_tools.passes import checkpoints, cutting, memory_passes
 from host_tools.passes.listing import PASSES
@@ -95,7 +96,7 @@ def build(
     left_out = {*skip, *((cutting.PASS.name,) if longest_us is None else ())}
     if not wants_checkpoints:
         left_out.add(checkpoints.PASS.name)
-    actions = checkpoints.unmarked(program.actions)
+    actions = unmarked(program.actions)
     if actions is not program.actions:
         program.actions = actions
     if job_count(actions) and not Columns(actions).is_op(Op.MAP_GPU_MEM).any():

@@ -18,13 +18,13 @@ from host_tools.audit.lint import lint
 from host_tools.cli import main
 from host_tools.gpus.v3d.copies import settle
 from host_tools.model import joining
-from host_tools.model.checkpoints import says_resume, steps_of, why_not_resumed
+from host_tools.model.checkpoints import says_resume, steps_of, unmarked, why_not_resumed
 from host_tools.passes.checkpoint_report import Marked
-from host_tools.passes.checkpoints import unmarked
 from host_tools.passes.pipeline import build
 from host_tools.vgpu.binding import VirtualGpu
 from tests.support import replayer_samples as s
 from tests.support.json_schemas import check
+from tests.support.mali_shares import at_once
 from tests.vgpu.test_joined import FOUR, PAIR, RECORDINGS, Running, expected, inputs, running, single
 from tests.vgpu.test_state import BATCHES, FIRST, kept
 from tests.vgpu.test_steps import steps
@@ -305,6 +305,13 @@ def test_a_step_that_reads_what_it_writes_is_not_repeated() -> None:
     found = [finding for finding in lint_dynamic(trace.with_(actions=rows))[0] if finding.rule.id == "GR605"]
     assert [finding.action for finding in found] == [index for index, why in honest.items() if why]
     assert not [finding for finding in lint_dynamic(trace)[0] if finding.rule.id == "GR605"]
+
+
+def test_two_networks_at_once_claim_nothing() -> None:
+    """Their steps are others than each network's alone."""
+    made = at_once([marked("lenet-mali"), marked("lenet-mali")]).trace
+    assert np.array_equal(unmarked(made.actions), made.actions)
+    assert not [finding for finding in lint(made) if finding.rule.id == "GR605"]
 
 
 def test_what_build_says(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from host_tools.families.shares import NotSharedError, Share, Together
 from host_tools.gpus.mali.job_manager import resets
 from host_tools.gpus.mali.share_order import interleaved
 from host_tools.gpus.mali.share_side import Side
+from host_tools.model.checkpoints import unmarked
 from host_tools.model.job_names import NOTE, job_names
 from host_tools.model.joining import SEPARATOR, part
 from trace_format.actions import ALL_BITS, Action, Actions, Op, action, actions_of, array_of
@@ -67,7 +68,7 @@ def together(trace: Trace, shares: Sequence[Share]) -> Together:
     metas = [Trace.META_DEFAULTS | trace.meta | {"time_budget_us": one.time_budget_us} for one in trace.networks]
     budget = sum(meta["time_budget_us"] * side.slower for meta, side in zip(metas, sides, strict=True))
     made = trace.with_(
-        actions=array_of(actions),
+        actions=unmarked(array_of(actions)),  # steps are others now
         slots=[
             replace(slot, address_space=side.space)
             for side in sides
