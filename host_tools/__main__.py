@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone`, and `python -m host_tools`: an interrupt while Python imports the command is like any other."""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+INTERRUPTED = 130  # as in host_tools.commands.framework, which is not imported yet
+
+
+def main() -> NoReturn:
+    """Run the command."""
+    try:
+        from host_tools.cli import main as command
+    except KeyboardInterrupt:
+        sys.stderr.write("error: interrupted\n")
+        sys.exit(INTERRUPTED)
+    command()
+    sys.exit()
+
+
+if __name__ == "__main__":
+    main()
