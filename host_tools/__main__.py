@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone`, and `python -m host_tools`: an interrupt while Python imports the command is like any other."""
+"""`gramophone`, and `python -m host_tools`: an interrupt while Python imports the command is like any other,
+and packages of others in the place of ours are one sentence."""
 
 from __future__ import annotations
 
@@ -16,6 +17,13 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         sys.stderr.write("error: interrupted\n")
         sys.exit(INTERRUPTED)
+    except ImportError:
+        from host_tools.support.top_level import clash
+
+        if said := clash():
+            sys.stderr.write(f"error: {said}\n")
+            sys.exit(2)
+        raise
     command()
     sys.exit()
 
