@@ -121,7 +121,7 @@ coverage: setup-test ## lines and branches that `make test` executes, in Python 
 	$(if $(TESTS),,$(BIN)/python -m tests.coverage floor sampled)
 
 .PHONY: coverage-floor
-coverage-floor: setup-test ## tests of what verifies, and whether they execute as much of it as tests/coverage/floor.toml asks
+coverage-floor: setup-test ## unit tests of formats, signatures, logs and images, and whether they execute as much of it as tests/coverage/floor.toml asks
 	$(BIN)/python -m tests.coverage floor
 
 .PHONY: campaign

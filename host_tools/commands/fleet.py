@@ -38,10 +38,11 @@ _NONE: dict[str, Any] = {
     reads_traces=True,
     example=(
         "gramophone fleet collected --devices enrolled --trace net.sgtr\n"
-        "gramophone fleet collected --devices enrolled --by day -o fleet.parquet"
+        "gramophone fleet collected --devices enrolled --by day -o fleet.parquet\n"
+        "gramophone fleet s3://our-bucket/collected --devices enrolled"
     ),
 )
-@click.argument("logs", metavar="FOLDER", type=FILE)
+@click.argument("logs", metavar="FOLDER|URL")
 @click.option(
     "--devices",
     "enrolled",
@@ -62,7 +63,7 @@ _NONE: dict[str, Any] = {
 @click.option("--all", "every", is_flag=True, help="Print a row for each device, not only of those to look at.")
 @click.option("-o", "--output", type=FILE, help="Parquet file to write, with a row for each entry that is proven.")
 def fleet_command(
-    logs: Path,
+    logs: str,
     enrolled: Path,
     traces: tuple[Path, ...],
     policy_files: tuple[Path, ...],
@@ -72,20 +73,24 @@ def fleet_command(
 ) -> Outcome:
     """Check the replay logs of many devices, and say what those have done, by device and over time.
 
-    FOLDER is searched for *.log and *.cbor (attestations), whose paths name the device: device-7.log,
+    A folder, or what is below the URL of an object store (s3://BUCKET/FOLDER, gs://, az://), is searched for *.log
+    and *.cbor (attestations), whose paths name the device: device-7.log,
     device-7/2026-11-27.log. Times are those at which files were collected, by their names or last changes: entries
     have none. Exit status 1: a log is broken; each device is named.
     """
-    with extra("fleet", "duckdb"):
+    with extra("fleet", "duckdb", "obstore"):
         from host_tools.fleet import answers
+        from host_tools.fleet.places import place_of
         from host_tools.fleet.rows import Rows
         from host_tools.fleet.watch import Problem, watch
+
+        place = place_of(logs)
     if output is not None:
         check_output(output)
     known = {head_hash(trace_bytes(path)): str(path) for path in traces}
     policies = {policy.hash for path in policy_files for policy in policies_of(path)}
     with Rows(known, status_name) as rows:
-        devices, strange = watch(logs, enrolled, rows)
+        devices, strange = watch(place, enrolled, rows)
         problems = {device.name: device.problems for device in devices}
         for name, file, number, text in answers.other_traces(rows, known) if known else ():
             problems[name].append(Problem("unknown-trace", f"entry number {number} is {text}", file, number))
@@ -96,7 +101,7 @@ def fleet_command(
         if output is not None:
             rows.save(output)
     if strange:
-        warn(f"{logs}: of no device in {enrolled}: {listed(str(path.relative_to(logs)) for path in strange)}")
+        warn(f"{logs}: of no device in {enrolled}: {listed(map(str, strange))}")
     found = [
         {
             "device": device.name,
@@ -111,12 +116,12 @@ def fleet_command(
         for device in devices
     ]
     data: dict[str, Any] = {
-        "folder": str(logs),
+        "folder": logs,
         "totals": _totals(found),
         "devices": found,
         "period": period,
         "time_line": times,
-        "strange_files": [str(path) for path in strange],
+        "strange_files": [place.named(path) for path in strange],
         "rows": None if output is None else str(output),
     }
     return Outcome(data, _text(data, every), ok=not data["totals"]["broken"])

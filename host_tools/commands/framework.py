@@ -34,6 +34,7 @@ import click
 
 from host_tools.support.messages import LOG, escape_unprintable, listening, shown, warn
 from host_tools.support.programs import Ended, ended_by_signals
+from host_tools.support.top_level import clash
 from host_tools.support.version import VERSION
 from trace_format.errors import GramophoneError, printable, sentence
 
@@ -353,14 +354,18 @@ class GramophoneGroup(SubGroup):
 
 @contextlib.contextmanager
 def _usage_errors(as_json: bool) -> Iterator[None]:
-    """Turn click's usage errors into ours, and an interrupt before a command listens; a group without a command
-    still shows its help.
+    """Turn click's usage errors into ours, and an interrupt before a command listens, and imports that others'
+    packages made fail; a group without a command still shows its help.
     """
     try:
         yield
     except KeyboardInterrupt:
         _tell("interrupted", as_json)
         sys.exit(INTERRUPTED)
+    except ImportError as error:
+        if said := clash():
+            raise _OneSentence(said, as_json) from error
+        raise
     except click.exceptions.NoArgsIsHelpError:
         raise
     except click.UsageError as error:

@@ -15,7 +15,7 @@ from host_tools.tasks.store import Store
 if TYPE_CHECKING:
     from host_tools.tasks.farm.hands import Farm
 
-MODULES = ("cloudpickle", "dask", "distributed", "fsspec")
+MODULES = ("cloudpickle", "dask", "distributed", "fsspec", "obstore")
 
 
 @contextmanager
@@ -44,6 +44,7 @@ def farm(
     if store_url is None and not address.startswith(f"{LOCAL}:"):
         raise UsageError(f"--on {address} needs --store URL: a store that its workers reach, too")
     shared = Shared(store_url or cache_dir("farm").as_uri())
+    shared.probe()
     with opened as found:
         pages = f"; dashboard: {found.link}" if found.link else "; no dashboard without the package bokeh"
         say(f"{address}: {found.slots} {'task' if found.slots == 1 else 'tasks'} at a time{pages}")

@@ -12,6 +12,7 @@ import click
 from host_tools.commands.framework import GramophoneCommand, Outcome
 from host_tools.record import layer_lists
 from host_tools.record.layer_lists import NcnnLayers
+from host_tools.record.ncnn.equivalents import instead_of
 
 WIDTH = 100
 
@@ -31,7 +32,10 @@ def record_layers(find: str | None) -> Outcome:
         operators = _with(operators, find)
     without = layer_lists.gpus_without_ncnn()
     data = {
-        "ncnn": asdict(layers),
+        "ncnn": {
+            **asdict(layers),
+            "instead": {name: instead_of(name) for name in layers.neither if instead_of(name)},
+        },
         "onnx": list(operators),
         "gpus": {gpu: {"ncnn": gpu not in without, "tinygrad": True} for gpu in layer_lists.gpus()},
     }
@@ -52,6 +56,7 @@ def _lines(layers: NcnnLayers, operators: tuple[str, ...], without: dict[str, st
     yield from _part(f"ncnn {layers.version}, on {', '.join(on)}: on the GPU", layers.on_gpu)
     yield from _part("ncnn: on the CPU, by an operator of the trace", layers.by_operator)
     yield from _part("ncnn: refused; record onnx --compiler tinygrad may take the network", layers.neither)
+    yield from (f"    {name}: {said}" for name in layers.neither if (said := instead_of(name)))
     yield from _part(f"ONNX by tinygrad, on {', '.join(layer_lists.gpus())}", operators)
     yield from (f"{gpu}: {why}" for gpu, why in without.items())
 

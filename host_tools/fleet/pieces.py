@@ -1,24 +1,21 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Where the devices' logs are: files below a folder, each a piece of one device's log.
+"""Which device a file is of, and its pieces of a log as one log.
 
-Whoever fills the folder is not trusted: which device a file is of is a claim, until its entries are proven by that
+Whoever fills the place is not trusted: which device a file is of is a claim, until its entries are proven by that
 device's key.
 """
 
 from __future__ import annotations
 
 import bisect
-import os
 import re
-import stat
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import PurePosixPath
 
+from host_tools.fleet.places import File, Place
 from signing.replay_log import ENTRY_BYTES
-from trace_format.errors import TruncatedError
-from trace_format.files import open_regular
 
 LOG, ATTESTATION = ".log", ".cbor"
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
@@ -29,19 +26,28 @@ class Piece:
     """A file with entries.
 
     Attributes:
-        path: where it is.
+        place: where it is.
+        file: there; what is appended later is not read.
         seen: when it was collected (UTC): as its name says, or when it was last changed.
-        size: bytes, at first sight; what is appended later is not read.
     """
 
-    path: Path
+    place: Place
+    file: File
     seen: datetime
-    size: int
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self.place.named(self.file.path)
 
     @property
     def entries(self) -> int:
         """How many whole ones it has."""
-        return self.size // ENTRY_BYTES
+        return self.file.size // ENTRY_BYTES
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Some of its bytes, as `Place.read`."""
+        return self.place.read(self.file, offset, size)
 
 
 @dataclass
@@ -51,7 +57,7 @@ class Collected:
     Attributes:
         logs: pieces of its log.
         attestations: its attestations.
-        unread: folders that cannot be read.
+        unread: why folders cannot be read.
     """
 
     logs: list[Piece] = field(default_factory=list)
@@ -77,12 +83,11 @@ class Pieces:
         """The bytes of entries from a position on.
 
         Raises:
-            GramophoneError: a file has become shorter.
+            GramophoneError: a file has become shorter, or nothing can be read at all.
             OSError: it cannot be read.
         """
         return b"".join(
-            read_range(piece.path, at * ENTRY_BYTES, size * ENTRY_BYTES)
-            for piece, at, size in self.parts(first, count)
+            piece.read(at * ENTRY_BYTES, size * ENTRY_BYTES) for piece, at, size in self.parts(first, count)
         )
 
     def parts(self, first: int, count: int) -> Iterator[tuple[Piece, int, int]]:
@@ -95,74 +100,41 @@ class Pieces:
             first, count, index = first + size, count - size, index + 1
 
 
-def read_range(path: Path, offset: int, size: int) -> bytes:
-    """Some bytes of a file. The only place where a log's content is read.
-
-    Raises:
-        TruncatedError: there are fewer.
-        LimitError: it is no regular file.
-        OSError: it cannot be read.
-    """
-    with open_regular(path) as file:
-        file.seek(offset)
-        data = file.read(size)
-    if len(data) != size:
-        raise TruncatedError(
-            "entries of a log", offset=offset, expected=f"{size} bytes", found=len(data), file=str(path)
-        )
-    return data
-
-
-def collected(folder: Path, devices: Collection[str]) -> tuple[dict[str, Collected], list[Path]]:
+def collected(place: Place, devices: Collection[str]) -> tuple[dict[str, Collected], list[PurePosixPath]]:
     """What is there of each device, and files and unreadable folders that are of no device that is known.
 
     A file is of the device that is nearest in its path: `device-7.log`, `device-7/2026-11-27.log` and
     `2026-11-27/device-7.log` are all of device-7. Names are in their natural order: 9 is before 10.
 
     Raises:
-        OSError: the folder cannot be read.
+        OSError, StoreError: the place cannot be read.
     """
     found: dict[str, Collected] = {device: Collected() for device in devices}
-    strange: list[Path] = []
-    unread: list[OSError] = []
-    for path in sorted(_files(folder, unread), key=lambda path: _natural(path.relative_to(folder))):
-        device = _device(path.relative_to(folder), devices)
-        try:
-            about = path.stat()
-        except OSError:  # it is gone, or a link to nothing
+    strange: list[PurePosixPath] = []
+    for file in sorted(place.files((LOG, ATTESTATION)), key=lambda file: _natural(file.path)):
+        if file.path.name.startswith("."):
             continue
+        device = _device(file.path, devices)
         if device is None:
-            strange.append(path)
+            strange.append(file.path)
             continue
-        size = about.st_size if stat.S_ISREG(about.st_mode) else ENTRY_BYTES  # a pipe is refused when it is opened
-        changed = datetime.fromtimestamp(min(max(about.st_mtime, 0), _LATEST), UTC)
-        piece = Piece(path, _time(path.stem) or changed, size)
-        (found[device].logs if path.suffix == LOG else found[device].attestations).append(piece)
-    for error in unread:
-        path = Path(error.filename)
-        if path == folder:
-            raise error
-        if device := _device(path.relative_to(folder), devices):
+        changed = datetime.fromtimestamp(min(max(file.changed, 0), _LATEST), UTC)
+        piece = Piece(place, file, _time(file.path.stem) or changed)
+        (found[device].logs if file.path.suffix == LOG else found[device].attestations).append(piece)
+    for path, error in place.unread:
+        if device := _device(path, devices):
             found[device].unread.append(error)
         else:
             strange.append(path)
     return found, strange
 
 
-def _device(path: Path, devices: Collection[str]) -> str | None:
+def _device(path: PurePosixPath, devices: Collection[str]) -> str | None:
     words = (path.name, path.stem, *reversed(path.parts[:-1]))
     return next((word for word in words if word in devices), None)
 
 
-def _files(folder: Path, unread: list[OSError]) -> Iterator[Path]:
-    for parent, _, names in os.walk(folder, onerror=unread.append):
-        for name in names:
-            path = Path(parent, name)
-            if path.suffix in (LOG, ATTESTATION) and not name.startswith("."):
-                yield path
-
-
-def _natural(path: Path) -> list[list[tuple[int, str]]]:
+def _natural(path: PurePosixPath) -> list[list[tuple[int, str]]]:
     return [
         [(int(word), "") if word.isdecimal() else (-1, word) for word in re.split(r"([0-9]+)", part)]
         for part in path.parts
@@ -179,7 +151,5 @@ def _time(name: str) -> datetime | None:
 
 
 def magic_of(piece: Piece) -> bytes:
-    """How its first two entries begin; LimitError, OSError as `read_range`."""
-    return b"".join(
-        read_range(piece.path, at * ENTRY_BYTES, 8).ljust(8, b"\0") for at in range(min(piece.entries, 2))
-    )
+    """How its first two entries begin; LimitError, OSError as `Place.read`."""
+    return b"".join(piece.read(at * ENTRY_BYTES, 8).ljust(8, b"\0") for at in range(min(piece.entries, 2)))

@@ -172,7 +172,7 @@ class Rows:
             for name, column in (
                 ("device", _same(batch.device, size)),
                 ("position", (batch.position + batch.which).astype(np.uint64)),
-                ("file", _same(str(batch.piece.path), size)),
+                ("file", _same(batch.piece.name, size)),
                 ("seen", np.full(size, np.datetime64(batch.piece.seen.replace(tzinfo=None), "us"))),
                 *((name, rows[name]) for name in ("sequence", "boot", "retries", "security_version")),
                 (

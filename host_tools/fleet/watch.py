@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.fleet.pieces import Collected, Piece, Pieces, collected, magic_of
+from host_tools.fleet.places import Place, StoreError
 from host_tools.fleet.rows import Rows
 from host_tools.support.progress import phase
 from signing import device_keys, keys
@@ -65,11 +66,11 @@ class Device:
     problems: list[Problem] = field(default_factory=list)
 
 
-def watch(logs: Path, enrolled: Path, rows: Rows) -> tuple[list[Device], list[Path]]:
+def watch(logs: Place, enrolled: Path, rows: Rows) -> tuple[list[Device], list[PurePosixPath]]:
     """Verify the logs of all enrolled devices, and add their entries to `rows`.
 
     Args:
-        logs: folder of logs and attestations.
+        logs: where logs and attestations were collected.
         enrolled: folder with a folder for each device: log.key or device.pub.pem of `gramophone enrol`, and where
             there are, device.tail and the nonce that the newest attestation was asked for, in hexadecimal.
         rows: gets the entries that are proven.
@@ -78,7 +79,7 @@ def watch(logs: Path, enrolled: Path, rows: Rows) -> tuple[list[Device], list[Pa
         The devices by their names, and files that are of none of them.
 
     Raises:
-        GramophoneError: no device is enrolled.
+        GramophoneError: no device is enrolled, or an object store cannot be used (StoreError).
         OSError: a folder cannot be read.
     """
     names = sorted(
@@ -101,6 +102,8 @@ def watch(logs: Path, enrolled: Path, rows: Rows) -> tuple[list[Device], list[Pa
 def _verified(name: str, folder: Path, found: Collected, rows: Rows) -> Device:
     device = Device(name, len(found.logs))
     device.problems += [Problem("damaged", sentence(error)) for error in found.unread]
+    if found.logs:
+        found.logs[0].place.ahead([piece.file for piece in found.logs])
     log = Pieces([piece for piece in found.logs if _is_whole(piece, device.problems)])
 
     def take(position: int, entries: NDArray[np.void], good: NDArray[np.bool_]) -> None:
@@ -119,6 +122,8 @@ def _verified(name: str, folder: Path, found: Collected, rows: Rows) -> Device:
                 device.problems.append(Problem("no-proof", text, str(folder)))
             return device
         judged = judge_log(log.read, log.entries, key=key, tail=tail, take=take)
+    except StoreError:  # nobody's log is read, whosever it is
+        raise
     except (GramophoneError, OSError) as error:
         device.problems.append(Problem("damaged", sentence(error)))
         rows.drop(name, [(0, log.entries)])
@@ -129,23 +134,25 @@ def _verified(name: str, folder: Path, found: Collected, rows: Rows) -> Device:
         file = None
         if finding.position is not None:
             piece, at, _ = next(log.parts(finding.position, 1))
-            file = f"{piece.path}, entry {at}"
+            file = f"{piece.name}, entry {at}"
         device.problems.append(Problem(finding.fault.value, finding.text, file, finding.sequence))
     return device
 
 
 def _is_whole(piece: Piece, problems: list[Problem]) -> bool:
     """Whether a file is a log; a problem if it is none, or its last entry is cut."""
-    file = str(piece.path)
+    file = piece.name
     try:
         if piece.entries and LOG_MAGIC not in (magic_of(piece)[:8], magic_of(piece)[8:]):
             text = f"not a replay log: expected {LOG_MAGIC.decode()!r} in one of its first two entries"
             problems.append(Problem("damaged", text, file))
             return False
+    except StoreError:
+        raise
     except (GramophoneError, OSError) as error:
         problems.append(Problem("damaged", sentence(error), file))
         return False
-    if (rest := piece.size % ENTRY_BYTES) and len(problems) < MOST:
+    if (rest := piece.file.size % ENTRY_BYTES) and len(problems) < MOST:
         text = f"the last entry is not whole: expected {ENTRY_BYTES} bytes, found {rest}"
         problems.append(Problem("damaged", text, file))
     return True
@@ -162,12 +169,12 @@ def _proof(
         return key, read_tail(read_file(path, limits.SMALL_BYTES), file=str(path))
     nonce, public = folder / NONCE, folder / device_keys.PUBLIC
     if attestations and nonce.exists() and public.exists():
-        report = attestations[-1].path
+        report = attestations[-1]
         pem = keys.load_public_key(read_file(public, limits.SMALL_BYTES), file=str(public))
         expected = Expected(_nonce(nonce))
-        attested = read_attestation(read_file(report, limits.SMALL_BYTES), file=str(report))
+        attested = read_attestation(report.place.whole(report.file), file=report.name)
         wrong = [
-            Problem(name, text, str(report))
+            Problem(name, text, report.name)
             for name, text in check_attestation(attested, pem, expected)
             if name != "no-replay"  # it says where the log ends all the same
         ]

@@ -26,6 +26,7 @@ from host_tools.record.ncnn.network import record_network
 from host_tools.record.ncnn.pnnx import Converted, Shape, UnconvertedError
 from host_tools.record.preflight import NetworkError, preflight, refuse_without_ncnn
 from host_tools.record.pytorch import program
+from host_tools.record.pytorch.script import Taken, inputs_of
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.support.messages import LOG
 from host_tools.support.progress import phase
@@ -280,7 +281,7 @@ def record_pytorch(
         raise NetworkError(f"--search is for {TINYGRAD}, which takes what torch.export.save writes")
     if compiler in (*compilers.COMPILERS, FASTEST) or values:
         raise NetworkError(f"TorchScript is for ncnn: {compiler} takes what torch.export.save writes")
-    _check_torchscript(path)
+    _check_shapes(_checked_torchscript(path), shapes)
     refuse_without_ncnn(how.get("gpu", DEFAULT_GPU))
     try:
         return _recorded(path, convert_pytorch(path, shapes), tolerance=tolerance, fp16=fp16, **how)
@@ -290,18 +291,39 @@ def record_pytorch(
 
 def convert_pytorch(path: Path, shapes: Mapping[str, Shape]) -> Converted:
     """The part of `record_pytorch` before the recording, of TorchScript."""
-    names = [f"in{at}" for at in range(len(shapes))]
-    if sorted(shapes) != sorted(names):
-        raise NetworkError(f"inputs are called in0, in1, .. in the order of forward; found {', '.join(shapes)}")
-    return pnnx.convert(read_file(path, limits.MODEL_BYTES), ".pt", [shapes[name] for name in names])
+    _check_shapes(None, shapes)
+    model = read_file(path, limits.MODEL_BYTES)
+    return pnnx.convert(model, ".pt", [shapes[f"in{at}"] for at in range(len(shapes))])
 
 
-def _check_torchscript(path: Path) -> None:
-    """TorchScript is a zip archive of code and constants; PyTorch's other files lack the code."""
+def _check_shapes(taken: Sequence[Taken] | None, shapes: Mapping[str, Shape]) -> None:
+    """Whether each input has a shape. TorchScript files say which inputs there are, and no shapes of them.
+
+    Args:
+        taken: what forward takes; None: that is not known.
+        shapes: what was given.
+    """
+    names = [f"in{at}" for at in range(len(shapes if taken is None else taken))]
+    if sorted(shapes) == sorted(names):
+        return
+    found = ", ".join(shapes) or "none"
+    if taken is None:
+        raise NetworkError(f"inputs are called in0, in1, .. in the order of forward; found {found}")
+    inputs = ", ".join(f"{one.name}: {one.type}" for one in taken)
+    needed = " ".join(f"--shape {name}=..." for name in names) or "no --shape"
+    raise NetworkError(
+        f"forward takes ({inputs}), whose shapes TorchScript does not keep: expected {needed}, batch and all, "
+        f"in this order; found {found}"
+    )
+
+
+def _checked_torchscript(path: Path) -> tuple[Taken, ...] | None:
+    """What forward takes. TorchScript is a zip archive of code and data; PyTorch's other files lack the code."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.namelist()
             damaged = archive.testzip()
+            taken = inputs_of(archive) if not damaged else None
     except (zipfile.BadZipFile, NotImplementedError) as error:
         raise NetworkError(f"not a TorchScript file, or one that was cut off: {error}") from None
     if damaged:
@@ -311,6 +333,7 @@ def _check_torchscript(path: Path) -> None:
             "neither a program nor TorchScript: it has no code; "
             "torch.export.save(torch.export.export(net, inputs), FILE) writes one"
         )
+    return taken
 
 
 def _on_cpu(converted: Converted, inputs: Mapping[str, ncnn_cpu.Float32]) -> dict[str, ncnn_cpu.Float32]:

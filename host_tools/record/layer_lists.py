@@ -4,21 +4,19 @@
 from __future__ import annotations
 
 import functools
-import re
 from dataclasses import dataclass
-from pathlib import Path
 
 import ncnn
 
 from host_tools.machine.placements import PLACEMENTS
 from host_tools.record.ncnn.cpu_layers import WITHOUT_WORK
 from host_tools.record.ncnn.cpu_operators import LAYERS
+from host_tools.record.ncnn.known_layers import known_layers
 from host_tools.record.preflight import NetworkError
 from host_tools.support import programs
 from host_tools.support.confined import PYTHON
 from host_tools.support.sandbox import Sandbox
 
-_WORDS = re.compile(rb"[A-Za-z0-9_]{3,60}(?=\0)")
 _OPERATOR_LIST = "host_tools.record.compiled.operator_list"
 
 
@@ -41,14 +39,8 @@ class NcnnLayers:
 
 @functools.cache
 def ncnn_layers() -> NcnnLayers:
-    """What the installed ncnn has, by its own word.
-
-    Its Python package does not list its layers, so each word in its file is tried; linkers let a text begin inside
-    a longer one.
-    """
-    words = {word.decode() for word in _WORDS.findall(Path(ncnn.ncnn.__file__).read_bytes())}
-    ends = {word[at:] for word in words for at in range(len(word) - 2) if word[at].isupper()}
-    made = {name: ncnn.create_layer(name) for name in sorted(ends) if ncnn.layer_to_index(name) >= 0}
+    """What the installed ncnn has, by its own word."""
+    made = known_layers()
     names = [name for name, layer in made.items() if layer is not None and name not in WITHOUT_WORK]
     on_gpu = tuple(name for name in names if made[name].support_vulkan)
     slow = [name for name in names if name not in on_gpu]

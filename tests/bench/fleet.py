@@ -2,19 +2,23 @@
 """Benchmark: `gramophone fleet` for a million log entries of a thousand devices, beside `verify-log` of one log.
 
 `python -m tests.bench.fleet [ENTRIES DEVICES]`. Each is a process of its own. A quarter of the entries is
-measured, too, since memory must not grow with them. CPU time is compared, and it includes starting Python.
+measured, too, since memory must not grow with them. CPU time is compared, and it includes starting Python. The
+object store is a server of the tests on this computer, whose own time is not counted.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from host_tools.support import programs
 from tests.bench import usage
+from tests.support.buckets import buckets
 from tests.support.fleet_samples import fleet_in, write_long
 from tests.support.places import CHECKOUT
 from trace_format.errors import GramophoneError
@@ -47,6 +51,12 @@ def measure(entries: int, devices: int) -> list[Cost]:
             write_long(fleet, devices, count // devices)
             words = ["fleet", str(fleet.logs), "--devices", str(fleet.enrolled)]
             found.append(_cost(f"fleet, {devices} devices", count, words))
+            with buckets() as store:
+                for path in fleet.logs.iterdir():
+                    store.put(f"bucket/{path.name}", path.read_bytes())
+                found.append(
+                    _cost("the same, from S3", count, [words[0], "s3://bucket", *words[2:]], store.settings())
+                )
     with tempfile.TemporaryDirectory() as place:
         fleet = fleet_in(Path(place))
         write_long(fleet, 1, ALONE)
@@ -56,9 +66,11 @@ def measure(entries: int, devices: int) -> list[Cost]:
     return found
 
 
-def _cost(name: str, entries: int, words: list[str]) -> Cost:
+def _cost(name: str, entries: int, words: list[str], environment: Mapping[str, str] = {}) -> Cost:
     command = [sys.executable, "-m", "host_tools.cli", *words, "--quiet"]
-    done = programs.run([sys.executable, usage.__file__, *command], cwd=CHECKOUT)
+    done = programs.run(
+        [sys.executable, usage.__file__, *command], cwd=CHECKOUT, env={**os.environ, **environment}
+    )
     if done.returncode:
         raise GramophoneError(f"gramophone {words[0]}: {done.stderr}")
     said = json.loads(done.stderr.splitlines()[-1])

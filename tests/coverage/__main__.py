@@ -188,7 +188,7 @@ def floor(name: str | None) -> int:
     said = tomllib.loads(FLOOR.read_text(encoding="utf-8"))
     if name is None:
         name = FLOOR.stem
-        if status := run(name, ["-q", *said["tests"]]):
+        if status := run(name, ["-q", "-n", "2", "--dist", "worksteal", *said["tests"]]):
             return status
     missing = below(kept(name)["python"], said["python"])
     for line in missing:

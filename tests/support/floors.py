@@ -27,6 +27,7 @@ FOLDERS: Mapping[str, Set[str]] = {
 # Rooms of host_tools from the top down; a room imports only from floors below its own. Rooms of one floor do not
 # know each other.
 FLOORS: Sequence[Sequence[str]] = (
+    ("__main__",),
     ("cli",),
     ("commands",),
     ("demo", "flash", "device", "audit_firmware", "sbom", "provenance", "tasks", "text", "fleet"),
@@ -44,6 +45,7 @@ FLOORS: Sequence[Sequence[str]] = (
 )
 # What the picture says of each.
 WORDS = {
+    "__main__": "where Python begins",
     "cli": "the command gramophone",
     "commands": "one module a command",
     "demo": "digits",

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import ncnn
 
 from host_tools.record.ncnn.cpu_operators import DETECTIONS, LAYERS, Shapes, Steps
+from host_tools.record.ncnn.equivalents import hint, meant
+from host_tools.record.ncnn.known_layers import known_layers
 from host_tools.record.ncnn.param import Layer, WrongError, leading_to
 
 # Layers that compute nothing by themselves.
@@ -82,11 +84,12 @@ def layers_on_cpu(layers: Sequence[Layer]) -> list[Layer]:
     for layer in slow:
         after = next((x for x in layers if x not in slow and boxes & set(x.bottoms) & set(layer.tops)), None)
         if layer.type not in LAYERS:
-            wrong.append(f"{layer.place}, which no operator of a trace computes")
+            wrong.append(f"{layer.place}, which no operator of a trace computes{hint(layer.type)}")
         elif after is not None:
             wrong.append(f"{layer.place}, whose result is of varying size and goes to the GPU, to {after.place}")
         elif taken := sorted(given & set(layer.bottoms)):
-            wrong.append(f"{layer.place}, whose input {taken[0]!r} never reaches the GPU")
+            never = f"whose input {taken[0]!r} never reaches the GPU"
+            wrong.append(f"{layer.place}, {never}{hint(layer.type)}")
         elif taken := sorted(boxes & set(layer.bottoms)):
             wrong.append(f"{layer.place}, whose input {taken[0]!r} is of varying size")
     if wrong:
@@ -155,4 +158,5 @@ def check_known(layers: Sequence[Layer]) -> None:
     """Raise WrongError if ncnn does not know a layer."""
     for layer in layers:
         if ncnn.layer_to_index(layer.type) < 0:
-            raise WrongError(f"{layer}: ncnn {ncnn.__version__} has no layer of this type")
+            near = meant(layer.type, known_layers())
+            raise WrongError(f"{layer}: ncnn {ncnn.__version__} has no layer of this type{near}")

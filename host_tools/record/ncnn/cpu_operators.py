@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.record.ncnn.equivalents import hint
 from host_tools.record.ncnn.param import Layer, WrongError
 from trace_format.operators import BOX, OPERATORS, Operator
 from trace_format.schema import DType
@@ -101,7 +102,7 @@ def _matmul(layer: Layer, shapes: Shapes) -> Steps:
         found = " and ".join("x".join(map(str, shape)) for shape in (left, right))
         raise WrongError(
             f"{layer.place}: expected two matrices, or at most {MOST_PRODUCTS} products of such; "
-            f"found tensors of {found}"
+            f"found tensors of {found}{hint(layer.type)}"
         )
     axes = (1, 0) if layer.number(0, 0) else ()
     return tuple(

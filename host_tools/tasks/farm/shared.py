@@ -20,15 +20,23 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import fsspec
+from obstore.fsspec import register
 
+from host_tools.support import object_stores
 from host_tools.tasks.task import Answer, content_hash
 from trace_format.errors import GramophoneError
 
 SHA256 = "[0-9a-f]{64}"
+PIECE = 8 << 20  # bytes that are asked for at a time: little memory, and little that is asked for again
+PROBE = "results/store"  # written when a farm begins, so that a store that cannot be is told before any task
 
 
 class SharedError(GramophoneError):
     """The store cannot be used; names it."""
+
+
+class NotThereError(SharedError):
+    """What is asked for, or the bucket, is not there."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +63,21 @@ class Shared:
     def __init__(self, url: str) -> None:
         """SharedError: no store is there."""
         self.url = url
+        kind = object_stores.protocol(url)
         with self._named():
-            self.files, self.root = fsspec.core.url_to_fs(url)
+            if kind:
+                register(kind)
+            options = {"retry_config": object_stores.RETRY, "skip_instance_cache": True} if kind else {}
+            self.files, self.root = fsspec.core.url_to_fs(url, **options)
             self.is_local = "file" in self.files.protocol
             for folder in ("objects", "results"):
                 self.files.makedirs(f"{self.root}/{folder}", exist_ok=True)
+
+    def probe(self) -> None:
+        """See that it can be written and read; SharedError: it cannot."""
+        with self._named():
+            self.files.pipe_file(f"{self.root}/{PROBE}", b"gramophone\n")
+            self.files.cat_file(f"{self.root}/{PROBE}")
 
     def put(self, path: Path, artefact: Artefact, work: Path) -> None:
         """Write a file or a folder, over whatever is there.
@@ -92,11 +110,8 @@ class Shared:
         """
         with TemporaryDirectory(prefix=".fetched-", dir=target.parent) as name:
             fetched = Path(name) / "file"
-            with self._named():
-                try:
-                    self.files.get_file(f"{self.root}/{artefact.name}", str(fetched))
-                except FileNotFoundError:
-                    return False
+            if not self._read(artefact.name, fetched):
+                return False
             if artefact.is_folder:
                 folder = Path(name) / "folder"
                 folder.mkdir()
@@ -125,11 +140,11 @@ class Shared:
 
     def find(self, key: str) -> tuple[Answer, Artefact | None] | None:
         """A result, whose output may be damaged; None: there is none. SharedError: the store does not answer."""
-        with self._named():
-            try:
+        try:
+            with self._named():
                 text = self.files.cat_file(f"{self.root}/results/{key}.json")
-            except FileNotFoundError:
-                return None
+        except NotThereError:
+            return None
         try:
             said = json.loads(text)
             output = Artefact(str(said["output"][0]), bool(said["output"][1])) if said["output"] else None
@@ -138,6 +153,21 @@ class Shared:
             return Answer(int(said["status"]), dict(said["data"])), output
         except (ValueError, KeyError, TypeError, IndexError):
             return None
+
+    def _read(self, name: str, target: Path) -> bool:
+        """In pieces; False: it is not there, or is gone meanwhile."""
+        path = f"{self.root}/{name}"
+        with target.open("wb") as file:
+            try:
+                with self._named():
+                    size = self.files.info(path)["size"]
+                for start in range(0, size, PIECE):
+                    with self._named():
+                        piece = self.files.cat_file(path, start, min(start + PIECE, size))
+                    file.write(piece)
+            except NotThereError:
+                return False
+        return True
 
     def _write(self, path: Path, name: str) -> None:
         """Under its name at once: object stores do that themselves."""
@@ -155,9 +185,10 @@ class Shared:
         """Whatever the libraries of the many stores raise, as one sentence."""
         try:
             yield
+        except FileNotFoundError as error:
+            raise NotThereError(f"{self.url}: {object_stores.reason(error)}") from error
         except Exception as error:
-            text = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
-            raise SharedError(f"{self.url}: {text}") from error
+            raise SharedError(f"{self.url}: {object_stores.reason(error)}") from error
 
 
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:

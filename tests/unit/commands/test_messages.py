@@ -17,12 +17,15 @@ import pytest
 from click.testing import CliRunner
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from host_tools.__main__ import INTERRUPTED
 from host_tools.cli import main
+from host_tools.commands import framework
 from host_tools.commands.framework import GramophoneCommand, LazyCommand, Outcome, say, warn
 from host_tools.support import progress
 from host_tools.support.messages import LOG, listening
 from signing.keys import private_pem
 from tests.support import installed
+from tests.support.places import CHECKOUT
 from tests.support.processes import default_signals
 from tests.support.signing_samples import ES256, P256_SCALAR, small_trace
 
@@ -153,6 +156,30 @@ def test_an_interrupt_before_a_command_listens(monkeypatch: pytest.MonkeyPatch) 
     done = CliRunner().invoke(main, ["sign", "net.gtr", "--json"])
     assert (done.exit_code, done.stderr) == (130, "error: interrupted\n")
     assert json.loads(done.stdout) == {"ok": False, "error": "interrupted"}
+
+
+@pytest.mark.parametrize("module", ["host_tools.cli", "click", "host_tools.support.version"])
+def test_an_interrupt_in_the_first_instant(module: str) -> None:
+    """Python is still importing the command."""
+    code = f"""
+import sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+from host_tools.__main__ import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code, "--version"], cwd=CHECKOUT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (INTERRUPTED, "", "error: interrupted\n")
+    assert framework.INTERRUPTED == INTERRUPTED
+
+
+def test_the_module_is_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "host_tools", "--version"], cwd=CHECKOUT, capture_output=True)
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"gramophone, version ")
 
 
 def test_standard_error_that_is_closed(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from host_tools.commands.verify_report import status_name
 from host_tools.fleet import answers
+from host_tools.fleet.places import Folder
 from host_tools.fleet.rows import Rows
 from host_tools.fleet.watch import Device, watch
 from tests.support.attestation_samples import NONCE, attest, claims_of
@@ -30,7 +31,7 @@ def _fleet(tmp_path: Path) -> Fleet:
 
 def watched(fleet: Fleet) -> tuple[dict[str, Device], dict[str, dict[str, object]]]:
     with Rows({}, status_name) as rows:
-        devices, _ = watch(fleet.logs, fleet.enrolled, rows)
+        devices, _ = watch(Folder(fleet.logs), fleet.enrolled, rows)
         return {device.name: device for device in devices}, answers.devices(rows)
 
 
@@ -185,4 +186,4 @@ def test_a_device_without_a_log_is_silent(fleet: Fleet) -> None:
 
 def test_nobody_is_enrolled(fleet: Fleet) -> None:
     with Rows({}, status_name) as rows, pytest.raises(GramophoneError, match=r"expected folders with log\.key"):
-        watch(fleet.logs, fleet.enrolled, rows)
+        watch(Folder(fleet.logs), fleet.enrolled, rows)

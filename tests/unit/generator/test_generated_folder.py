@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -37,8 +38,8 @@ def generate(libraries: crypto.Libraries, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     Path("pub.pem").write_bytes(KEY.pem())
 
-    def run(*more: str, platform: tuple[str, ...] = ("--platform", "optee")) -> Result:
-        line = ["generate", "--gpu", "v3d42", *platform, "--key", "pub.pem", "-o", "out", *more]
+    def run(*more: str, platform: tuple[str, ...] = ("--platform", "optee"), out: str = "out") -> Result:
+        line = ["generate", "--gpu", "v3d42", *platform, "--key", "pub.pem", "-o", out, *more]
         line += ["--bearssl", str(libraries.bearssl), "--aws-lc", str(libraries.aws_lc)]
         return CliRunner().invoke(main, line, catch_exceptions=False)
 
@@ -64,6 +65,17 @@ def test_a_folder_that_nobody_touched_is_replaced(generate: Generate) -> None:
     after = contents()
     assert after.keys() == before.keys()
     assert after["out/replayer.h"] != before["out/replayer.h"]
+
+
+@pytest.mark.parametrize("name", ["plain", "my out", "it's", "$HOME", "a;b"])
+def test_the_next_command_can_be_pasted(name: str, generate: Generate) -> None:
+    done = generate(out=name, platform=("--platform", "qemu-virt"))
+    assert done.exit_code == 0, done.output
+    command = done.stdout.splitlines()[-1].removeprefix("next: ")
+    assert shlex.split(command) == ["make", "-C", name]
+    tried = subprocess.run(["sh", "-c", f"{command} -n -p"], capture_output=True, text=True, check=False)
+    assert "No such file or directory" not in tried.stderr
+    assert "firmware.bin" in tried.stdout
 
 
 @pytest.mark.parametrize("name", ["ta/policy.h", "sub.mk", "replayer.c"])

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What pnnx said last is in the error, without -v: it knows more of what it refuses than anybody else."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from host_tools.record.ncnn import pnnx
+from host_tools.record.preflight import NetworkError
+
+
+@pytest.mark.parametrize(
+    ("program", "error"),
+    [
+        ("ls", r"status 2 on it, last words: \S*ls: cannot access 'fp16=0': No such file or directory \| net\.pt"),
+        ("cat", r"status 1 on it, last words: a model\S*cat: 'inputshape=\[1,3\]f32': .* \| \S*cat: 'fp16=0': .*"),
+        ("false", "status 1 on it, last words: .*"),
+        ("true", "status 0 on it, last words: .*"),
+    ],
+)
+def test_last_words(program: str, error: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program in its place, which takes its words for files that are not there."""
+    path = Path(shutil.which(program) or "")
+    monkeypatch.setattr(pnnx, "pnnx", lambda: path)
+    with pytest.raises(NetworkError, match=rf"^{re.escape(pnnx.VERSION)} ended with {error}$"):
+        pnnx.convert(b"a model", ".pt", [(1, 3)])
