@@ -12,32 +12,20 @@ from host_tools.model.interpreter import Interpreter
 from host_tools.model.joining import Joining, joint
 from host_tools.passes.pipeline import build
 from tests.support.places import CHECKOUT
-from trace_format.actions import Action, Op, action, actions_of, array_of
+from trace_format.actions import Action, Op
 from trace_format.trace import Trace
 
 LENET = CHECKOUT / "tests/support/lenet.mali_g71.raw.gtr"
 CORES = (0x0F, 0xF0)
 LATENCY_NS = 20_000
-RESET_US = 10_000
 ACTIVE = 8  # js*.STATUS
-
-
-def patient(trace: Trace) -> Trace:
-    """A trace that waits for its resets: that of a GPU which answers at once need not."""
-    state = trace.profile.register("gpu.IRQ_RAWSTAT").index
-    rows = [
-        action(Op.REG_READ_WAIT, register=state, expected=row.expected & 0x100, mask=0x100, timeout_us=RESET_US)
-        if row.op == Op.REG_READ_ONCE and row.register == state
-        else row
-        for row in actions_of(trace.actions)
-    ]
-    return trace.with_(actions=array_of(rows))
 
 
 @functools.cache
 def lenet() -> Trace:
     """LeNet of PanVK, built."""
-    return patient(build(Trace.read(LENET), trust_note=True))
+    made: Trace = build(Trace.read(LENET), trust_note=True)
+    return made
 
 
 def at_once(

@@ -31,6 +31,8 @@ READS = (Op.REG_READ_ONCE, Op.REG_READ_WAIT)
 POLL_TIMEOUT_US = 100_000  # ten times what Linux gives a power request
 POWER_STATE = re.compile(r"gpu\.(SHADER|TILER|L2)_(READY|PWRTRANS)_(LO|HI)")
 POWER_REQUEST = re.compile(r"gpu\.(SHADER|TILER|L2)_PWRO(N|FF)_(LO|HI)")
+RESET_COMPLETED = 0x100  # gpu.IRQ_RAWSTAT
+RESET_TIMEOUT_US = 10_000  # as Linux, panfrost_gpu_soft_reset
 SNAPSHOTS = ("job.IRQ_RAWSTAT", "job.JS_STATE")
 FAULT_CLEARS = re.compile(r"(gpu|job|mmu)\.IRQ_CLEAR")
 ADDRESS_SPACE = re.compile(r"as\d+\.")
@@ -90,6 +92,31 @@ def _epochs(rows: Actions, requests: set[int], command: int) -> list[list[Action
 
 def _resets(row: Action, command: int) -> bool:
     return row.op == Op.REG_WRITE and row.register == command and row.value in RESETS
+
+
+@action_pass("reset-waits")
+def wait_for_resets(rows: Actions, gpu: Profile) -> Actions:
+    """Wait until a reset is complete, where the recorded driver looked until it was.
+
+    How often it had to look is a matter of the recorded machine: a virtual GPU is ready at once, hardware is not.
+    """
+    state, command = gpu.register("gpu.IRQ_RAWSTAT").index, gpu.register("gpu.COMMAND").index
+    out: list[Action] = []
+    is_asked = False
+    for row in actions_of(rows):
+        if is_asked and row.op == Op.REG_READ_ONCE and row.register == state:
+            if not row.expected & RESET_COMPLETED:
+                continue
+            row = action(
+                Op.REG_READ_WAIT,
+                register=state,
+                expected=RESET_COMPLETED,
+                mask=RESET_COMPLETED,
+                timeout_us=RESET_TIMEOUT_US,
+            )
+        is_asked = _resets(row, command) or (is_asked and row.op == Op.INTERVAL)
+        out.append(row)
+    return array_of(out)
 
 
 @action_pass("status-reads")
@@ -201,4 +228,11 @@ def _update(gpu: Profile, space: int) -> list[Action]:
 
 
 # In the order in which they run.
-PASSES = (fold_power_states, drop_status_reads, drop_unused_flush_ids, keep_faults, set_address_spaces_once)
+PASSES = (
+    fold_power_states,
+    wait_for_resets,
+    drop_status_reads,
+    drop_unused_flush_ids,
+    keep_faults,
+    set_address_spaces_once,
+)

@@ -60,7 +60,7 @@ def idle(space: int = 0) -> Action:
 
 def test_other_gpus_are_left_alone() -> None:
     other = Trace("v3d42", array_of([action(Op.REG_READ_ONCE, register=3, flags=FLAG_IGNORE)]), b"", 4096, 1 << 20)
-    for step in ("power-states", "status-reads", "flush-ids", "address-spaces"):
+    for step in ("power-states", "reset-waits", "status-reads", "flush-ids", "address-spaces"):
         assert PASSES[step](other) is other
 
 
@@ -130,6 +130,30 @@ POWER = {
 def test_power_states(before: list[Action], expected: list[Action]) -> None:
     assert after("power-states", *before) == expected
     assert after("power-states", *expected) == expected, "again it changes nothing"
+
+
+STATE = "gpu.IRQ_RAWSTAT"
+DONE_RESET = wait(STATE, 0x100, 0x100)
+RESETS_SEEN = {
+    "at once": ([RESET, read(STATE, 0x700)], [RESET, DONE_RESET]),
+    "after a while": (
+        [RESET, read(STATE, 0), read(STATE, 0), read(STATE, 0x100), OTHER],
+        [RESET, DONE_RESET, OTHER],
+    ),
+    "by an interrupt": ([RESET, OTHER, read(STATE, 0x100)], [RESET, OTHER, read(STATE, 0x100)]),
+    "later": ([RESET, read(STATE, 0x100), read(STATE, 0x100)], [RESET, DONE_RESET, read(STATE, 0x100)]),
+    "no reset": ([write("gpu.COMMAND", 7), read(STATE, 0)], [write("gpu.COMMAND", 7), read(STATE, 0)]),
+}
+
+
+@pytest.mark.parametrize(("before", "expected"), RESETS_SEEN.values(), ids=RESETS_SEEN.keys())
+def test_resets(before: list[Action], expected: list[Action]) -> None:
+    def long(row: Action) -> Action:
+        return row.with_(timeout_us=10_000) if row.op == Op.REG_READ_WAIT else row
+
+    expected = [long(row) for row in expected]
+    assert after("reset-waits", *before) == expected
+    assert after("reset-waits", *expected) == expected, "again it changes nothing"
 
 
 EVENTS = st.one_of(
