@@ -64,7 +64,7 @@ heuristic.hand_coded_optimizations = within_registers(heuristic.hand_coded_optim
 
 
 def front_end(model: Path, searched: bool = False) -> OnnxRunner:
-    """tinygrad's reader of an ONNX file, with our operators besides its own; `searched`: those for a search, too."""
+    """tinygrad's reader of an ONNX file, with our operators besides its own; for a search, others, too."""
     runner = OnnxRunner(model)
     runner.onnx_ops = operators(runner) | (convolution.OPERATORS if searched else {})
     return runner

@@ -35,7 +35,7 @@ from host_tools.support.sandbox import Sandbox
 T = TypeVar("T")
 PROGRAM = "host_tools.record.compiled.candidates"
 MAKING_S = 900.0
-KERNELS_A_ROUND, EACH, BOOTS = 12, 4, 2
+KERNELS_A_ROUND, EACH, BOOTS = 6, 3, 2
 GAIN = 0.99  # of the time: a round that gives no less is none
 STALLED = 3  # rounds of a kernel without a gain, after which it is left
 SHARE = 0.002  # of the time, below which a kernel is not searched
