@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from host_tools.record import onnx_model
 from host_tools.record.compiled import candidates, runner
@@ -21,7 +23,7 @@ SIDE, CHANNELS = 9, 6
 LIMIT = 1e-5
 
 
-def checked(nodes: list[Any], weights: dict[str, tuple[int, ...]], folder: Path) -> list[candidates.Kernel]:
+def checked(nodes: list[Any], weights: Mapping[str, tuple[int, ...]], folder: Path) -> list[candidates.Kernel]:
     """The kernels of a network whose output `y` is as ONNX Runtime has it, on lavapipe."""
     generator = np.random.default_rng(3)
     constants = {name: generator.normal(0, 0.3, shape).astype(np.float32) for name, shape in weights.items()}
@@ -32,9 +34,12 @@ def checked(nodes: list[Any], weights: dict[str, tuple[int, ...]], folder: Path)
     layout, shaders = ready(TINYGRAD.plan(path.read_bytes(), left))
     given = {"x": generator.normal(0, 1, (1, CHANNELS, SIDE, SIDE)).astype(np.float32)}
     expected = onnx_model.run(onnx_model.read(path), given)["y"]
-    found = runner.judged(layout, shaders, given)["y"]
+    found: NDArray[Any] = runner.judged(layout, shaders, given)["y"]
     assert relative_difference(found.reshape(expected.shape), expected) <= LIMIT
-    return plain.loads(list[candidates.Kernel], (left / candidates.DESCRIBED).read_bytes())
+    kernels: list[candidates.Kernel] = plain.loads(
+        list[candidates.Kernel], (left / candidates.DESCRIBED).read_bytes()
+    )
+    return kernels
 
 
 @pytest.mark.parametrize(
