@@ -4,7 +4,8 @@
 A network is recorded by tinygrad as it is, and after a search of so many minutes; ncnn's recording is that of the
 same layers (tests/bench/recordings.py). Instructions, lines of 64 bytes and microseconds are of one replay of the
 built trace, counted on the virtual GPU and estimated by the model; the difference is that of the replay from ONNX
-Runtime, for an input that was not recorded. `decoder` is the language model's (docs/examples/text).
+Runtime, for an input that was not recorded. `ppocr-rec` and `nudenet` (a YOLOv8n) are trained networks
+(tests/bench/trained.py); `decoder` is the language model's (docs/examples/text).
 """
 
 from __future__ import annotations
@@ -34,22 +35,28 @@ from host_tools.passes.pipeline import build
 from host_tools.record import onnx_model
 from host_tools.record.frontends import TINYGRAD, SearchFor, record_onnx
 from host_tools.support.gpu_folders import DEFAULT_GPU
-from tests.bench import kernel_networks, networks
+from tests.bench import breadth, kernel_networks, networks
+from tests.bench.models import RECORDED
 from tests.bench.recordings import BOOT_S
+from tests.bench.trained import MODELS
 from trace_format import profile
 from trace_format.trace import Trace
 
 MINUTES = 5.0
 SEED = 3
-OF_NCNN = ("mobilenet", "squeezenet")
-NAMES = (*OF_NCNN, "decoder")
-# Asked of ncnn's instructions, lines and time; of the decoder, of tinygrad's own time.
+OF_NCNN = ("mobilenet", "squeezenet", "resnet18")
+TRAINED = ("ppocr-rec", "nudenet")
+NAMES = (*OF_NCNN, *TRAINED, "decoder")
+# Asked of ncnn's instructions, lines and time; of the others, of tinygrad's own time.
 GOALS: dict[str, tuple[float | None, float | None, float]] = {
     "mobilenet": (0.55, 0.3, 0.45),
     "squeezenet": (0.6, 0.4, 0.55),
-    "decoder": (None, None, 0.6),
+    "resnet18": (0.55, 0.5, 0.6),
+    **dict.fromkeys((*TRAINED, "decoder"), (None, None, 0.6)),
 }
 LIMIT = 1e-5
+Shapes = dict[str, tuple[int, ...]]
+Values = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -96,10 +103,7 @@ def cost(trace: Trace) -> Cost:
 def measure(name: str, minutes: float, gpu: str = DEFAULT_GPU) -> Row:
     """Record, search, count and compare."""
     with tempfile.TemporaryDirectory() as folder:
-        path = DECODER
-        values: dict[str, NDArray[Any]] = {"temperature": np.ones(1, np.float32)}
-        if name in kernel_networks.NETWORKS:
-            path, values = kernel_networks.written(name, Path(folder) / "net.onnx"), {}
+        path, shapes, values = _network(name, Path(folder))
         how: dict[str, Any] = {
             "compiler": TINYGRAD,
             "values": values,
@@ -109,23 +113,40 @@ def measure(name: str, minutes: float, gpu: str = DEFAULT_GPU) -> Row:
             "timeout": BOOT_S,
             "check": False,  # here, below
         }
-        own = cost(build(record_onnx(path, {}, **how)))
+        own = cost(build(record_onnx(path, shapes, **how)))
         began = time.monotonic()
-        raw = record_onnx(path, {}, search=SearchFor(minutes), **how)
+        raw = record_onnx(path, shapes, search=SearchFor(minutes), **how)
         seconds = time.monotonic() - began
         built = build(raw)
-        worst = _difference(built, onnx_model.read(path))
-    by_ncnn = None
-    if name in OF_NCNN and gpu == DEFAULT_GPU:
-        by_ncnn = cost(build(Trace.parse(networks.raw_trace(name))))
+        worst = _difference(built, onnx_model.read(path), shapes, values)
+    by_ncnn = cost(build(_by_ncnn(name))) if name in OF_NCNN and gpu == DEFAULT_GPU else None
     return Row(name, by_ncnn, own, cost(built), worst, seconds, raw.notes["search"])
 
 
-def _difference(built: Trace, model: onnx_model.OnnxModel) -> float:
-    """The replay's worst difference from ONNX Runtime for random inputs; whole numbers are 0."""
+def _network(name: str, folder: Path) -> tuple[Path, Shapes, Values]:
+    """A network's file, the shapes of inputs that it leaves open, and values of inputs that it needs."""
+    if name in kernel_networks.NETWORKS:
+        return kernel_networks.written(name, folder / "net.onnx"), {}, {}
+    if name in TRAINED:
+        values = dict(MODELS[name].make(RECORDED))
+        return MODELS[name].path, {of: value.shape for of, value in values.items()}, values
+    return DECODER, {}, {"temperature": np.ones(1, np.float32)}
+
+
+def _by_ncnn(name: str) -> Trace:
+    """ncnn's recording of the same layers, made unless the cache has it."""
+    if name in networks.LARGE:
+        return Trace.parse(networks.raw_trace(name))
+    return Trace.read(breadth.recording(name, breadth.NETWORKS[name]()))
+
+
+def _difference(built: Trace, model: onnx_model.OnnxModel, given: Shapes, values: Values) -> float:
+    """The replay's worst difference from ONNX Runtime, for random inputs or those of the network's kind; whole
+    numbers are 0."""
     found = random_inputs(built, SEED)
     inputs = {slot: value if value.dtype.kind == "f" else np.zeros_like(value) for slot, value in found.items()}
-    shapes = model.shapes({})
+    inputs |= {slot: value * np.float32(0.75) for slot, value in values.items() if value.size > 1}
+    shapes = model.shapes(given)
     typed = {of: inputs[of].reshape(shapes[of]).astype(model.types[of]) for of in model.inputs}
     expected = onnx_model.run(model, typed)
     with interpreter(built) as replay:

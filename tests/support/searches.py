@@ -26,7 +26,7 @@ class Searched:
         model: the ONNX file.
         plan: the compiler's own.
         folder: with the kernels.
-        kernels: described, those with more than one loop.
+        kernels: described, those with sums.
     """
 
     model: Path
@@ -57,4 +57,5 @@ def searched(folder: Path) -> Searched:
     left.mkdir()
     plan = TINYGRAD.plan(model.read_bytes(), left)
     kernels = plain.loads(list[Kernel], (left / candidates.DESCRIBED).read_bytes())
-    return Searched(model, plan, left, [kernel for kernel in kernels if kernel.nest and len(kernel.nest.axes) > 1])
+    sums = [kernel for kernel in kernels if kernel.nest and any(axis.summed for axis in kernel.nest.axes)]
+    return Searched(model, plan, left, sums)

@@ -109,7 +109,7 @@ def nest_of(kernel: Any) -> Nest | None:
             strides.append(moved - start)
         accesses.append(Access(int(buffer.dtype.itemsize), tuple(strides), buffer in stores))
     axes = [
-        Axis(int(axis.arg[0]), int(size), kind in summed)
+        Axis(tuple(map(int, axis.arg[:-1])), int(size), kind in summed)
         for axis, size, kind in zip(ranges, kernel.full_shape, kernel.axis_types, strict=True)
     ]
     return Nest(tuple(axes), tuple(accesses))
@@ -127,7 +127,7 @@ def apply(kernel: Any, nest: Nest, point: Point) -> list[Any]:
     def act(op: Any, at: int, amount: int) -> None:
         if amount == 1:
             return
-        place = next((i for i, axis in enumerate(kernel.rngs) if axis.arg[0] == nest.axes[at].number), None)
+        place = next((i for i, axis in enumerate(kernel.rngs) if axis.arg[:-1] == nest.axes[at].number), None)
         if place is None:
             raise KernelOptError("the axis is used up")
         if op is OptOps.UNROLL:

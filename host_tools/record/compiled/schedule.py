@@ -31,6 +31,7 @@ from tinygrad.uop.ops import Ops, UOp, buffers
 
 from host_tools.record.compiled import (
     candidates,
+    convolution,
     exponentials,
     grams,
     loops,
@@ -62,10 +63,10 @@ REDUCTIONS = (
 heuristic.hand_coded_optimizations = within_registers(heuristic.hand_coded_optimizations)
 
 
-def front_end(model: Path) -> OnnxRunner:
-    """tinygrad's reader of an ONNX file, with our operators besides its own."""
+def front_end(model: Path, searched: bool = False) -> OnnxRunner:
+    """tinygrad's reader of an ONNX file, with our operators besides its own; for a search, others, too."""
     runner = OnnxRunner(model)
-    runner.onnx_ops = operators(runner)
+    runner.onnx_ops = operators(runner) | (convolution.OPERATORS if searched else {})
     return runner
 
 
@@ -162,7 +163,7 @@ def compiled(model: Path, folder: Path | None = None) -> Plan:
     Raises:
         NotImplementedError, RuntimeError and others of tinygrad's: what it does not compile.
     """
-    runner = front_end(model)
+    runner = front_end(model, folder is not None)
     settings = {
         node.inputs[at]
         for node in runner.graph_nodes

@@ -35,7 +35,7 @@ from host_tools.support.sandbox import Sandbox
 T = TypeVar("T")
 PROGRAM = "host_tools.record.compiled.candidates"
 MAKING_S = 900.0
-KERNELS_A_ROUND, EACH, BOOTS = 6, 8, 2
+KERNELS_A_ROUND, EACH, BOOTS = 6, 3, 2
 GAIN = 0.99  # of the time: a round that gives no less is none
 STALLED = 3  # rounds of a kernel without a gain, after which it is left
 SHARE = 0.002  # of the time, below which a kernel is not searched
@@ -117,12 +117,12 @@ class _State:
         more = {other for point in near for other in space.neighbours(nest, point)}
         candidates = sorted({*self.pool, *more} - measured.keys())
         found: list[Point] = []
-        alike: dict[tuple[int, ...], int] = {}
+        alike: set[tuple[int, ...]] = set()
         for point in space.ranked(nest, candidates, measured, space.predicted):
             # At first of many kinds, then around the best.
-            if not measured and alike.setdefault(point.steps, 0) >= 2:
+            if not measured and point.steps in alike:
                 continue
-            alike[point.steps] = alike.get(point.steps, 0) + 1
+            alike.add(point.steps)
             found.append(point)
             if len(found) == EACH:
                 break

@@ -14,18 +14,24 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from math import prod
+from math import gcd, prod
 
 LANES = 16  # of a V3D's instruction; a Mali's quads like neighbours side by side, too
 LINE_BYTES = 64
-REGISTERS = 56  # values of a thread, beyond which a V3D's compiler is likely to spill
+REGISTERS = 52  # values of a thread, beyond which a V3D's compiler is likely to spill
+STREAMED = 8  # of what a thread loads most of, so many values are live: Mesa uses them one load after the other
+MANY = 96  # values loaded in a round, beyond which that no longer holds
+# Mesa's scheduler puts what needs a value right behind it only if so many are live (v3d_compiler, nir_schedule's
+# threshold); else sums come after all products, which then lie in registers, of which an instruction reads two.
+BOTH_AT_ONCE = 48
+APART = 1.6  # instructions a multiply-addition where they do not share one
 MOST_AT_ONCE, MOST_STEPS = 32, 160  # results of a thread; with unrolled steps
 MOST_ALONG, MOST_UNROLLED, MOST_ITEMS = 16, 16, 256
 FEW_RESULTS = 8192  # up to so many, items of a workgroup may share a sum
 DRAWN, BEST, GENERATIONS = 2500, 12, 3
 WIDEST_LOAD = 4  # elements
-# Fitted by eye to the counts of MobileNet's pointwise kernels; they order candidates, no more.
-LOAD_INSTRUCTIONS, LINE_CLOCKS, STORE_CLOCKS = 4, 2.0, 17
+# Fitted by eye to the counts of 25 schedules of one of MobileNet's pointwise kernels; they order candidates only.
+LOAD_INSTRUCTIONS, LINE_CLOCKS, STORE_CLOCKS = 3.3, 2.0, 17
 SWAPPED = 1.02  # of the cost, so that the other order is tried after the one
 SEED = 20261127
 
@@ -34,7 +40,7 @@ SEED = 20261127
 class Axis:
     """A loop: tinygrad's number of it, its steps, and whether it sums up."""
 
-    number: int
+    number: tuple[int, ...]
     size: int
     summed: bool
 
@@ -209,12 +215,12 @@ def predicted(nest: Nest, point: Point) -> float:
     )
     rounds = prod(axis.size // (steps[at] * items[at]) for at, axis in enumerate(nest.axes) if axis.summed)
     results = prod(steps[at] for at, axis in enumerate(nest.axes) if not axis.summed)
-    instructions, clocks, live = 20.0 + 3 * results + rounds * (prod(steps) + 8.0), 0.0, 8 + results
+    instructions, clocks, live, most = 20.0 + 3 * results + 8.0 * rounds, 0.0, results, 0
     for access in nest.accesses:
         if access.stored:
             clocks += results * _lines(access, order, items, near, min(group, LANES), 1) * STORE_CLOCKS
             continue
-        runs = _runs(_values(access, steps, far))
+        runs = _runs(_values(access, steps, far), _aligned(access, steps, far))
         # A load that no open loop moves is done once.
         moves = any(
             axis.summed and stride and axis.size > steps[at] * items[at]
@@ -222,11 +228,15 @@ def predicted(nest: Nest, point: Point) -> float:
         )
         times = rounds if moves else 1
         lines = _lines(access, order, items, near, min(group, LANES), max(runs))
-        instructions += times * (sum(runs) + LOAD_INSTRUCTIONS * len(runs))
+        instructions += times * LOAD_INSTRUCTIONS * len(runs)
         clocks += times * len(runs) * lines * LINE_CLOCKS
         live += sum(runs)
+        most = max(most, sum(runs))
+    instructions += rounds * prod(steps) * (1 if live >= BOTH_AT_ONCE else APART)
     cost = batches * max(instructions * 4 / 8, clocks / 2)
-    return cost * (1 + max(0, live - REGISTERS) / 16) * (SWAPPED if point.swapped else 1)
+    held = live - most + min(most, STREAMED)
+    spilled = max(0, held - REGISTERS) / 16 + max(0, live - MANY) / 64
+    return cost * (1 + spilled) * (SWAPPED if point.swapped else 1)
 
 
 def _lines(
@@ -252,12 +262,26 @@ def _values(access: Access, steps: Sequence[int], far: Sequence[int]) -> set[int
     return found
 
 
-def _runs(values: set[int]) -> list[int]:
+def _aligned(access: Access, steps: Sequence[int], far: Sequence[int]) -> int:
+    """How many elements may be loaded at once: a round's first element is at a multiple of so many.
+
+    A V3D's load of several elements does not cross 16 bytes.
+    """
+    return gcd(
+        WIDEST_LOAD,
+        *(
+            stride * (step if each == 1 else 1)
+            for stride, step, each in zip(access.strides, steps, far, strict=True)
+        ),
+    )
+
+
+def _runs(values: set[int], widest: int) -> list[int]:
     """How many elements each load has: Mesa joins up to four that lie side by side."""
     runs: list[int] = []
     last = None
     for at in sorted(values):
-        if last is not None and at == last + 1 and runs[-1] < WIDEST_LOAD:
+        if last is not None and at == last + 1 and runs[-1] < widest:
             runs[-1] += 1
         else:
             runs.append(1)

@@ -14,14 +14,14 @@ from host_tools.record.compiled.space import Access, Axis, Nest, Point
 
 # A product of matrices: 64 by 196, summed over 32, and its loads and store.
 POINTWISE = Nest(
-    (Axis(1, 64, False), Axis(2, 196, False), Axis(0, 32, True)),
+    (Axis((1,), 64, False), Axis((2,), 196, False), Axis((0,), 32, True)),
     (
         Access(4, (32, 0, 1), False),
         Access(4, (0, 1, 196), False),
         Access(4, (196, 1, 0), True),
     ),
 )
-VECTOR = Nest((Axis(0, 49, True),), (Access(4, (1,), False), Access(4, (0,), True)))
+VECTOR = Nest((Axis((0,), 49, True),), (Access(4, (1,), False), Access(4, (0,), True)))
 
 
 @st.composite
@@ -74,7 +74,7 @@ def test_lanes_side_by_side_cost_fewer_lines() -> None:
 
 def test_what_does_not_fit_into_registers_costs_more() -> None:
     few = Point((4, 7, 1), (1, 28, 1), 1, True)
-    many = replace(few, steps=(4, 7, 4))
+    many = replace(few, steps=(8, 14, 4))
     assert space.predicted(POINTWISE, few) < space.predicted(POINTWISE, many)
 
 
