@@ -222,6 +222,8 @@ static enum gr_status try_once(struct gr_replayer *r)
         gr_wipe(r->memory.base + r->image_end, r->low_bytes - r->image_end);
         for (uint32_t i = 0; i < GR_KEPT; i++)
             r->kept[i] = 0;
+        if (GR_ADDRESS_SPACES > 1)
+            r->tables = GR_ADDRESS_SPACES; /* the roots, of drivers that take others as needed */
         r->code = 0;
         /* From the start: no job of any trace runs without the replayer's table. */
         gr_driver_set_table(r, 0);

@@ -6,7 +6,7 @@
  *
  * Page tables have four levels of 512 entries of 64 bits. Levels 0 to 2 hold tables, level 2 also blocks of 2
  * MiB, level 3 pages. The first tables after the trace's memory are the roots of the address spaces; the
- * others are taken as they are needed, and only a reset gives them back.
+ * others are taken as they are needed, and given back when a prologue begins.
  */
 #include "driver.h"
 #include "gr_target.h"
@@ -121,9 +121,6 @@ bool gr_driver_reset(struct gr_replayer *r)
         gr_port_write32(GR_AS0_TRANSCFG_LO + at, TRANSLATION_OFF);
         gr_port_write32(GR_AS0_COMMAND + at, UPDATE);
     }
-#ifndef GRAMOPHONE_NETWORKS /* a network's prologue does it */
-    r->tables = GR_ADDRESS_SPACES;
-#endif
     r->locked = 0;
     return is_done;
 }

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Sequence
+import mmap
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +53,14 @@ def both(names: Sequence[str]) -> Trace:
     return made
 
 
+@contextmanager
+def alone(trace: Trace) -> Iterator[Running]:
+    """A device whose replayer takes traces of one network only."""
+    memory = mmap.mmap(-1, trace.carveout_bytes + (8 << 20))
+    with VirtualGpu(trace.gpu, {s.CARVEOUT_PHYS: memory}) as gpu:
+        yield Running(trace, gpu, memory, True, networks=0)
+
+
 def give_away(device: Running) -> None:
     """Others have the GPU, and leave what they like in its registers."""
     device.replayer.give_away()
@@ -79,6 +89,21 @@ def test_the_gpu_is_given_away_at_each_job(name: str) -> None:
                 assert taken == (count - 1 if is_marked else count + 1)
                 assert device.replayer.report.retries == 0
                 assert device.outputs(0) == expected(name, seed)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_replayer_of_one_network(name: str) -> None:
+    """It has its state elsewhere, and a Mali's driver takes page tables as it needs them."""
+    with alone(marked(name)) as device:
+        for seed in range(2):
+            device.give(0, inputs(marked(name), seed))
+            taken = 1
+            while device.replayer.step():
+                taken += 1
+                give_away(device)
+            assert taken == len(steps_of(marked(name)))
+            assert device.replayer.report.retries == 0
+            assert device.outputs(0) == expected(name, seed)
 
 
 @pytest.mark.parametrize("names", [PAIR, FOUR, ("lenet-mali", "lenet-mali-2")], ids=["2", "4", "mali"])

@@ -67,9 +67,17 @@ def inputs(trace: Trace, seed: int) -> Inputs:
 class Running:
     """A device with a trace; requests name a network and its inputs."""
 
-    def __init__(self, trace: Trace, gpu: VirtualGpu, memory: mmap.mmap, steps: bool, schedule: int = 0) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        gpu: VirtualGpu,
+        memory: mmap.mmap,
+        steps: bool,
+        schedule: int = 0,
+        networks: int = 8,
+    ) -> None:
         self.trace, self.memory, self.gpu = trace, memory, gpu
-        library = s.library(profile.load(trace.gpu), networks=8, steps=steps, schedule=schedule)
+        library = s.library(profile.load(trace.gpu), networks=networks, steps=steps, schedule=schedule)
         self.replayer = hostlib.HostReplayer(
             library, profile.load(trace.gpu), gpu.c_interface, memory, s.CARVEOUT_PHYS
         )

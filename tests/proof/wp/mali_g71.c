@@ -134,8 +134,7 @@ enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a)
 uint64_t gr_driver_translate(const struct gr_replayer *r, uint32_t space, uint64_t va);
 
 /*@ requires \valid(r);
-    assigns r->tables, r->locked;
-    ensures r->tables == GR_ADDRESS_SPACES;
+    assigns r->locked;
     ensures unlocked: r->locked == 0;
 */
 bool gr_driver_reset(struct gr_replayer *r);
