@@ -398,7 +398,7 @@ bool gr_yield(struct gr_replayer *r)
     if (r->touched && !gr_driver_reset(r))
         return false;
     r->touched = false;
-    gr_leave(r, GR_NETWORK_COUNT(r));
+    gr_leave(r, UINT32_MAX);
     return true;
 }
 

@@ -142,7 +142,7 @@ def test_shapes_that_do_not_fit(tmp_path: Path) -> None:
     )
     assert "is a batch of 2" in refused("onnx", model, "--shape", "image=2x3x16x16", "--compiler", "ncnn")
     script = onnx_networks.scripted_classifier(tmp_path / "net.pt")
-    assert "inputs are called in0, in1" in refused("pytorch", script, "--shape", "image=1x3x16x16")
+    assert "expected --shape in0=..." in refused("pytorch", script, "--shape", "image=1x3x16x16")
 
 
 def test_files_that_are_no_networks(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 import fsspec
@@ -117,7 +117,7 @@ class Shared:
                 folder.mkdir()
                 try:
                     with tarfile.open(fetched, "r:") as archive:
-                        archive.extractall(folder, filter="data")
+                        _unpack(archive, folder)
                 except (tarfile.TarError, ValueError, OverflowError, EOFError):
                     return False
                 fetched = folder
@@ -189,6 +189,21 @@ class Shared:
             raise NotThereError(f"{self.url}: {object_stores.reason(error)}") from error
         except Exception as error:
             raise SharedError(f"{self.url}: {object_stores.reason(error)}") from error
+
+
+def _unpack(archive: tarfile.TarFile, folder: Path) -> None:
+    """Unpack what `put` has packed: files and folders, below `folder`.
+
+    Raises:
+        tarfile.TarError: there is something else.
+    """
+    for entry in archive:
+        name = PurePosixPath(entry.name)
+        if not (entry.isreg() or entry.isdir()) or name.is_absolute() or ".." in name.parts:
+            raise tarfile.ExtractError(f"{entry.name} is no file or folder of ours")
+    if hasattr(tarfile, "data_filter"):
+        archive.extraction_filter = tarfile.data_filter  # Python before 3.11.4 has no filters
+    archive.extractall(folder)
 
 
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:

@@ -108,7 +108,7 @@ def test_only_warnings_count(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_dump_has_fields() -> None:
     found = command("dump", "net.gtr")["action_list"]
-    assert found == [{"op": "Interval", "us": 7}, {"op": "ReplayStart"}, {"op": "Interval", "us": 9}]
+    assert found == [{"op": "Interval", "us": 7}, {"op": "ReplayStart", "flags": []}, {"op": "Interval", "us": 9}]
 
 
 @pytest.mark.parametrize("row", ACTIONS.values(), ids=lambda row: row.name)
