@@ -28,14 +28,12 @@ GR_INLINE const uint8_t *gr_aligned(const uint8_t *p)
 #ifdef GRAMOPHONE_NETWORKS
 #define GR_NETWORK(r) (&(r)->networks[(r)->network])
 #define GR_PROGRESS(r) (&(r)->progress[(r)->network])
-#define GR_SELECTED(r) ((r)->network)
 #define GR_FIRST_ACTION(r) (GR_NETWORK(r)->first_action)
 #define GR_END_ACTION(r) (GR_NETWORK(r)->end_action)
 #define GR_DRIVER_AT(r) (GR_NETWORK(r)->driver_at)
 #define GR_DRIVER_END(r) (GR_NETWORK(r)->driver_end)
 #else
 #define GR_PROGRESS(r) (r)
-#define GR_SELECTED(r) 0u
 #define GR_FIRST_ACTION(r) 0
 #define GR_END_ACTION(r) ((r)->action_count)
 #define GR_DRIVER_AT(r) ((r)->carveout_bytes)

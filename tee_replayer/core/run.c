@@ -315,7 +315,11 @@ static bool may_try_again(struct gr_replayer *r)
     const bool may_help =
         is_divergence(r) && r->report.retries < GR_RETRIES(r) && r->report.retries < GR_RETRY_LIMIT;
     gr_driver_reset(r);
-    gr_leave(r, GR_SELECTED(r));
+#ifdef GRAMOPHONE_NETWORKS
+    gr_leave(r, r->network);
+#else
+    gr_leave(r, 0);
+#endif
 #ifdef GRAMOPHONE_STEPS
     if (!may_help || r->report.phase != GR_PHASE_REPLAY || !GR_PROGRESS(r)->under_way.can_repeat)
         GR_PROGRESS(r)->started = false;
