@@ -107,8 +107,15 @@ class _State:
             best, since = (us, 0) if us < GAIN * best else (best, since + 1)
         return since
 
-    def next_points(self) -> list[Point]:
-        """What to try next: a function of what is known."""
+    @property
+    def loops(self) -> tuple[tuple[int, bool], ...]:
+        """Sizes of the loops, and which sum up: kernels in which these are equal are alike."""
+        assert self.kernel.nest is not None
+        return tuple((axis.size, axis.summed) for axis in self.kernel.nest.axes)
+
+    def next_points(self, alike: Sequence[_State]) -> list[Point]:
+        """What to try next: what is best in kernels that are alike, and what is predicted to be good. A function
+        of what is known."""
         nest = self.kernel.nest
         assert nest is not None
         self.pool = self.pool or space.promising(nest)[:POOL]
@@ -116,16 +123,17 @@ class _State:
         near = sorted(measured, key=lambda point: (measured[point], point))[:3]
         more = {other for point in near for other in space.neighbours(nest, point)}
         candidates = sorted({*self.pool, *more} - measured.keys())
-        found: list[Point] = []
-        alike: set[tuple[int, ...]] = set()
+        theirs = {state.best.point for state in alike} - measured.keys() - {None}
+        found = sorted(point for point in theirs if point is not None)[:EACH]
+        steps = {point.steps for point in found}
         for point in space.ranked(nest, candidates, measured, space.predicted):
-            # At first of many kinds, then around the best.
-            if not measured and point.steps in alike:
-                continue
-            alike.add(point.steps)
-            found.append(point)
             if len(found) == EACH:
                 break
+            # At first of many kinds, then around the best.
+            if point in found or (not measured and point.steps in steps):
+                continue
+            steps.add(point.steps)
+            found.append(point)
         return found
 
 
@@ -249,20 +257,29 @@ class _Rounds:
         return Candidate(None, state.kernel.opts, self.plan.kernels[call.kernel], call.groups)
 
     def _next(self) -> list[_State]:
-        """The kernels that take most of the time, those that have not become faster lately behind."""
+        """The kernels that take most of the time, those that have not become faster lately behind; of those that
+        are alike one only, while there are others: the next round takes what was found."""
         whole = self._us
         open_ = [state for state in self.states if state.stalled < STALLED and state.share >= SHARE * whole]
-        return sorted(open_, key=lambda state: (-state.share / 2**state.stalled, state.kernel.key))[
-            :KERNELS_A_ROUND
-        ]
+        open_.sort(key=lambda state: (-state.share / 2**state.stalled, state.kernel.key))
+        first = {state.loops: state for state in reversed(open_)}
+        order = sorted(open_, key=lambda state: first[state.loops] is not state)
+        return order[:KERNELS_A_ROUND]
 
     def _round(self, states: list[_State], turn: int) -> int:
         """Two boots side by side, each with half of the kernels."""
+        asked = [
+            Asked(state.kernel.key, state.next_points(self._alike(state)), not state.bench.expected)
+            for state in states
+        ]
         with ThreadPoolExecutor(BOOTS) as pool:
-            return sum(pool.map(lambda part: self._batch(part, turn), [states[at::BOOTS] for at in range(BOOTS)]))
+            parts = [(states[at::BOOTS], asked[at::BOOTS]) for at in range(BOOTS)]
+            return sum(pool.map(self._batch, *zip(*parts, strict=True), [turn] * BOOTS))
 
-    def _batch(self, states: list[_State], turn: int) -> int:
-        asked = [Asked(state.kernel.key, state.next_points(), not state.bench.expected) for state in states]
+    def _alike(self, state: _State) -> list[_State]:
+        return [other for other in self.states if other is not state and other.loops == state.loops]
+
+    def _batch(self, states: list[_State], asked: list[Asked], turn: int) -> int:
         code = made(self.folder / candidates.KERNELS, asked)
         trials: list[tuple[Bench, Candidate]] = []
         rows: dict[str, list[Row]] = {}

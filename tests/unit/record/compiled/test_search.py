@@ -265,3 +265,27 @@ def test_plots(tmp_path: Path) -> None:
     assert (tmp_path / "a.csv").read_text() == table(steps)
     follow(tmp_path / "a.svg")(steps)
     assert (tmp_path / "a.svg").read_text() == drawn(steps)
+
+
+def test_kernels_that_are_alike_share_what_was_found(net: Searched, guest: Model, tmp_path: Path) -> None:
+    """Of two with the same loops one is in a round, while there are others, and begins with the other's best."""
+    first, other = net.kernels
+    assert first.nest is not None
+    bench = Bench(first, net.plan.calls[first.calls[0]], None)
+    best = space.promising(first.nest)[7]
+    tried, fresh, third = (
+        module._State(kernel, 1, bench) for kernel in (first, replace(first, key="fresh"), other)
+    )
+    for state in (tried, fresh, third):
+        state.rows = [Row(None, [], 0, Measured(9.0))]
+    tried.rows.append(Row(best, [("UPCAST", 0, 4)], 1, Measured(5.0)))
+    settled = settings(tmp_path / "c", 1)
+    rounds = module._Rounds(net.plan, net.folder, settled, chip_of("v3d42"), Cache(chip_of("v3d42"), "key"))
+    rounds.states = [tried, fresh, third]
+    assert rounds._next()[-1] is tried
+    assert rounds._alike(fresh) == [tried]
+    points = fresh.next_points(rounds._alike(fresh))
+    assert points[0] == best
+    assert len(set(points)) == module.EACH
+    assert best not in tried.next_points(rounds._alike(tried))
+    assert best not in fresh.next_points([])
