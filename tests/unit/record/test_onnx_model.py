@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from onnx import helper, numpy_helper
 
 from host_tools.cli import main
+from host_tools.machine.errors import RecordError
 from host_tools.record import onnx_model
 from host_tools.record.preflight import NetworkError
 from tests.support import onnx_graphs as graphs
@@ -191,3 +192,30 @@ def test_a_product_with_weights_of_8_bits_is_one_of_float32(tmp_path: Path) -> N
     x = generator.normal(0, 1, (1, 128)).astype(np.float32)
     left = onnx_model.run(onnx_model.read(path), {"x": x})["y"]
     assert np.abs(left - x @ (weights * scales)).max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("nodes", "inputs", "said"),
+    [
+        (
+            [node("Gather", "x at", "y")],
+            {"x": np.zeros((3, 2), np.float32), "at": np.array([9], np.int64)},
+            r"running Gather node.*indices element out of data bounds, idx=9 must be within .*\[-3,2\]",
+        ),
+        (
+            [node("MatMul", "x at", "y")],
+            {"x": np.zeros((3, 2), np.float32), "at": np.zeros((3, 2), np.float32)},
+            r"MatMul.*Incompatible dimensions",
+        ),
+    ],
+    ids=["when it runs", "when it loads"],
+)
+def test_the_runtimes_last_words(
+    nodes: list[Any], inputs: dict[str, np.ndarray], said: str, tmp_path: Path
+) -> None:
+    """What ONNX Runtime says of a network that it refuses is in the error, without -v, in one line."""
+    types = {name: (str(value.dtype), value.shape) for name, value in inputs.items()}
+    path = graphs.graph(tmp_path / "net.onnx", nodes, types, {"y": "float32"})
+    with pytest.raises(RecordError, match=f"^ONNX Runtime cannot run the network: .*{said}") as error:
+        onnx_model.run(onnx_model.read(path), inputs)
+    assert "\n" not in str(error.value)
