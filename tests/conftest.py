@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from host_tools.support import progress
 from host_tools.support.sandbox import OFF, VARIABLE
@@ -20,9 +19,6 @@ os.environ["GRAMOPHONE_WERROR"] = "1"  # tee_replayer/generator/strictness.py, w
 
 # Lines on progress depend on how fast the machine is, and what commands print is compared.
 progress.LONG_S = progress.SO_FAR_S = 1_000_000
-
-settings.register_profile("gramophone", deadline=None)  # tests are not timed: the machine is shared
-settings.load_profile("gramophone")
 
 
 def recordings_or_skip(kind: str) -> Path:

@@ -35,9 +35,9 @@ PER_KIND = sampling.Shares(PER_PART, PER_PART, PER_PART, PER_PART, PER_PART)
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     if shutil.which(f"{firmware.CROSS}gcc") is None:
         pytest.skip("no cross compiler: apt-get install gcc-aarch64-linux-gnu")
-    shares = dict.fromkeys((BARE_METAL, MMU, TRUST, ENCRYPTION, NETWORKS), sampling.SAMPLE) | dict.fromkeys(
-        LINKED_OF.values(), PER_KIND
-    )
+    shares = dict.fromkeys((BARE_METAL, MMU), sampling.SAMPLE)
+    shares |= dict.fromkeys((TRUST, ENCRYPTION, NETWORKS), sampling.SMALL_SAMPLE)
+    shares |= dict.fromkeys(LINKED_OF.values(), PER_KIND)
     return Campaign(tmp_path_factory.mktemp("campaign"), shares, jobs=1)
 
 

@@ -33,7 +33,8 @@ folder:
 first:
 \thead -c 1 folder/deep/copy >first && echo "$$SOURCE_DATE_EPOCH" >>first
 killing: text
-\t[ -e $(MARK) ] || { touch $(MARK); kill -9 $$(cut -d' ' -f4 /proc/$$PPID/stat); sleep 1; echo survived >$(MARK); }
+\t[ -e $(MARK) ] || { touch $(MARK); \\
+\t\tkill -9 $$(cut -d' ' -f4 /proc/$$PPID/stat); sleep 1; echo survived >$(MARK); }
 \ttr a-z A-Z <text >killing
 slow-%: text
 	sleep 0.3; cp text $@

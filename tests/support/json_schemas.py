@@ -7,13 +7,14 @@ import functools
 import json
 from collections.abc import Iterator
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from jsonschema import Draft202012Validator
-from referencing import Registry, Resource
 
 from host_tools.commands import framework
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
 
 FOLDER = resources.files("host_tools") / "commands" / "schemas"
 COMMON = "common"
@@ -34,6 +35,9 @@ def schema(name: str) -> dict[str, Any]:
 @functools.cache
 def validator(name: str) -> Draft202012Validator:
     """Of a command; what it refers to lies in the same folder."""
+    from jsonschema import Draft202012Validator  # takes four seconds, which most runs of some tests can save
+    from referencing import Registry, Resource
+
     registry: Registry[Any] = Registry().with_resource("common.json", Resource.from_contents(schema(COMMON)))
     return Draft202012Validator(schema(name), registry=registry)
 

@@ -6,7 +6,8 @@ is listed at the end of the run. A test states what it may leave out in one of t
 
 - the fixture `some_of` picks from cases that one test tries in a loop;
 - `@pytest.mark.sampled(N)` lets N of a test's parametrized cases run;
-- `@pytest.mark.exhaustive` leaves out the test or the case itself.
+- `@pytest.mark.exhaustive` leaves out the test or the case itself;
+- property tests that name no number of examples try 40, and 200 with it.
 
 Only tests whose cases all take the same paths may be sampled; docs/TESTING.md has the coverage of both.
 """
@@ -18,9 +19,11 @@ from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 import pytest
+from hypothesis import settings
 
 T = TypeVar("T")
 PROPERTY = "sampled"
+EXAMPLES, ALL_EXAMPLES = 40, 200  # of a property test that names no number
 
 
 class SomeOf(Protocol):
@@ -46,6 +49,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    examples = ALL_EXAMPLES if config.getoption("--exhaustive") else EXAMPLES
+    # Tests are not timed: the machine is shared.
+    settings.register_profile("gramophone", deadline=None, max_examples=examples)
+    settings.load_profile("gramophone")
     config.addinivalue_line("markers", "exhaustive: runs with --exhaustive only")
     config.addinivalue_line(
         "markers", "sampled(most): without --exhaustive, so many of the parametrized cases run"

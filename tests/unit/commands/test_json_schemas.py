@@ -14,7 +14,6 @@ from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
-from jsonschema import Draft202012Validator
 
 from host_tools.cli import COMMANDS, main
 from host_tools.commands import record_options as recording_options
@@ -39,7 +38,7 @@ DOCUMENT = CHECKOUT / "docs" / "JSON.md"
 def test_each_command_has_one() -> None:
     assert set(json_schemas.names()) == {*COMMANDS, json_schemas.COMMON}
     for name in json_schemas.names():
-        Draft202012Validator.check_schema(json_schemas.schema(name))
+        json_schemas.validator(name).check_schema(json_schemas.schema(name))
     text = DOCUMENT.read_text(encoding="utf-8")
     listed = re.findall(
         r"^\| `([\w-]+)` \| \[[\w-]+\.json\]\(\.\./host_tools/commands/schemas/([\w-]+)\.json\)", text, re.M
