@@ -8,7 +8,8 @@ and zero. So, before a search:
 - Weights lie in blocks of which a load has four at once. They are constants, so that this costs a replay nothing.
 - Pictures are padded by a kernel of their own, rows to multiples of four elements: no load has a condition, and
   neighbours are loaded together. A V3D loads four elements at once where their address divides by 16 bytes.
-- What is joined is computed first: tinygrad would compute all parts at each place, and choose.
+- What is joined, or padded for a pool, is computed first: tinygrad would compute all parts at each place, and
+  choose.
 """
 
 from __future__ import annotations
@@ -115,4 +116,18 @@ def _of_two(name: str) -> Callable[..., Tensor]:
     return made
 
 
-OPERATORS = {"Conv": conv, "Concat": concat, **{name: _of_two(name) for name in ("Add", "Mul", "Sub")}}
+def max_pool(X: Tensor, **settings: Any) -> Any:
+    """MaxPool. A kernel that computed a convolution and what a pool pads would have minus infinity among its
+    results, and more conditions."""
+    pads = settings.get("pads", 0)
+    if settings.get("auto_pad", "NOTSET") != "NOTSET" or (pads if isinstance(pads, int) else any(pads)):
+        X = _in_memory(X)
+    return onnx_ops["MaxPool"](X, **settings)
+
+
+OPERATORS = {
+    "Conv": conv,
+    "Concat": concat,
+    **{name: _of_two(name) for name in ("Add", "Mul", "Sub")},
+    "MaxPool": max_pool,
+}

@@ -84,6 +84,7 @@ class _State:
     bench: Bench
     rows: list[Row] = field(default_factory=list)
     pool: list[Point] = field(default_factory=list)
+    is_left: bool = False  # there is nothing to compare candidates with
 
     @property
     def best(self) -> Row:
@@ -260,7 +261,11 @@ class _Rounds:
         """The kernels that take most of the time, those that have not become faster lately behind; of those that
         are alike one only, while there are others: the next round takes what was found."""
         whole = self._us
-        open_ = [state for state in self.states if state.stalled < STALLED and state.share >= SHARE * whole]
+        open_ = [
+            state
+            for state in self.states
+            if not state.is_left and state.stalled < STALLED and state.share >= SHARE * whole
+        ]
         open_.sort(key=lambda state: (-state.share / 2**state.stalled, state.kernel.key))
         first = {state.loops: state for state in reversed(open_)}
         order = sorted(open_, key=lambda state: first[state.loops] is not state)
@@ -289,7 +294,12 @@ class _Rounds:
             if not state.bench.expected:
                 without = found.pop(0)
                 right = without if without.source else self._own_candidate(state)
-                state.bench = Bench(state.kernel, state.bench.call, right)
+                try:
+                    state.bench = Bench(state.kernel, state.bench.call, right)
+                except RecordError as error:
+                    LOG.info("search: %s; it is left as it is", error)
+                    state.is_left = True
+                    continue
             seen = set()
             for candidate in found:
                 if not candidate.source or candidate.source in seen:

@@ -78,3 +78,16 @@ def test_what_is_joined_or_added_is_computed_once(tmp_path: Path) -> None:
     shapes = {"v": (CHANNELS, CHANNELS, 1, 1), "w": (CHANNELS, CHANNELS, 3, 3)}
     kernels = checked(nodes, shapes, tmp_path)
     assert all(sum(axis.summed for axis in kernel.nest.axes) <= 4 for kernel in kernels if kernel.nest)
+
+
+@pytest.mark.parametrize("settings", [{"pads": [1] * 4}, {"auto_pad": "SAME_LOWER"}])
+def test_what_a_pool_pads_is_computed_first(settings: dict[str, Any], tmp_path: Path) -> None:
+    """The convolution's kernel has its own sizes, not those of the picture padded with minus infinity."""
+    nodes = [
+        node("Conv", "x w", "a"),
+        node("Relu", "a", "b"),
+        node("MaxPool", "b", "y", kernel_shape=[3, 3], strides=[2, 2], **settings),
+    ]
+    kernels = checked(nodes, {"w": (8, CHANNELS, 1, 1)}, tmp_path)
+    sizes = [[axis.size for axis in kernel.nest.axes if not axis.summed] for kernel in kernels if kernel.nest]
+    assert [8, SIDE, SIDE] in sizes or [8, SIDE * SIDE] in sizes

@@ -21,6 +21,7 @@ from host_tools.record.compiled.compilers import TINYGRAD
 from host_tools.record.compiled.found import Cache, Row
 from host_tools.record.compiled.layout import laid_out
 from host_tools.record.compiled.measuring import Bench, Measured, Trials, judged, plan_of, searchable
+from host_tools.record.compiled.plan import Call
 from host_tools.record.compiled.search import Search, Step, made, search
 from host_tools.record.compiled.search_plot import drawn, follow, table
 from host_tools.record.compiled.shaders import spirv
@@ -213,6 +214,23 @@ def test_a_wrong_candidate_is_never_kept(net: Searched, guest: Model, tmp_path: 
     rows = Cache(chip_of("v3d42"), "key", tmp_path / "c").read(kernel.key)
     (row,) = (row for row in rows if row.opts == planted.opts)
     assert row.measured.us is None
+
+
+def test_a_kernel_whose_results_are_not_finite_is_left_as_it_is(
+    net: Searched, guest: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ResNet-18's search once ended with one: a pool's padding, minus infinity, was among its results."""
+    infinite, other = net.kernels
+
+    class Checked(Bench):
+        def __init__(self, kernel: Kernel, call: Call, plain: Candidate | None) -> None:
+            if plain is not None and kernel.key == infinite.key:
+                raise RecordError(f"kernel {kernel.name}: its results are not finite for random inputs")
+            super().__init__(kernel, call, plain)
+
+    monkeypatch.setattr(module, "Bench", Checked)
+    found = search(net.plan, net.folder, settings(tmp_path / "c", 3))
+    assert found.chosen.keys() == {other.key}
 
 
 def test_other_constants_or_drivers_have_other_results(tmp_path: Path) -> None:
