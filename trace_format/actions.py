@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from trace_format import schema
 from trace_format.opcodes import (
     ACTIONS,
+    FLAG_BESIDE,
     FLAG_IGNORE,
     FLAG_REPEAT,
     FLAG_RESUME,
@@ -34,6 +35,7 @@ __all__ = [
     "ACTIONS",
     "ACTION_DTYPE",
     "ALL_BITS",
+    "FLAG_BESIDE",
     "FLAG_IGNORE",
     "FLAG_REPEAT",
     "FLAG_RESUME",

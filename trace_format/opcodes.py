@@ -45,6 +45,7 @@ FLAG_IGNORE = 1  # REG_READ_ONCE: the value is not compared
 MAP_READ, MAP_WRITE, MAP_EXECUTE = 1, 2, 4  # MAP_GPU_MEM
 FLAG_REPEAT = 1  # JOB
 FLAG_RESUME = 1  # REPLAY_START
+FLAG_BESIDE = 1  # OPERATE
 
 
 @dataclass(frozen=True)
@@ -206,6 +207,13 @@ ACTIONS: dict[Op, ActionType] = {
                 operand("operator", Type.OPERATOR, "Operator", "value"),
                 operand("operands", Type.OPERANDS, "number of operands", "a"),
             ),
+            {
+                FLAG_BESIDE: Flag(
+                    "beside",
+                    "while the job works that the actions before it have started; else no job works",
+                    words="{operator} {operands} from {slot}, beside the job",
+                )
+            },
             words="{operator} {operands} from {slot}",
             linked=True,
         ),

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trace_format.actions import Action, Actions, Columns, Op
+from trace_format.actions import FLAG_BESIDE, Action, Actions, Columns, Op
 from trace_format.errors import ActionError, ActionRangeError
 from trace_format.schema import DType, SlotKind
 from trace_format.slots import Slot
 
+ROW_ALIGNMENT = 16  # of rows that are loaded by vectors: memory of the carve-out may be mapped as a device's
 BOX = ("label", "score", "left", "top", "right", "bottom")  # columns of a box
 F32, I32 = DType.FLOAT32, DType.INT32
 
@@ -37,6 +38,8 @@ class Operator(enum.IntEnum):
     GLU = 8
     CUMULATIVE_SUM = 9
     FLIP = 10
+    CONV1X1 = 11
+    DENSE = 12
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ class OperandType:
         written: the operator writes it; else it reads it.
         rows: of candidates for boxes: as many as there are cells.
         cells: its first, third and fourth dimension are cells.
+        whole: the operator has it at once, by vectors: its address and the steps between its rows are multiples
+            of ROW_ALIGNMENT, its rows are dense, and its pages follow one another in the carve-out.
     """
 
     name: str
@@ -60,6 +65,7 @@ class OperandType:
     written: bool = False
     rows: bool = False
     cells: bool = False
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,6 +123,7 @@ _HEAD = (
     OperandType("anchors", "width and height of each box, as parts of the picture's", ("box", 2)),
 )
 
+_CLAMP = OperandType("clamp", "lowest and highest value of a result", (2,), whole=True)
 _ALONG = ("outer", "length", "inner")  # a tensor, of which one dimension is the middle one
 
 OPERATORS: dict[Operator, OperatorType] = {
@@ -212,6 +219,28 @@ OPERATORS: dict[Operator, OperatorType] = {
                 OperandType("from", "the numbers", _ALONG),
             ),
         ),
+        OperatorType(
+            Operator.CONV1X1,
+            "a pointwise convolution, clamped: a product of matrices, with a bias for each row",
+            (
+                OperandType("to", "the channels that it computes", ("out", "pixels"), written=True, whole=True),
+                OperandType("weights", "a row for each of them", ("out", "in"), whole=True),
+                OperandType("from", "the channels of which it computes them", ("in", "pixels"), whole=True),
+                OperandType("bias", "what each sum begins with", ("out",), whole=True),
+                _CLAMP,
+            ),
+        ),
+        OperatorType(
+            Operator.DENSE,
+            "a fully connected layer, clamped: a product of a matrix and a vector, and a bias",
+            (
+                OperandType("to", "the elements that it computes", ("out",), written=True, whole=True),
+                OperandType("weights", "a row for each of them", ("out", "in"), whole=True),
+                OperandType("from", "the elements of which it computes them", ("in",), whole=True),
+                OperandType("bias", "what is added to each sum", ("out",), whole=True),
+                _CLAMP,
+            ),
+        ),
     )
 }
 assert set(OPERATORS) == set(Operator)
@@ -296,7 +325,16 @@ def check(actions: Actions, slots: Sequence[Slot], where: str = "") -> None:
                 found=row.slot + row.operands,
                 action=index,
             )
-        _check_operands(type, slots[row.slot : row.slot + row.operands], here, index)
+        given = slots[row.slot : row.slot + row.operands]
+        _check_operands(type, given, here, index)
+        for wanted, slot in zip(type.types(row.operands), given, strict=True):
+            if row.flags & FLAG_BESIDE and wanted.written and slot.kind is not SlotKind.INTERNAL:
+                raise ActionError(
+                    f"{here}: operand {wanted.name} (slot {slot.name}) is written beside a job",
+                    expected="internal",
+                    found=slot.kind.name.lower(),
+                    action=index,
+                )
 
 
 def _numbers(type: OperatorType) -> str:
@@ -340,12 +378,28 @@ def _check_operands(type: OperatorType, given: Sequence[Slot], here: str, index:
         )
         if not fits:
             raise ActionError(f"{what}: shape", expected=tuple(expected), found=slot.shape, action=index)
+        if wanted.whole:
+            _check_rows(slot, what, index)
         sizes |= {name: n for name, n in zip(wanted.shape, slot.shape, strict=True) if isinstance(name, str)}
         rows += slot.shape[0] if wanted.rows else 0
         cells += slot.shape[0] * slot.shape[2] * slot.shape[3] if wanted.cells else 0
     if cells > rows:
         raise ActionError(f"{here}: rows for candidates", expected=f"at least {cells}", found=rows, action=index)
     _check_apart(type, given, here, index)
+
+
+def _check_rows(slot: Slot, what: str, index: int) -> None:
+    """Its rows are dense, and begin where vectors can be loaded."""
+    if slot.strides[-1] != slot.numpy_dtype.itemsize:
+        raise ActionError(f"{what}: rows with gaps", expected="none", found=slot.strides[-1], action=index)
+    for name, value in (("address", slot.address), *(("stride", stride) for stride in slot.strides[:-1])):
+        if value % ROW_ALIGNMENT:
+            raise ActionError(
+                f"{what}: {name} of its rows",
+                expected=f"a multiple of {ROW_ALIGNMENT}",
+                found=f"{value:#x}",
+                action=index,
+            )
 
 
 def _check_apart(type: OperatorType, given: Sequence[Slot], here: str, index: int) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_format.actions import ACTIONS, ALL_BITS, MAP_EXECUTE, Actions, Columns, Op, Type
+from trace_format.actions import ACTIONS, ALL_BITS, FLAG_BESIDE, MAP_EXECUTE, Actions, Columns, Op, Type
 from trace_format.errors import ActionError
 from trace_format.operands import REGISTERS
 from trace_format.profile import Profile
@@ -24,10 +24,15 @@ from trace_format.schema.report import Status
 from trace_format.trace import Trace
 
 Mask = NDArray[np.bool_]
+IN_PLACE = "it follows a job's start, and the wait for the job follows it"
 
 
 class PolicyError(ActionError):
     """An action that every device refuses; with the device's own words."""
+
+
+class PlaceError(PolicyError):
+    """An operator that works beside a job, where none is started."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,13 @@ def check(trace: Trace, where: str = "") -> None:
             expected="executable pages in the image only, where nothing writes",
             found="others",
         )
+    if (outside := out_of_place(trace)).any():
+        index = int(np.argmax(outside))
+        raise PlaceError(
+            f"{where}{Status.ACTION.text}, action {index}: {ACTIONS[Op.OPERATE].name} beside a job",
+            expected=IN_PLACE,
+            found="others around it",
+        )
     found = [(int(np.argmax(wrong)), expected, value) for wrong, expected, value in broken(trace) if wrong.any()]
     if not found:
         return
@@ -101,6 +113,24 @@ def code_outside_the_image(trace: Trace) -> Mask:
     executes = columns.is_op(Op.MAP_GPU_MEM) & (columns.flags & MAP_EXECUTE != 0)
     image_pages = -(-len(trace.image) // PAGE_BYTES)
     found: Mask = executes & (columns.of(Type.FRAME) + columns.of(Type.PAGES) > image_pages)
+    return found
+
+
+def out_of_place(trace: Trace) -> Mask:
+    """Operators beside a job that do not lie between its start and its wait, each alone or with others."""
+    columns, gpu = Columns(trace.actions), trace.profile
+    beside: Mask = columns.is_op(Op.OPERATE) & (columns.flags & FLAG_BESIDE != 0)
+    if not beside.any():
+        return np.zeros(len(beside), np.bool_)
+    registers = [job.start.index for job in gpu.jobs]
+    starts = columns.is_op(Op.REG_WRITE) & np.isin(columns.of(Type.REGISTER_WRITTEN), registers)
+    starts &= trace.actions["value"] != 0
+    networks = [(row.first_action, row.end_action) for row in trace.networks] or [(0, len(beside))]
+    before, after = np.zeros_like(beside), np.zeros_like(beside)
+    for first, end in networks:
+        before[first + 1 : end] = (starts | beside)[first : end - 1]
+        after[first : end - 1] = (columns.is_op(Op.WAIT_IRQ) | beside)[first + 1 : end]
+    found: Mask = beside & ~(before & after)
     return found
 
 

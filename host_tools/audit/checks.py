@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from host_tools.audit.rules import RULES, Finding
 from host_tools.audit.state import State
-from trace_format.actions import ACTIONS, MAP_EXECUTE, MAP_WRITE, Action, Op
+from trace_format.actions import ACTIONS, FLAG_BESIDE, MAP_EXECUTE, MAP_WRITE, Action, Op
 from trace_format.errors import printable
 from trace_format.operators import operands
 from trace_format.profile import Job, Register
@@ -112,10 +112,22 @@ class Checks:
         yield from self._place(index, slot)
 
     def _operate(self, index: int, row: Action) -> Iterator[Finding]:
-        if self.running is not None:
+        if self.running is not None and not row.flags & FLAG_BESIDE:
             yield _found("GR601", f"an operator works while the job of action {self.running} may run", index)
         for type, slot in operands(row, self.state.trace.slots):
             yield from self._place(index, slot, may_be_image=not type.written)
+            if type.whole:
+                yield from self._whole(index, slot)
+
+    def _whole(self, index: int, slot: Slot) -> Iterator[Finding]:
+        """An operand that the operator has at once."""
+        frames = self.state.frames(slot)
+        if None in frames or frames[0] is None:
+            return
+        if frames != list(range(frames[0], frames[0] + len(frames))):
+            yield _found("GR401", f"{_name(slot)}: its pages do not follow one another in memory", index)
+        elif frames[0] < self.state.image_pages < frames[0] + len(frames):
+            yield _found("GR401", f"{_name(slot)} begins in the image and ends behind it", index)
 
     def _place(self, index: int, slot: Slot, *, may_be_image: bool = False) -> Iterator[Finding]:
         frames = self.state.frames(slot)

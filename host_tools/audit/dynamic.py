@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from host_tools.accesses.beside_jobs import why_not_beside
 from host_tools.accesses.repeated import why_not_repeated
 from host_tools.audit.flow import Flow, JobFlow, OutputFlow, Part, follow
 from host_tools.audit.follower import Range
@@ -16,7 +17,7 @@ from host_tools.families.page_tables import DivergenceError
 from host_tools.model.joining import part
 from host_tools.vgpu import confined
 from host_tools.vgpu.binding import VgpuError, follows_data
-from trace_format.actions import FLAG_REPEAT, Op
+from trace_format.actions import FLAG_BESIDE, FLAG_REPEAT, Op
 from trace_format.errors import printable
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
@@ -41,7 +42,7 @@ def lint_dynamic(trace: Trace) -> tuple[list[Finding], Flow | None]:
         flow = confined.call(lambda: follow(trace), Flow)
     except (DivergenceError, VgpuError) as error:
         return [_found("GR708", str(error))], None
-    return [*_jobs(flow), *_outputs(trace, flow), *_draws(flow), *_repeated(trace)], flow
+    return [*_jobs(flow), *_outputs(trace, flow), *_draws(flow), *_beside(trace), *_repeated(trace)], flow
 
 
 def _jobs(flow: Flow) -> Iterator[Finding]:
@@ -66,6 +67,15 @@ def _jobs(flow: Flow) -> Iterator[Finding]:
             branches = "a branch that data decides" if count == 1 else f"{count} branches that data decides"
             where = f"GPU address {job.one_sided[0]:#x}"
             yield _found("GR710", f"job {job.number}: of {branches} one side has not run, {where}", job.action)
+
+
+def _beside(trace: Trace) -> Iterator[Finding]:
+    """Operators that work beside a job, and share something with it."""
+    if not (trace.actions["op"][trace.actions["flags"] & FLAG_BESIDE != 0] == Op.OPERATE).any():
+        return
+    for index, why in confined.call(lambda: why_not_beside(trace), dict[int, str]).items():
+        if why:
+            yield _found("GR711", f"an operator works beside a job: {why}", index)
 
 
 def _repeated(trace: Trace) -> Iterator[Finding]:

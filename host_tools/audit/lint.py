@@ -66,6 +66,8 @@ def _registers(trace: Trace) -> Iterator[Finding]:
     """What the profile does not allow, by the rules that devices have of it."""
     for index in np.flatnonzero(policy.code_outside_the_image(trace)).tolist():
         yield Finding(RULES["GR202"], "pages outside the image are mapped executable", index)
+    for index in np.flatnonzero(policy.out_of_place(trace)).tolist():
+        yield Finding(RULES["GR606"], f"an operator works beside a job: expected that {policy.IN_PLACE}", index)
     registers = Columns(trace.actions).of(*REGISTERS)
     for wrong, expected, field in policy.broken(trace):
         for index in np.flatnonzero(wrong).tolist():

@@ -322,6 +322,13 @@ RULES = {
             NOTHING,
         ),
         Rule(
+            "GR606",
+            "operators beside a job lie between its start and its wait",
+            _E,
+            "elsewhere an operator works when no job does, or on what the wrong job writes",
+            AT_LOADING,
+        ),
+        Rule(
             "GR700",
             "data can be followed",
             _W,
@@ -400,6 +407,14 @@ RULES = {
             _W,
             "code that ran with no value that was tried, or a replay that the virtual GPU could not finish, shows "
             "nothing of what other values do",
+            NOTHING,
+        ),
+        Rule(
+            "GR711",
+            "operators beside a job share nothing with it that one of them writes",
+            _E,
+            "which of them is faster would decide what both compute, and of a line of a cache that both write "
+            "one part is lost",
             NOTHING,
         ),
     )

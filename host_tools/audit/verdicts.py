@@ -7,7 +7,7 @@ from host_tools.audit.rules import RULES, Rule
 from tee_replayer.generator.status import Report
 from trace_format.actions import Op
 from trace_format.errors import OtherPolicyError, ProfileError, RegisterRangeError, TraceError
-from trace_format.policy import PolicyError
+from trace_format.policy import PlaceError, PolicyError
 from trace_format.schema.report import Phase, Status
 
 _AT_LOADING = {
@@ -53,6 +53,8 @@ def rules_of_report(report: Report) -> tuple[Rule, ...]:
             found = ("GR401",)
         elif not running and report.op == Op.MAP_GPU_MEM:
             found = ("GR001", "GR202", "GR203")
+    elif report.name == Status.ACTION.name and report.op == Op.OPERATE and not running:
+        found = ("GR001", "GR606")
     return tuple(RULES[name] for name in found)
 
 
@@ -60,4 +62,6 @@ def rule_of_error(error: TraceError) -> Rule:
     """The rule that a file breaks which the host's parser, or its policy, refuses."""
     if isinstance(error, OtherPolicyError | ProfileError):
         return RULES["GR004"]
+    if isinstance(error, PlaceError):
+        return RULES["GR606"]
     return RULES["GR101" if isinstance(error, PolicyError | RegisterRangeError) else "GR001"]

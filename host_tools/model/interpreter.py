@@ -20,7 +20,7 @@ from host_tools.families.family import family_of
 from host_tools.families.page_tables import TABLE_BYTES, DivergenceError
 from host_tools.model.frames import runs
 from host_tools.model.operators import compute
-from host_tools.support.pages import pieces
+from host_tools.support.pages import pages_of, pieces
 from host_tools.support.sheet import MAP_NORESERVE, blank, sheet_of
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from trace_format import operators
@@ -262,6 +262,8 @@ class Interpreter:
     def _operate(self, row: Action) -> None:
         found = operators.operands(row, self.trace.slots)
         self._check_outside_the_image(slot for type, slot in found if type.written)
+        for slot in (slot for type, slot in found if type.whole):
+            self._check_in_one_piece(slot)
         try:
             results = compute(Operator(row.operator), [self.read_slot(slot) for _, slot in found])
         except ValueError as error:
@@ -274,6 +276,15 @@ class Interpreter:
         for slot in slots:
             if (self._elements(slot) < end).any():
                 raise DivergenceError(f"slot {slot.name}, which is written, lies in the image")
+
+    def _check_in_one_piece(self, slot: Slot) -> None:
+        pages = list(pages_of(slot.address, slot.span))
+        frames = [self.tables.translate(slot.address_space, page * PAGE_BYTES) // PAGE_BYTES for page in pages]
+        if frames != list(range(frames[0], frames[0] + len(pages))):
+            raise DivergenceError(f"slot {slot.name}: its pages do not follow one another in memory")
+        end = -(-len(self.trace.image) // PAGE_BYTES)
+        if frames[0] < end <= frames[-1]:
+            raise DivergenceError(f"slot {slot.name} begins in the image and ends behind it")
 
     def read_slot(self, slot: Slot) -> NDArray[Any]:
         """The slot's tensor as it is in memory now."""

@@ -2,7 +2,7 @@
 """What an operator computes, in NumPy: the second opinion; the device's is tee_replayer/operators/.
 
 Numbers are computed in double precision and rounded when they are stored, as on the device, in its order of sums;
-what exp gives may differ in the last bit of a double.
+what exp gives may differ in the last bit of a double. Products of whole matrices are in fused.py.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.model.fused import conv1x1, dense
 from trace_format.operators import Operator
 
 Array = NDArray[Any]
@@ -58,6 +59,10 @@ def compute(operator: Operator, operands: Sequence[Array]) -> list[Array]:
                 return [np.cumsum(operands[1], axis=1, dtype=np.float64).astype(np.float32)]
             case Operator.FLIP:
                 return [operands[1][:, ::-1]]
+            case Operator.CONV1X1:
+                return [conv1x1(*operands[1:])]
+            case Operator.DENSE:
+                return [dense(*operands[1:])]
 
 
 def _matmul(left: Array, right: Array, bias: Array | None = None) -> Array:

@@ -92,7 +92,7 @@ enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_
         return GR_STATUS_RANGE;
 #ifdef GRAMOPHONE_OPERATORS
     if (need & GR_NEED_OPERATES)
-        return gr_check_operator(r, a);
+        return gr_check_operator(r, a, index);
 #endif
     return GR_STATUS_OK;
 }

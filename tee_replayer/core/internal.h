@@ -182,8 +182,10 @@ GR_INTERNAL bool gr_lacks_data(const struct gr_replayer *r, uint32_t slot);
 GR_INTERNAL enum gr_status gr_copy_slot(struct gr_replayer *r, uint32_t slot, bool to_gpu);
 
 #ifdef GRAMOPHONE_OPERATORS
-/* Operators on the CPU: whether an action's operands are what its operator takes; computing. */
-GR_INTERNAL enum gr_status gr_check_operator(const struct gr_replayer *r, const struct gr_action *a);
+/* Operators on the CPU: whether an action's operands are what its operator takes, and the actions
+ * around it let it work; computing. */
+GR_INTERNAL enum gr_status gr_check_operator(const struct gr_replayer *r, const struct gr_action *a,
+                                             uint32_t index);
 GR_INTERNAL enum gr_status gr_operate(struct gr_replayer *r, const struct gr_action *a);
 #endif
 

@@ -19,7 +19,7 @@ struct gr_operand {
 struct gr_work {
     struct gr_replayer *r;
     enum gr_status status; /* the first failure */
-    uint32_t count, repetitions, accesses;
+    uint32_t first, count, repetitions, accesses;
     struct gr_operand operands[GR_MAX_OPERANDS];
 };
 
@@ -74,6 +74,17 @@ static bool is_apart(const uint8_t *a, const uint8_t *b)
            operand_end(b) <= gr_load64(a + GR_SLOT_AT_ADDRESS);
 }
 
+/* Whether elements of a row touch, and each row begins where vectors can be loaded from a device's memory. */
+static bool has_aligned_rows(const uint8_t *slot)
+{
+    const uint32_t last = slot[GR_SLOT_AT_RANK] - 1u;
+    uint64_t places = gr_load64(slot + GR_SLOT_AT_ADDRESS);
+    for (uint32_t i = 0; i < last; i++)
+        places |= operand_stride(slot, i);
+    return operand_stride(slot, last) == gr_dtype_bytes(slot[GR_SLOT_AT_DTYPE]) &&
+           places % GR_ROW_ALIGNMENT == 0;
+}
+
 /* Whether a slot is such an operand. `first` is the first operand's; `sizes` are those that have names, 0
  * where it is not known yet. */
 static bool fits(const struct gr_operand_type *type, const uint8_t *slot, const uint8_t *first,
@@ -97,12 +108,29 @@ static bool fits(const struct gr_operand_type *type, const uint8_t *slot, const 
         if (found != wanted)
             return false;
     }
-    return true;
+    return !(type->flags & GR_OPERAND_WHOLE) || has_aligned_rows(slot);
 }
 
-enum gr_status gr_check_operator(const struct gr_replayer *r, const struct gr_action *a)
+static bool is_beside(const struct gr_action *a)
+{
+    return a->op == GR_OP_OPERATE && a->flags & GR_OPERATE_BESIDE;
+}
+
+/* Whether an action lies between the one that starts a job and the wait for it, or among others that do. */
+static bool is_in_place(const struct gr_replayer *r, uint32_t index)
+{
+    if (index == GR_FIRST_ACTION(r) || index + 1 >= GR_END_ACTION(r))
+        return false;
+    const struct gr_action before = gr_action_at(r, index - 1), after = gr_action_at(r, index + 1);
+    const bool starts = before.op == GR_OP_REG_WRITE && before.value && GR_STARTS_JOB(before.arg);
+    return (starts || is_beside(&before)) && (after.op == GR_OP_WAIT_IRQ || is_beside(&after));
+}
+
+enum gr_status gr_check_operator(const struct gr_replayer *r, const struct gr_action *a, uint32_t index)
 {
     const struct gr_operator_type *op = operator_type(a->value);
+    if (is_beside(a) && !is_in_place(r, index))
+        return GR_STATUS_ACTION;
     const uint32_t first = a->arg, count = a->a;
     if (!op || count < op->fixed)
         return GR_STATUS_ACTION;
@@ -120,6 +148,8 @@ enum gr_status gr_check_operator(const struct gr_replayer *r, const struct gr_ac
         if (i >= op->fixed && in_group == op->fixed)
             memset(&sizes[GR_SIZE_LOCAL], 0, sizeof sizes - GR_SIZE_LOCAL * sizeof sizes[0]);
         if (!fits(type, slot, operand_slot(r, first), sizes) ||
+            (is_beside(a) && type->flags & GR_OPERAND_WRITTEN &&
+             slot[GR_SLOT_AT_KIND] != GR_SLOT_KIND_INTERNAL) ||
             (!type->rank && gr_slot_bytes(r, first + i) != gr_slot_bytes(r, first)))
             return GR_STATUS_ACTION;
         if (type->flags & GR_OPERAND_ROWS)
@@ -199,6 +229,55 @@ bool gr_goes_on(struct gr_work *w)
     return w->status == GR_STATUS_OK;
 }
 
+/* Whether an operator may access these bytes of the carve-out. */
+static bool may_access(const struct gr_replayer *r, uint64_t first, uint64_t end, bool to_write)
+{
+    return first < end &&
+           ((first >= GR_WORK_AT(r) && end <= GR_WORK_END(r)) || (!to_write && end <= r->image_end));
+}
+
+/* Whether a slot has so many rows of so many elements of four bytes. */
+static bool has_rows(const uint8_t *slot, uint32_t rows, uint32_t columns)
+{
+    const uint32_t last = slot[GR_SLOT_AT_RANK] - 1u;
+    return last < 2 && gr_dtype_bytes(slot[GR_SLOT_AT_DTYPE]) == 4 && columns &&
+           operand_dimension(slot, last) == columns && rows == (last ? operand_dimension(slot, 0) : 1u);
+}
+
+/* Pages are looked up once; where the operand begins and ends in memory is then found once more. */
+void *gr_rows(struct gr_work *w, uint32_t operand, uint32_t rows, uint32_t columns, bool to_write)
+{
+    const struct gr_replayer *r = w->r;
+    if (w->status != GR_STATUS_OK || operand >= w->count)
+        return failed(w, GR_STATUS_RANGE);
+    const struct gr_operand *o = &w->operands[operand];
+    if (o->is_written != to_write || !has_rows(o->slot, rows, columns) || !has_aligned_rows(o->slot))
+        return failed(w, GR_STATUS_RANGE);
+    const uint32_t space = gr_load16(o->slot + GR_SLOT_AT_ADDRESS_SPACE);
+    const uint64_t va = gr_load64(o->slot + GR_SLOT_AT_ADDRESS), inside = va % GR_PAGE_BYTES;
+    const uint64_t bytes = inside + (operand_end(o->slot) - va);
+    const uint64_t place = gr_driver_translate(r, space, va - inside);
+    if (place >= GR_WORK_END(r) || !may_access(r, place, place + bytes, o->is_written))
+        return failed(w, GR_STATUS_RANGE);
+    for (uint64_t at = 0; at < bytes; at += GR_PAGE_BYTES) {
+        if (gr_driver_translate(r, space, va - inside + at) != place + at)
+            return failed(w, GR_STATUS_RANGE);
+    }
+    const uint8_t *again = operand_slot(r, w->first + operand);
+    uint8_t *first = r->memory.base + place + inside;
+    const uint64_t offset = (uint64_t)(first - r->memory.base);
+    const uint64_t end = offset + (operand_end(again) - gr_load64(again + GR_SLOT_AT_ADDRESS));
+    if (!has_rows(again, rows, columns) || !may_access(r, offset, end, to_write) ||
+        gr_driver_translate(r, space, gr_load64(again + GR_SLOT_AT_ADDRESS)) != offset)
+        return failed(w, GR_STATUS_RANGE);
+    return first;
+}
+
+uint32_t gr_row_step(const struct gr_work *w, uint32_t operand)
+{
+    return operand_stride(w->operands[operand].slot, 0);
+}
+
 uint32_t gr_get(struct gr_work *w, uint32_t operand, uint32_t i, uint32_t j, uint32_t k, uint32_t l)
 {
     const uint32_t index[GR_MAX_RANK] = {i, j, k, l};
@@ -276,6 +355,7 @@ enum gr_status gr_operate(struct gr_replayer *r, const struct gr_action *a)
         return GR_STATUS_ACTION;
     w.r = r;
     w.status = GR_STATUS_OK;
+    w.first = a->arg;
     w.count = a->a;
     w.repetitions = op->repeated ? (w.count - op->fixed) / op->repeated : 0;
     for (uint32_t i = 0; i < w.count; i++) {

@@ -17,6 +17,14 @@ uint32_t gr_size(const struct gr_work *w, uint32_t operand, uint32_t dimension);
 uint32_t gr_get(struct gr_work *w, uint32_t operand, uint32_t i, uint32_t j, uint32_t k, uint32_t l);
 void gr_put(struct gr_work *w, uint32_t operand, uint32_t i, uint32_t j, uint32_t k, uint32_t bits);
 
+/* Operands that the operator has as a whole (GR_OPERAND_WHOLE): the first of `rows` dense rows of `columns`
+ * elements of four bytes, each aligned, or NULL, after which gr_goes_on is false: such rows are not there,
+ * their pages do not follow one another, or the operator may not access them. One of rank 1 is one row. */
+void *gr_rows(struct gr_work *w, uint32_t operand, uint32_t rows, uint32_t columns, bool to_write);
+
+/* Bytes from one row to the next. */
+uint32_t gr_row_step(const struct gr_work *w, uint32_t operand);
+
 /* Whether there is time left, and nothing has gone wrong: asked in every outer loop. */
 bool gr_goes_on(struct gr_work *w);
 

@@ -117,11 +117,14 @@ def header(profile: Profile) -> str:
     lines += [f"#define {register_name(r)} {r.offset:#06x}u" for r in used]
     table = rows(profile)
     kinds = sorted({limits for *_, limits, _ in table})
+    starts = " || ".join(f"(index) == {job.start.index:#06x}" for job in profile.jobs)
     lines += [
         "",
         "/* What a trace may do: first register (byte offset / 4), number of registers, access (1 read, 2 write),",
         " * which of the limits below. */",
         f"#define GR_FIRST_OF_BLOCK(index) {first_of_block(profile)}",
+        "/* Whether writing a register, by its offset / 4, starts a job. */",
+        f"#define GR_STARTS_JOB(index) ({starts})",
         *_macro(
             "GR_REGISTER_ROWS",
             [

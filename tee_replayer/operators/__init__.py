@@ -39,12 +39,13 @@ def _defining() -> dict[str, Path]:
 
 
 def _needs(path: Path) -> Iterator[Path]:
-    """A file of this folder behind what it includes of it; a header comes with the C file of its name."""
+    """A file of this folder behind what it includes of it; a header comes with the C file of its name, if any."""
     for stem in _INCLUDE.findall(path.read_text(encoding="utf-8")):
         header = HERE / f"{stem}.h"
         if header.exists() and stem != path.stem:
             yield from _needs(header)
-            yield from _needs(header.with_suffix(".c"))
+            if header.with_suffix(".c").exists():
+                yield from _needs(header.with_suffix(".c"))
     yield path
 
 

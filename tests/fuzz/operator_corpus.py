@@ -9,14 +9,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trace_format.operators import OPERATORS, OperandType, Operator, OperatorType
+from trace_format.operators import OPERATORS, ROW_ALIGNMENT, OperandType, Operator, OperatorType
 from trace_format.schema import DType, SlotKind
 
 PAGE, IMAGE_PAGES, VA_PAGES = 4096, 2, 16
 FRAMES = bytes(range(IMAGE_PAGES, 12)).ljust(VA_PAGES, b"\xff")
 # Of the named sizes; a YOLO's cells are box * height * width, of which there are no more than rows.
 SIZES = {"keep": 3, "rows": 8, "prior": 6, "class": 3, "box": 2, "attributes": 7, "height": 2, "width": 2}
+SIZES |= {"out": 9, "in": 6, "pixels": 12}
 SEED = 1
+BESIDE, NOT_WAITED_FOR = 128, 192  # added to an operator's number
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,12 @@ def fitting(operator: Operator, row_of: OperatorType, repetitions: int, sizes: M
     for type in row_of.types(count):
         shape = tuple(size if isinstance(size, int) else sizes.get(size, 4) for size in type.shape or (2, 3))
         kind = SlotKind.INTERNAL if type.name == "work" else SlotKind.OUTPUT if type.written else SlotKind.INPUT
-        rows.append(row(kind, type.dtype or DType.FLOAT32, shape, len(data)))
-        data += values(type, shape, numbers)
+        gap = 0
+        if type.whole:
+            data = data.ljust(-(-len(data) // ROW_ALIGNMENT) * ROW_ALIGNMENT, b"\0")
+            gap = -shape[-1] % (ROW_ALIGNMENT // 4) if len(shape) > 1 else 0
+        rows.append(row(kind, type.dtype or DType.FLOAT32, shape, len(data), gap))
+        data += values(type, (*shape[:-1], shape[-1] + gap), numbers)
     return Case(operator, tuple(rows), data)
 
 
@@ -102,6 +108,22 @@ def operator_inputs() -> Iterator[tuple[str, bytes]]:
     }
     for name, (operator, sizes) in sized.items():
         cases[name] = fitting(operator, OPERATORS[operator], 1, {**SIZES, **sizes})
+    conv = cases["conv1x1-0"]
+    cases["odd-sizes"] = fitting(
+        Operator.CONV1X1, OPERATORS[Operator.CONV1X1], 0, {"out": 3, "in": 5, "pixels": 11}
+    )
+    cases["scattered"] = replace(
+        conv,
+        rows=(*conv.rows[:2], row(SlotKind.INPUT, DType.FLOAT32, (6, 12), 4096 - 64), *conv.rows[3:]),
+        frames=bytes([2, 4, 3]) + FRAMES[3:],
+    )
+    cases["half-in-the-image"] = replace(cases["scattered"], frames=bytes([1, 2, 3]) + FRAMES[3:])
+    cases["not-aligned"] = replace(conv, rows=(row(SlotKind.OUTPUT, DType.FLOAT32, (9, 12), 8), *conv.rows[1:]))
+    cases["no-time-for-products"] = replace(cases["dense-0"], clock_step=255)
+    inner = replace(conv, rows=(row(SlotKind.INTERNAL, DType.FLOAT32, (9, 12), 0), *conv.rows[1:]))
+    cases["beside"] = replace(inner, operator=BESIDE + Operator.CONV1X1)
+    cases["beside-an-output"] = replace(conv, operator=BESIDE + Operator.CONV1X1)
+    cases["beside-and-not-waited-for"] = replace(inner, operator=NOT_WAITED_FOR + Operator.CONV1X1)
     cases["no-operator"] = replace(copy, operator=0)
     cases["one-operand"] = replace(copy, operands=1)
     cases["no-such-slot"] = replace(copy, first=1)

@@ -8,12 +8,13 @@ import dataclasses
 import numpy as np
 
 from tests.support.hostile_rows import HUGE, MIN_SECURITY_VERSIONS, V3D, Hostile, Row, Unseen, at, rows
-from tests.support.hostile_runs import FREE_VA, IN, REMAP, WORK, code, job, slots, stopped
+from tests.support.hostile_runs import FREE_VA, IN, OUT, REMAP, WAIT, WORK, code, job, slots, stopped
 from tests.support.operator_samples import slots_of, trace_of
 from tests.support.replayer_samples import PAGE, VA, Parts
 from trace_format import errors
-from trace_format.actions import MAP_READ, Action, Op, action
+from trace_format.actions import FLAG_BESIDE, MAP_READ, Action, Op, action
 from trace_format.operators import OPERATORS, Operator
+from trace_format.policy import PlaceError
 from trace_format.schema import DType, SlotKind
 from trace_format.slots import Slot
 from trace_format.trace import Trace
@@ -22,6 +23,7 @@ ALL = tuple(OPERATORS)
 META = {"name": "small", "security_version": MIN_SECURITY_VERSIONS[V3D]}
 TO, LEFT, RIGHT, BIAS = range(4)  # operands of one sample
 WORKING = 2  # one of the other's
+WEIGHTS, FROM, SUMS, LIMITS = range(1, 5)  # of the third's
 WRONG, RANGE, RESERVED = errors.ActionError, errors.ActionRangeError, errors.ReservedError
 
 
@@ -46,7 +48,12 @@ def _index(sample: Trace) -> int:
     return int(np.flatnonzero(sample.actions["op"] == Op.OPERATE)[0])
 
 
-PRODUCT, BOXES = _index(product()), _index(boxes())
+def pointwise() -> Trace:
+    """Nor with this: a pointwise convolution, whose operands have dense and aligned rows."""
+    return _made(Operator.CONV1X1, (8, 4), (8, 12), (12, 4), (8,), (2,))
+
+
+PRODUCT, BOXES, POINTWISE = _index(product()), _index(boxes()), _index(pointwise())
 
 
 def _same(parts: Parts) -> Parts:
@@ -80,7 +87,8 @@ _TABLE = [
     at("operands that end after the last slot", "RANGE", RANGE, PRODUCT, arg=1),
     at("operands after the last slot", "RANGE", RANGE, PRODUCT, arg=4),
     at("operands far away", "RANGE", RANGE, PRODUCT, arg=0xFFFF),
-    at("an operator with a flag", "ACTION", RESERVED, PRODUCT, flags=1),
+    at("an operator with a flag", "ACTION", RESERVED, PRODUCT, flags=2),
+    at("an operator beside no job, whose result is an output", "ACTION", WRONG, PRODUCT, flags=FLAG_BESIDE),
     at("an operator with an offset", "ACTION", RESERVED, PRODUCT, b=1),
     operand("an operand of another element type", "ACTION", WRONG, LEFT, ("dtype", int(DType.INT32))),
     operand("an operand of another size", "ACTION", WRONG, LEFT, ("dims", _dims(2, 3))),
@@ -101,22 +109,25 @@ _BOXES = [
 ]
 
 
-def _linking(found: tuple[Hostile, ...]) -> tuple[Hostile, ...]:
-    return tuple(dataclasses.replace(row, operators=ALL) for row in found)
+_WHOLE = [
+    operand("an operand that is not aligned", "ACTION", WRONG, WEIGHTS, ("address", VA * PAGE + 132)),
+    operand("a result that is not aligned", "ACTION", WRONG, TO, ("address", VA * PAGE + 8)),
+    operand("rows that are not aligned", "ACTION", WRONG, WEIGHTS, ("strides", _dims(52, 4))),
+    operand("rows with gaps in them", "ACTION", WRONG, FROM, ("strides", _dims(64, 8))),
+    operand("weights of fewer channels", "ACTION", WRONG, WEIGHTS, ("dims", _dims(8, 8))),
+    operand("a picture of fewer channels", "ACTION", WRONG, FROM, ("dims", _dims(8, 4))),
+    operand("a picture of fewer pixels", "ACTION", WRONG, FROM, ("dims", _dims(12, 3))),
+    operand("fewer sums than there are results", "ACTION", WRONG, SUMS, ("dims", _dims(7))),
+    operand("limits of which there are three", "ACTION", WRONG, LIMITS, ("dims", _dims(3))),
+    operand("a picture of whole numbers", "ACTION", WRONG, FROM, ("dtype", int(DType.INT32))),
+    operand("a convolution over what it reads", "RANGE", RANGE, FROM, ("address", VA * PAGE)),
+    operand("a convolution to what callers give", "ACTION", WRONG, TO, ("kind", int(SlotKind.PARAMETER))),
+    at("a convolution with the operands of a dense layer", "ACTION", WRONG, POINTWISE, value=int(Operator.DENSE)),
+]
 
-
-_NOT_LINKED = Unseen("it depends on what the firmware was generated with")
-ROWS = (
-    *_linking(rows(_TABLE, product)),
-    *_linking(rows(_BOXES, boxes)),
-    *rows([("an operator that no firmware links", _same, "ACTION", _NOT_LINKED)], product),
-    *(
-        dataclasses.replace(row, operators=(Operator.COPY, Operator.EMBED))
-        for row in rows([("an operator that this firmware does not link", _same, "ACTION", _NOT_LINKED)], boxes)
-    ),
-)
 
 OPERATE = action(Op.OPERATE, slot=0, operator=Operator.COPY, operands=2)
+BESIDE = OPERATE.with_(flags=FLAG_BESIDE)
 
 
 def copied(to: int, source: int) -> list[Slot]:
@@ -125,6 +136,50 @@ def copied(to: int, source: int) -> list[Slot]:
         Slot("to", SlotKind.INTERNAL, DType.UINT32, (8,), (4,), to * PAGE),
         Slot("from", SlotKind.INTERNAL, DType.UINT32, (8,), (4,), source * PAGE, bound=True),
     ]
+
+
+def _beside(name: str, *actions: Action) -> Hostile:
+    """A trace that has an operator work beside a job where none is started, or nothing waits for it."""
+    made = stopped(name, "ACTION", WORK, *actions, slots=copied(VA, VA + 1))
+    return dataclasses.replace(made, host=PlaceError)
+
+
+_JOB = job()
+_BESIDE = (
+    _beside("an operator beside a job before there is one", BESIDE, WAIT),
+    _beside("an operator beside a job that is not started", *_JOB[:-1], BESIDE, WAIT),
+    _beside("an operator beside a job that nothing waits for", *_JOB, BESIDE),
+    _beside("an operator beside a job that is waited for later", *_JOB, BESIDE, OUT, WAIT),
+    _beside("an operator beside a job that has been waited for", *_JOB, WAIT, BESIDE, WAIT),
+    _beside("two operators, of which one is beside a job", *_JOB, OPERATE, BESIDE, WAIT),
+    _beside("an operator beside a job between two that are not", *_JOB, BESIDE, OPERATE, WAIT),
+    _beside("a job that a masked write of nothing starts", *_JOB[:-1], _JOB[-1].with_(value=0), BESIDE, WAIT),
+)
+
+
+def _linking(found: tuple[Hostile, ...]) -> tuple[Hostile, ...]:
+    return tuple(dataclasses.replace(row, operators=ALL) for row in found)
+
+
+_NOT_LINKED = Unseen("it depends on what the firmware was generated with")
+ROWS = (
+    *_linking(rows(_TABLE, product)),
+    *_linking(rows(_BOXES, boxes)),
+    *_linking(rows(_WHOLE, pointwise)),
+    *_linking(_BESIDE),
+    *rows([("an operator that no firmware links", _same, "ACTION", _NOT_LINKED)], product),
+    *(
+        dataclasses.replace(row, operators=(Operator.COPY, Operator.EMBED))
+        for row in rows([("an operator that this firmware does not link", _same, "ACTION", _NOT_LINKED)], boxes)
+    ),
+)
+
+
+def _scattered() -> Trace:
+    shapes = ((8, 4), (8, 300), (300, 4), (8,), (2,))
+    found = slots_of(Operator.CONV1X1, [np.zeros(shape, "float32") for shape in shapes])
+    bound = [dataclasses.replace(slot, bound=slot.kind == SlotKind.INPUT) for slot in found]
+    return trace_of(Operator.CONV1X1, bound, scattered=True).with_(meta=dict(META))
 
 
 def _running(name: str, sample: Trace, status: str, **meta: int) -> Hostile:
@@ -185,6 +240,21 @@ RUNS = (
         *(WORK, IN),
         slots=[dataclasses.replace(slot, kind=SlotKind.INTERNAL) for slot in slots()],
     ),
+    stopped(
+        "an operator beside a job that faults",
+        "FAULT",
+        *(WORK, *job(), BESIDE, WAIT),
+        slots=copied(VA, VA + 1),
+        operators=ALL,
+    ),
+    stopped(
+        "an operator's result beside a job where nothing is mapped",
+        "RANGE",
+        *(WORK, *job(), BESIDE, WAIT),
+        slots=copied(FREE_VA, VA),
+        operators=ALL,
+    ),
+    _running("an operand whose pages do not follow one another", _scattered(), "RANGE"),
     _running("heads without classes or a score", boxes(4), "RANGE"),
     _running(
         "an operator that takes too long",
@@ -204,6 +274,7 @@ ONLY_A_DEVICE = {
 GOOD = _linking(
     (
         *rows([("good: an operator", _same, "OK", Unseen("nothing is wrong"))], product),
+        *rows([("good: a pointwise convolution", _same, "OK", Unseen("nothing is wrong"))], pointwise),
         *rows([("good: an operator with repetitions", _same, "OK", Unseen("nothing is wrong"))], boxes),
         stopped("good: a copy from the image", "OK", WORK, _mapped(0), OPERATE, slots=copied(VA, FREE_VA)),
     )

@@ -17,7 +17,7 @@ from tests.support import ncnn_text
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import PAGE, VA, Device
 from trace_format.actions import MAP_READ, MAP_WRITE, Action, Op, action, array_of
-from trace_format.operators import OPERATORS, Operator
+from trace_format.operators import OPERATORS, ROW_ALIGNMENT, Operator
 from trace_format.schema import DTYPE_BYTES, DType, SlotKind
 from trace_format.slots import Slot
 from trace_format.trace import Trace
@@ -51,6 +51,7 @@ _SSD = [
     np.abs(numbers(30, 4)) / 4,
     _PRIORS,
 ]
+_CLAMP = np.array([0, 6], np.float32)
 # Operands of every operator: core, firmware and interpreter compute the same of them.
 OPERANDS: dict[Operator, list[Array]] = {
     Operator.COPY: [empty(6, 5), numbers(3, 2, 5)],
@@ -63,6 +64,8 @@ OPERANDS: dict[Operator, list[Array]] = {
     Operator.GLU: [empty(2, 5, 3), numbers(2, 5, 3), numbers(2, 5, 3)],
     Operator.CUMULATIVE_SUM: [empty(3, 7, 2), numbers(3, 7, 2)],
     Operator.FLIP: [empty(2, 6, 3), numbers(2, 6, 3)],
+    Operator.CONV1X1: [empty(11, 15), numbers(11, 9), numbers(9, 15), numbers(11), _CLAMP],
+    Operator.DENSE: [empty(11), numbers(11, 9), numbers(9), numbers(11), _CLAMP],
 }
 
 
@@ -76,6 +79,8 @@ def slots_of(operator: Operator, arrays: Sequence[Array]) -> list[Slot]:
         strides = [step]
         for axis in range(array.ndim - 1, 0, -1):
             strides.insert(0, strides[0] * array.shape[axis] + GAP * step * (axis == array.ndim - 1))
+            if type.whole:
+                strides[0] += -strides[0] % ROW_ALIGNMENT
         kind = SlotKind.INPUT if not type.written else SlotKind.OUTPUT
         kind = SlotKind.INTERNAL if type.name == "work" else kind
         name = f"{type.name}{len(slots)}"
@@ -84,12 +89,20 @@ def slots_of(operator: Operator, arrays: Sequence[Array]) -> list[Slot]:
     return slots
 
 
-def trace_of(operator: Operator, slots: list[Slot]) -> Trace:
-    """A trace that takes the inputs, computes and gives the outputs; neighbouring pages lie apart."""
+def trace_of(operator: Operator, slots: list[Slot], *, scattered: bool | None = None) -> Trace:
+    """A trace that takes the inputs, computes and gives the outputs; neighbouring pages lie apart if they may."""
     pages = -(-max(slot.address + slot.span for slot in slots) // PAGE) - VA
     first = s.MEMORY_PAGE
+    if scattered is None:
+        scattered = not any(type.whole for type in OPERATORS[operator].operands)
     maps = [
-        action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, pages=1, a=VA + i, frame=first + pages - 1 - i)
+        action(
+            Op.MAP_GPU_MEM,
+            flags=MAP_READ | MAP_WRITE,
+            pages=1,
+            a=VA + i,
+            frame=first + (pages - 1 - i if scattered else i),
+        )
         for i in range(pages)
     ]
     rows: list[Action] = [*maps, action(Op.SET_GPU_PGTABLE), s.write("hub.MMU_CTL", s.MMU_ON)]

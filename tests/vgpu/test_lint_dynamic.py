@@ -24,6 +24,7 @@ from host_tools.cli import main
 from host_tools.demo import RAW
 from host_tools.model.interpreter import interpreter
 from host_tools.passes.pipeline import KEEP_INPUTS, build
+from tests.support.beside import copying
 from tests.support.qpu_asm import assemble
 from tests.support.replayer_samples import read
 from tests.support.small_jobs import (
@@ -168,6 +169,7 @@ LEAKS: dict[str, tuple[Callable[[], Trace], set[str]]] = {
     ),
     "memory that nobody has written": (lambda: small(("add", INPUT, SCRATCH + 64, OUTPUT)), {"GR706"}),
     "a register that nobody has written": (lambda: small(("register", INPUT, INPUT, OUTPUT)), {"GR707"}),
+    "an operator that reads what the job beside it writes": (lambda: copying(SCRATCH, OUTPUT), {"GR711"}),
     "a replay that does not come to its end": (
         lambda: small(*DOUBLE_TWICE, last=(read("hub.IDENT3", 1),)), {"GR708"},
     ),

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trace_format.operators import MAX_OPERANDS, OPERATORS, OperandType, OperatorType
+from trace_format.operators import MAX_OPERANDS, OPERATORS, ROW_ALIGNMENT, OperandType, OperatorType
 from trace_format.schema import DType
 
 NAMED, LOCAL = 0x80, 4  # a size with a name: its number; from LOCAL on, of one repetition
 SIZES = 8
-FLAGS = (("WRITTEN", "written"), ("ROWS", "rows"), ("CELLS", "cells"))
+FLAGS = (("WRITTEN", "written"), ("ROWS", "rows"), ("CELLS", "cells"), ("WHOLE", "whole"))
 
 TYPES = f"""\
 #define GR_MAX_OPERANDS {MAX_OPERANDS}u
@@ -18,6 +18,7 @@ TYPES = f"""\
 #define GR_SIZE_NAMED {NAMED:#x}u /* a size with a name, by its number */
 #define GR_SIZE_LOCAL {LOCAL}u /* names from this number on are of one repetition */
 #define GR_SIZES {SIZES}u
+#define GR_ROW_ALIGNMENT {ROW_ALIGNMENT}u /* of operands that an operator has as a whole */
 {{flags}}
 
 /* An operand of an operator: flags, element type (0: as the first operand's), and shape (no rank: of any, with as

@@ -11,7 +11,7 @@ from trace_format.actions import ACTIONS, Op, ops_with
 from trace_format.emit.tables import enumeration_text, structure_table, table
 from trace_format.emit.walk import Structure, structures
 from trace_format.operands import RULES, Operand
-from trace_format.operators import OPERATORS, OperandType, OperatorType
+from trace_format.operators import OPERATORS, ROW_ALIGNMENT, OperandType, OperatorType
 from trace_format.schema import DTYPE_BYTES, DType, SectionType
 
 FILE = "docs/FORMAT.md"
@@ -192,7 +192,16 @@ operands in brackets name are of one repetition. Besides:
 - Numbers are computed in double precision and rounded once, to the nearest, when they are stored. A NaN is no
   candidate for a box, and no largest element; all else that is computed from one is a NaN.
 - Of boxes with equal scores, that of the first head, class, box and cell is the better one.
+- conv1x1 and dense have operands as a whole: their rows are dense, at multiples of {alignment} bytes, and their
+  pages follow one another in the carve-out as in the address space.
+- They compute in single precision, each multiply-addition fused (rounded once). conv1x1 begins with the bias and
+  goes along `in`. dense has four sums, that of element i the one of number i modulo 4; it adds the third to the
+  first, the fourth to the second, these two, and the bias. What is below the lowest value becomes that, what is
+  above the highest that; a NaN stays one.
 - An operator stops at the trace's time budget.
+- One that works beside a job lies between the write that starts the job and a wait for an interrupt, alone or with
+  others, and what it writes is internal. Nothing waits for the job before it, so the two must share no line of 64
+  bytes that one of them writes.
 """
 
 _VERIFY = """\
@@ -286,7 +295,7 @@ def emit() -> str:
         _ACTION_RULES.format(page=schema.PAGE_BYTES, rules="\n".join(_action_rules())),
         _actions(),
         "## Operators\n",
-        _OPERATORS,
+        _OPERATORS.format(alignment=ROW_ALIGNMENT),
         table(("operator", "what it computes"), (_operator(row) for row in OPERATORS.values())),
         "## Errors\n\n" + _errors(),
         _VERIFY.format(snippet=_snippet(shapes)),

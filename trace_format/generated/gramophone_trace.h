@@ -125,6 +125,7 @@ enum gr_op {
 #define GR_MAP_GPU_MEM_READ 1u /* the GPU may read */
 #define GR_MAP_GPU_MEM_WRITE 2u /* the GPU may write */
 #define GR_MAP_GPU_MEM_EXECUTE 4u /* the GPU may fetch instructions */
+#define GR_OPERATE_BESIDE 1u /* while the job works that the actions before it have started; else no job works */
 #define GR_JOB_REPEAT 1u /* what is done from the checkpoint before it to the next job can be done again after a fault */
 #define GR_REPLAY_START_RESUME 1u /* at checkpoints, if memory is kept, a reset and the register accesses before the first job do */
 
@@ -613,7 +614,7 @@ static inline uint8_t gr_op_rule(uint8_t op)
         [GR_OP_CLEAR] = 0x86,
         [GR_OP_COPY_TO_GPU] = 0x81,
         [GR_OP_COPY_FROM_GPU] = 0x81,
-        [GR_OP_OPERATE] = 0x87,
+        [GR_OP_OPERATE] = 0x97,
         [GR_OP_WAIT_IRQ] = 0x83,
         [GR_OP_IRQ_ENTER] = 0x81,
         [GR_OP_IRQ_EXIT] = 0x81,
@@ -721,6 +722,8 @@ enum gr_operator {
     GR_OPERATOR_GLU = 8,
     GR_OPERATOR_CUMULATIVE_SUM = 9,
     GR_OPERATOR_FLIP = 10,
+    GR_OPERATOR_CONV1X1 = 11,
+    GR_OPERATOR_DENSE = 12,
 };
 
 #define GR_MAX_OPERANDS 12u
@@ -728,9 +731,11 @@ enum gr_operator {
 #define GR_SIZE_NAMED 0x80u /* a size with a name, by its number */
 #define GR_SIZE_LOCAL 4u /* names from this number on are of one repetition */
 #define GR_SIZES 8u
+#define GR_ROW_ALIGNMENT 16u /* of operands that an operator has as a whole */
 #define GR_OPERAND_WRITTEN 1u
 #define GR_OPERAND_ROWS 2u
 #define GR_OPERAND_CELLS 4u
+#define GR_OPERAND_WHOLE 8u
 
 /* An operand of an operator: flags, element type (0: as the first operand's), and shape (no rank: of any, with as
  * many elements as the first operand). */
@@ -764,6 +769,10 @@ struct gr_operator_type {
     {GR_OPERATOR_CUMULATIVE_SUM, 2, 0, 0, 0, {{1, GR_DTYPE_FLOAT32, 3, {0x80, 0x81, 0x82}}, {0, GR_DTYPE_FLOAT32, 3, {0x80, 0x81, 0x82}}}}
 #define GR_OPERANDS_FLIP \
     {GR_OPERATOR_FLIP, 2, 0, 0, 0, {{1, GR_DTYPE_FLOAT32, 3, {0x80, 0x81, 0x82}}, {0, GR_DTYPE_FLOAT32, 3, {0x80, 0x81, 0x82}}}}
+#define GR_OPERANDS_CONV1X1 \
+    {GR_OPERATOR_CONV1X1, 5, 0, 0, 0, {{9, GR_DTYPE_FLOAT32, 2, {0x80, 0x81}}, {8, GR_DTYPE_FLOAT32, 2, {0x80, 0x82}}, {8, GR_DTYPE_FLOAT32, 2, {0x82, 0x81}}, {8, GR_DTYPE_FLOAT32, 1, {0x80}}, {8, GR_DTYPE_FLOAT32, 1, {2}}}}
+#define GR_OPERANDS_DENSE \
+    {GR_OPERATOR_DENSE, 5, 0, 0, 0, {{9, GR_DTYPE_FLOAT32, 1, {0x80}}, {8, GR_DTYPE_FLOAT32, 2, {0x80, 0x81}}, {8, GR_DTYPE_FLOAT32, 1, {0x81}}, {8, GR_DTYPE_FLOAT32, 1, {0x80}}, {8, GR_DTYPE_FLOAT32, 1, {2}}}}
 
 static inline bool gr_signed_header_load(struct gr_signed_header *out, const uint8_t *p, size_t n)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Fuzz target: operators on the CPU (tee_replayer/core/operate.c, tee_replayer/operators). An input: the
- * action (operator, first slot, operands), slots, pages of the image, a clock's step; a byte for each page of
- * the address space, its frame (255: none; frames behind the carve-out are a driver's mistake); a row for
- * each slot; then what lies behind the image, repeated as often as it takes.
+ * action (operator, first slot, operands; from 128 on the operator works beside a job, and from 192 on
+ * nothing waits for that), slots, pages of the image, a clock's step; a byte for each page of the address
+ * space, its frame (255: none; frames behind the carve-out are a driver's mistake); a row for each slot; then
+ * what lies behind the image, repeated as often as it takes.
  *
  * What is checked as it is when a trace is loaded and then computed writes what the operator may write and
  * nothing else, and fails for its pages or its time only.
@@ -25,6 +26,9 @@ enum {
     MOST_ELEMENTS = 4096,
     CARVEOUT = FRAMES * PAGE,
     DEADLINE = 2000,
+    BESIDE = 128,
+    NOT_WAITED_FOR = 192,
+    BESIDE_STEP = 64,
 };
 
 static const uint8_t *pages;
@@ -54,6 +58,25 @@ static void put(uint8_t *to, uint64_t value, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)
         to[i] = (uint8_t)(value >> 8 * i);
+}
+
+/* The start of a job, an operator, and the wait for the job, or none. */
+static void make_actions(uint8_t *to, const struct gr_action *operate, bool is_waited_for)
+{
+    memset(to, 0, 3 * GR_ACTION_BYTES);
+    to[GR_ACTION_AT_OP] = GR_OP_REG_WRITE;
+    uint32_t start = 0;
+    while (start < UINT16_MAX && !GR_STARTS_JOB(start))
+        start++;
+    put(to + GR_ACTION_AT_ARG, start, 2);
+    put(to + GR_ACTION_AT_VALUE, 1, 4);
+    to += GR_ACTION_BYTES;
+    to[GR_ACTION_AT_OP] = operate->op;
+    to[GR_ACTION_AT_FLAGS] = operate->flags;
+    put(to + GR_ACTION_AT_ARG, operate->arg, 2);
+    put(to + GR_ACTION_AT_VALUE, operate->value, 4);
+    put(to + GR_ACTION_AT_A, operate->a, 4);
+    to[GR_ACTION_BYTES + GR_ACTION_AT_OP] = is_waited_for ? GR_OP_WAIT_IRQ : GR_OP_INTERVAL;
 }
 
 /* False: more elements than are tried. */
@@ -103,6 +126,23 @@ static uint32_t word(const struct gr_replayer *r, const uint8_t *memory, uint32_
     return gr_load32(memory + place_of(r, r->slots + slot * GR_SLOT_BYTES, number));
 }
 
+/* Whether pages of an operand follow one another in the carve-out, all in the image or all behind it. */
+static bool is_in_one_piece(const struct gr_replayer *r, const uint8_t *slot, uint64_t elements)
+{
+    const uint64_t va = gr_load64(slot + GR_SLOT_AT_ADDRESS), first = place_of(r, slot, 0),
+                   last = place_of(r, slot, elements - 1);
+    const uint32_t stride = gr_load32(slot + GR_SLOT_AT_STRIDES), rows = gr_load32(slot + GR_SLOT_AT_DIMS);
+    const uint64_t span = slot[GR_SLOT_AT_RANK] == 1
+                              ? 4 * rows
+                              : (rows - 1) * (uint64_t)stride + 4 * gr_load32(slot + GR_SLOT_AT_DIMS + 4);
+    for (uint64_t at = va / PAGE * PAGE; at < va + span; at += PAGE) {
+        if (gr_driver_translate(r, gr_load16(slot + GR_SLOT_AT_ADDRESS_SPACE), at) !=
+            first - va % PAGE + (at - va / PAGE * PAGE))
+            return false;
+    }
+    return (first < r->image_end) == (last < r->image_end);
+}
+
 /* Marks what the operator may write; whether all that it accesses is there, where it may be. */
 static bool mark(const struct gr_replayer *r, const struct gr_action *a, uint8_t *may_change)
 {
@@ -120,6 +160,8 @@ static bool mark(const struct gr_replayer *r, const struct gr_action *a, uint8_t
         const uint8_t kind = slot[GR_SLOT_AT_KIND];
         PROMISE(!is_written || kind == GR_SLOT_KIND_OUTPUT || kind == GR_SLOT_KIND_INTERNAL,
                 "what callers give is not written");
+        if (a->value == GR_OPERATOR_CONV1X1 || a->value == GR_OPERATOR_DENSE)
+            good = good && is_in_one_piece(r, slot, elements_of(r, a->arg + i));
         for (uint64_t n = elements_of(r, a->arg + i); n--;) {
             const uint64_t place = place_of(r, slot, n);
             const bool may = place < CARVEOUT && !(is_written && place < r->image_end);
@@ -216,9 +258,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (!make_slot(slots + i * GR_SLOT_BYTES, data + rows + (size_t)i * ROW_BYTES, i) ||
             !gr_slot_is_valid(&r, i))
             return 0; /* refused before operators are looked at */
-    const struct gr_action action = {.op = GR_OP_OPERATE, .arg = data[1], .value = data[0], .a = data[2]};
-    if (gr_check_operator(&r, &action) != GR_STATUS_OK)
+    const bool is_beside = data[0] >= BESIDE, is_waited_for = data[0] < NOT_WAITED_FOR;
+    const struct gr_action action = {.op = GR_OP_OPERATE,
+                                     .flags = is_beside,
+                                     .arg = data[1],
+                                     .value = data[0] % BESIDE_STEP,
+                                     .a = data[2]};
+    static uint64_t around[3 * GR_ACTION_BYTES / 8];
+    make_actions((uint8_t *)around, &action, is_waited_for);
+    r.actions = (const uint8_t *)around;
+    r.action_count = 3;
+    if (gr_check_operator(&r, &action, 1) != GR_STATUS_OK)
         return 0;
+    PROMISE(!is_beside || is_waited_for, "what works beside a job is waited for");
+    PROMISE(!is_beside || slots[action.arg * GR_SLOT_BYTES + GR_SLOT_AT_KIND] == GR_SLOT_KIND_INTERNAL,
+            "what works beside a job writes no output");
     uint8_t *memory = aligned_alloc(PAGE, CARVEOUT), *before = malloc(CARVEOUT),
             *may_change = calloc(1, CARVEOUT);
     PROMISE(memory && before && may_change, "there is memory");

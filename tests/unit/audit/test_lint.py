@@ -27,6 +27,7 @@ from tests.support.replayer_samples import PAGE, VA, trace, write
 from trace_format import profile
 from trace_format.actions import (
     ALL_BITS,
+    FLAG_BESIDE,
     FLAG_REPEAT,
     MAP_EXECUTE,
     MAP_READ,
@@ -93,6 +94,7 @@ def space_command(value: int, space: int = 0) -> Action:
 START = on("js1.COMMAND_NEXT", 1)
 
 BOTH = [slot("in", SlotKind.INPUT, WORK_VA), slot("out", SlotKind.OUTPUT, WORK_VA, 256)]
+INNER = [slot(name, SlotKind.INTERNAL, WORK_VA, at) for name, at in (("to", 0), ("from", 64))]
 # Rule -> a trace that breaks it.
 BROKEN: dict[str, Callable[[], Trace]] = {
     "GR002": lambda: good().with_(raw=True),
@@ -128,6 +130,7 @@ BROKEN: dict[str, Callable[[], Trace]] = {
     "GR601": lambda: good(*job(number=1)),
     "GR602": lambda: good(WAIT),
     "GR603": lambda: good(*job(number=1)[1:], WAIT, DONE),
+    "GR606": lambda: good(action(Op.OPERATE, flags=FLAG_BESIDE, operator=1, operands=2), slots=INNER),
     "GR605": lambda: good(action(Op.JOB, number=1, flags=FLAG_REPEAT), *job(number=1)[1:], WAIT, DONE),
 }
 # What is not lint's to find: what the file's parser says, what `verify` says, what only a device sees.

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Four numbers of single precision at a time: registers of AArch64, and the same without them, to the bit.
+ * Each multiply-addition is fused, that is, rounded once. */
+#ifndef GRAMOPHONE_FOURS_H
+#define GRAMOPHONE_FOURS_H
+
+#include "operators.h"
+
+enum { GR_LANES = 4 };
+
+#if defined __aarch64__ && defined __ARM_NEON
+#include <arm_neon.h>
+
+typedef float32x4_t gr_four;
+
+/* From an address that is aligned by 16 bytes. */
+static inline gr_four gr_four_at(const float *from)
+{
+    return vld1q_f32(from);
+}
+
+static inline void gr_four_to(float *to, gr_four four)
+{
+    vst1q_f32(to, four);
+}
+
+static inline gr_four gr_four_of(float x)
+{
+    return vdupq_n_f32(x);
+}
+
+#define GR_LANE(four, lane) vgetq_lane_f32(four, lane)
+/* sum + a * b; of `b`, one lane. */
+#define GR_FUSED(sum, a, b) vfmaq_f32(sum, a, b)
+#define GR_FUSED_LANE(sum, a, b, lane) vfmaq_laneq_f32(sum, a, b, lane)
+
+static inline float gr_fused(float sum, float a, float b)
+{
+    return __builtin_fmaf(a, b, sum);
+}
+
+/* As gr_clamped. */
+static inline gr_four gr_four_clamped(gr_four x, float low, float high)
+{
+    const gr_four lowest = vdupq_n_f32(low), highest = vdupq_n_f32(high);
+    x = vbslq_f32(vcltq_f32(x, lowest), lowest, x);
+    return vbslq_f32(vcgtq_f32(x, highest), highest, x);
+}
+#else
+typedef struct {
+    float lane[GR_LANES];
+} gr_four;
+
+static inline gr_four gr_four_at(const float *from)
+{
+    return (gr_four){{from[0], from[1], from[2], from[3]}};
+}
+
+static inline void gr_four_to(float *to, gr_four four)
+{
+    for (uint32_t i = 0; i < GR_LANES; i++)
+        to[i] = four.lane[i];
+}
+
+static inline gr_four gr_four_of(float x)
+{
+    return (gr_four){{x, x, x, x}};
+}
+
+/* A product of two floats is exact as a double. Its sum is rounded to the neighbour with an odd last bit,
+ * unless it is exact: rounded once more, to a float, it is what it would be if it had been rounded once. */
+static inline float gr_fused(float sum, float a, float b)
+{
+    const double product = (double)a * (double)b, addend = (double)sum;
+    union {
+        double value;
+        uint64_t bits;
+    } found = {.value = product + addend};
+    const double part = found.value - product;
+    const double error = (product - (found.value - part)) + (addend - part);
+    if ((error < 0 || error > 0) && !(found.bits & 1))
+        found.bits += (error > 0) == (found.value > 0) ? 1u : UINT64_MAX;
+    return (float)found.value;
+}
+
+#define GR_LANE(four, number) ((four).lane[number])
+#define GR_FUSED(sum, a, b) gr_four_fused(sum, a, b)
+#define GR_FUSED_LANE(sum, a, b, number) gr_four_fused(sum, a, gr_four_of((b).lane[number]))
+
+static inline gr_four gr_four_fused(gr_four sum, gr_four a, gr_four b)
+{
+    for (uint32_t i = 0; i < GR_LANES; i++)
+        sum.lane[i] = gr_fused(sum.lane[i], a.lane[i], b.lane[i]);
+    return sum;
+}
+#endif
+
+/* A NaN stays one. */
+static inline float gr_clamped(float x, float low, float high)
+{
+    x = x < low ? low : x;
+    return x > high ? high : x;
+}
+
+#if !(defined __aarch64__ && defined __ARM_NEON)
+static inline gr_four gr_four_clamped(gr_four x, float low, float high)
+{
+    for (uint32_t i = 0; i < GR_LANES; i++)
+        x.lane[i] = gr_clamped(x.lane[i], low, high);
+    return x;
+}
+#endif
+
+#endif
