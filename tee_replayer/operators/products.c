@@ -3,7 +3,6 @@
  * operands are looked up once; from then on each loop is bounded by sizes that they were looked up with. */
 #include "fours.h"
 
-enum { TO, WEIGHTS, FROM, BIAS, CLAMP };
 enum {
     TILE = 8,
     ROUNDS_A_LOOK = 4096
@@ -141,6 +140,7 @@ static void single(struct product *p, uint32_t row, uint32_t column)
 /* Look the operands up; their sizes are compared with those that the loops have. */
 static bool begins(struct product *p, struct gr_work *w, bool is_dense)
 {
+    enum { TO, WEIGHTS, FROM, BIAS, CLAMP };
     *p = (struct product){
         .work = w,
         .rows = gr_size(w, TO, 0),
