@@ -26,8 +26,9 @@ from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.families.family import family_of
 from host_tools.families.page_tables import DivergenceError
 from host_tools.families.retargeting import Applied
-from host_tools.passes import checkpoints, cutting
+from host_tools.passes import checkpoints, co_execution, cutting
 from host_tools.passes.checkpoint_report import Marked
+from host_tools.passes.co_report import CoExecuted
 from host_tools.passes.cut_report import Cut
 from host_tools.passes.listing import PASSES
 from host_tools.passes.note_check import LEFT_OUT, NOT_CHECKED
@@ -46,7 +47,7 @@ from trace_format.packing import unpack
 from trace_format.schema import SectionType, SlotKind
 from trace_format.trace import Trace
 
-CUT, MARK = cutting.PASS.name, checkpoints.PASS.name
+CUT, MARK, SHARE = cutting.PASS.name, checkpoints.PASS.name, co_execution.PASS.name
 
 
 @click.command(
@@ -111,6 +112,14 @@ CUT, MARK = cutting.PASS.name, checkpoints.PASS.name
     help="Cut jobs that are estimated to take more microseconds into several that do the same.",
 )
 @click.option(
+    "--co-execute",
+    "cpu_gflops",
+    metavar="CPU_GFLOPS",
+    type=Positive(),
+    help="The CPU, at so many 10^9 operations a second, computes some channels of pointwise convolutions and "
+    "dense layers while the GPU computes the others; on a V3D, of recordings by tinygrad.",
+)
+@click.option(
     "--checkpoints",
     "wants_checkpoints",
     is_flag=True,
@@ -144,6 +153,7 @@ def build_command(
     trust_note: bool,
     timeout_margin: int,
     longest_us: float | None,
+    cpu_gflops: float | None,
     wants_checkpoints: bool,
     keep_inputs: bool,
     gpu: str | None,
@@ -162,6 +172,8 @@ def build_command(
         raise UsageError("--trust-note: with --observe the recording is not asked")
     if longest_us is not None and CUT in skip:
         raise UsageError(f"--longest: with --skip {CUT} no job is cut")
+    if cpu_gflops is not None and SHARE in skip:
+        raise UsageError(f"--co-execute: with --skip {SHARE} the CPU computes nothing")
     if wants_checkpoints and MARK in skip:
         raise UsageError(f"--checkpoints: with --skip {MARK} nothing is said of them")
     data = read(raw)
@@ -206,13 +218,14 @@ def build_command(
                     trust_note=trust_note,
                     timeout_margin=timeout_margin,
                     longest_us=longest_us,
+                    cpu_gflops=cpu_gflops,
                     wants_checkpoints=wants_checkpoints,
                 )
         except (DivergenceError, VgpuError) as error:  # passes run the trace
             raise GramophoneError(f"{raw}: {error}") from error
         if trust_note and program.believed:
             trace.notes[NOT_CHECKED] = LEFT_OUT
-        cut, marked = program.cut, program.marked
+        done_for = _Reports(program.co_executed, program.cut, program.marked)
         del program
         trace.meta["source_hash"] = source_hash
         if name is not None:
@@ -221,7 +234,7 @@ def build_command(
             trace.meta["security_version"] = security_version
         with phase("compressing"):
             pieces = trace.pieces(planes=optimise == "size")
-        return _built(trace, pieces, changes, steps, cut, marked, output)
+        return _built(trace, pieces, changes, steps, done_for, output)
 
     with phase("running the passes"):
         built = confined.call(work, _Built, reads=() if raw == STREAM else (raw,))
@@ -238,13 +251,21 @@ class _Built:
     rows: list[str]
 
 
+@dataclass(frozen=True)
+class _Reports:
+    """What passes that are asked for have done."""
+
+    co_executed: CoExecuted | None
+    cut: Cut | None
+    marked: Marked | None
+
+
 def _built(
     trace: Trace,
     pieces: Sequence[Any],
     changes: Sequence[Applied],
     steps: Sequence[Step],
-    cut: Cut | None,
-    marked: Marked | None,
+    reports: _Reports,
     output: Path,
 ) -> _Built:
     trace_bytes = sum(map(len, pieces))
@@ -259,11 +280,10 @@ def _built(
     manifest = sections.one(SectionType.MANIFEST)
     trace_id = unpack("manifest", bytes(manifest.stored), manifest.offset)["trace_id"]
     rows += _needs(trace, codecs)
-    rows += cut.lines() if cut else []
-    rows += marked.lines() if marked else []
+    found = {"co_executed": reports.co_executed, "cut": reports.cut, "checkpoints": reports.marked}
+    rows += [line for report in found.values() if report for line in report.lines()]
     done_by: dict[str, Any] = {"rules": [vars(c) for c in changes], "passes": [vars(s) for s in steps]}
-    done_by["cut"] = cut.facts() if cut else None
-    done_by["checkpoints"] = marked.facts() if marked else None
+    done_by |= {name: report.facts() if report else None for name, report in found.items()}
     data = {**facts(trace, trace_id), "trace_bytes": trace_bytes, "codecs": codecs, **done_by}
     return _Built(list(pieces), data, rows)
 

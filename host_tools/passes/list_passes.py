@@ -112,7 +112,7 @@ def _compute_copies(program: Program, found: list[ListJob]) -> None:
         return
     chosen = [transfer for *_, transfer in edits]
     page = int(memory.mappings.pages.max()) + 2  # what is before it may be fetched ahead, too
-    _add_memory(memory, page, transfers.memory(program.profile, chosen, page * PAGE_BYTES))
+    add_memory(memory, page, transfers.memory(program.profile, chosen, page * PAGE_BYTES))
     parts, at = [], 0
     befores = np.array([write.before for write in memory.cpu_writes], np.int64)
     moved = befores.copy()
@@ -128,7 +128,7 @@ def _compute_copies(program: Program, found: list[ListJob]) -> None:
     program.commit(max(memory.carveout_bytes, (max(memory.frames) + 1) * PAGE_BYTES))
 
 
-def _add_memory(memory: Memory, page: int, content: bytes) -> None:
+def add_memory(memory: Memory, page: int, content: bytes) -> None:
     """Map read-only pages with this content."""
     count = -(-(len(content) + _PREFETCH) // PAGE_BYTES)
     data = np.frombuffer(content.ljust(count * PAGE_BYTES, b"\0"), np.uint8)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from host_tools.families.family import families
 from host_tools.passes import (
     checkpoints,
+    co_execution,
     cutting,
     early_uploads,
     list_passes,
@@ -37,6 +38,7 @@ _GENERAL = (
     planning.plan_memory,
     memory_passes.relocate,
     memory_passes.trim_address_space,
+    co_execution.PASS,
     cutting.PASS,
     timeouts.PASS,
     checkpoints.PASS,

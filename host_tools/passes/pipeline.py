@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from host_tools.accesses.noted_accesses import NOTE
 from host_tools.families.family import family_of
 from host_tools.families.shares import overlap
+from host_tools.model import products
 from host_tools.model.checkpoints import unmarked
 from host_tools.model.slot_mappings import check_slots
-from host_tools.passes import checkpoints, cutting, memory_passes
+from host_tools.passes import checkpoints, co_execution, cutting, memory_passes
 from host_tools.passes.listing import PASSES
 from host_tools.passes.note_check import check_note
 from host_tools.passes.parameters import bind_program
@@ -56,6 +57,7 @@ def build(
     trust_note: bool = False,
     timeout_margin: int | None = MARGIN,
     longest_us: float | None = None,
+    cpu_gflops: float | None = None,
     wants_checkpoints: bool = False,
 ) -> Trace:
     """Run all passes but those in `skip`.
@@ -76,6 +78,7 @@ def build(
         timeout_margin: waits for jobs end after so many times what the model says that these take at worst; None:
             as recorded.
         longest_us: jobs that are estimated to take longer are cut; None: none is, and the pass is left out.
+        cpu_gflops: rate of a CPU that computes a part of products beside the GPU; None: the pass is left out.
         wants_checkpoints: say where replays go on after a reset or a fault; if not, the pass is left out.
         trust_note: do not replay what was built; for notes that this process has made.
 
@@ -91,9 +94,11 @@ def build(
         raise GramophoneError(f"no pass called {', '.join(unknown)}{hint}; there are: {', '.join(PASSES)}")
     program = raw if isinstance(raw, Program) else Program(raw)
     program.timeout_margin, program.on_sheet = timeout_margin, program is raw
-    program.longest_us = longest_us
+    program.longest_us, program.cpu_gflops = longest_us, cpu_gflops
     program.wants_checkpoints = wants_checkpoints
     left_out = {*skip, *((cutting.PASS.name,) if longest_us is None else ())}
+    if cpu_gflops is None:
+        left_out.add(co_execution.PASS.name)
     if not wants_checkpoints:
         left_out.add(checkpoints.PASS.name)
     actions = unmarked(program.actions)
@@ -110,21 +115,26 @@ def build(
         program.forget_accesses(unproved_only=True)
     keep(program, states or {}, open_slots, first)
     applied = []
+    again = recording or (None if isinstance(raw, Program) else lambda: raw)
     for item in PASSES.values():
         if item.name not in left_out:
+            if item is PASSES[co_execution.PASS.name] and program.believed and not trust_note:
+                # Its jobs are not the recording's any more after that.
+                mappings, note = program.memory.mappings, program.believed
+                check_note(program.trace(), mappings, note, program.recorded_slots, again, parameters or {})
+                program.forget_accesses()
             not_done = item.edit(program)
             if not not_done:
                 applied.append(item.name)
             if progress:
                 progress(Step(name=item.name, not_done=not_done, **asdict(program.sizes())))
-    note = None if trust_note else program.believed
-    mappings = program.memory.mappings if note else None
+    believed = None if trust_note else program.believed
+    at_last = program.memory.mappings if believed else None
     trace = program.finish(sheet=program.on_sheet)
-    notes = {name: note for name, note in trace.notes.items() if name != NOTE}
+    notes = {name: note for name, note in trace.notes.items() if name not in (NOTE, products.NOTE)}
     trace = trace.with_(raw=False, notes={**notes, "passes": applied})
-    if note and mappings:
-        again = recording or (None if isinstance(raw, Program) else lambda: raw)
-        check_note(trace, mappings, note, program.recorded_slots, again, parameters or {}, program.cut)
+    if believed and at_last:
+        check_note(trace, at_last, believed, program.recorded_slots, again, parameters or {}, program.cut)
     if source is not None:
         trace = trace.with_(meta={**trace.meta, "source_hash": hashlib.sha256(source).digest()})
     return trace

@@ -28,6 +28,7 @@ from host_tools.model.memory import Conflict, Memory
 from host_tools.model.packing import Packing
 from host_tools.model.remapping import one_frame_each
 from host_tools.passes.checkpoint_report import Marked
+from host_tools.passes.co_report import CoExecuted
 from host_tools.passes.cut_report import Cut
 from host_tools.support.sheet import give_back
 from host_tools.vgpu.binding import VgpuError
@@ -62,7 +63,9 @@ class Program:
     Attributes:
         timeout_margin: waits for jobs end after so many times what these may take at worst; None: as recorded.
         longest_us: jobs that are estimated to take longer are cut; None: none is.
-        cut: what that did; None: it was not done.
+        cpu_gflops: the CPU computes a part of products at this rate; None: it does not.
+        co_executed: what that did; None: it was not done.
+        cut: what the cut did; None: it was not done.
         wants_checkpoints: replays are to go on where they stopped.
         marked: what was said of that; None: nothing.
         on_sheet: the image of what it becomes is a view of a sheet (`trace`).
@@ -70,6 +73,8 @@ class Program:
 
     timeout_margin: int | None = None
     longest_us: float | None = None
+    cpu_gflops: float | None = None
+    co_executed: CoExecuted | None = None
     cut: Cut | None = None
     wants_checkpoints = False
     marked: Marked | None = None

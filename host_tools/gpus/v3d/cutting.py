@@ -23,8 +23,9 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
-from host_tools.families.cutting import Cutting, NotCutError, Words
+from host_tools.families.cutting import Cutting, NotCutError, Prefix, Words
 from host_tools.gpus.v3d.copies import LANES, settle
 from host_tools.gpus.v3d.jobs import batches
 from trace_format.actions import ALL_BITS, Action, Op, action
@@ -58,6 +59,37 @@ class _Groups:
 
 def pieces(gpu: Profile, register: Callable[[str], int], wanted: int) -> Sequence[Words]:
     """The registers of each piece; see `Cutting.pieces`."""
+    words, groups = _described(gpu, register)
+    threads = groups.together * _MOST_THREADS // math.gcd(_MOST_THREADS, groups.full)
+    found = _boxes(groups.count, wanted, threads)
+    if len(found) < wanted:
+        found = _boxes(groups.count, wanted, groups.together)
+    if len(found) < 2:
+        raise NotCutError("its workgroups cannot be divided")
+    return [_registers(gpu, words, groups, box) for box in found]
+
+
+def prefixes(gpu: Profile, register: Callable[[str], int]) -> Sequence[Prefix]:
+    """Its first workgroups, and the others; see `Cutting.prefixes`."""
+    words, groups = _described(gpu, register)
+    axis = _outermost(groups.count)
+    layer, most = math.prod(groups.count[:axis]), groups.count[axis]
+    step = groups.together // math.gcd(groups.together, layer)
+    found = []
+    for first in range(step, most, step):
+        boxes = (
+            ((0, 0, 0), _with(groups.count, axis, first)),
+            (_with((0, 0, 0), axis, first), _with(groups.count, axis, most - first)),
+        )
+        kept, others = (_registers(gpu, words, groups, box) for box in boxes)
+        found.append(Prefix(kept, others, Fraction(first, most)))
+    if not found:
+        raise NotCutError("its workgroups cannot be divided")
+    return found
+
+
+def _described(gpu: Profile, register: Callable[[str], int]) -> tuple[list[int], _Groups]:
+    """The words that describe a job, and its workgroups."""
     words = [register(f"core0.CSD_QUEUED_CFG{index}") for index in range(7)]
     groups = _Groups(
         tuple(word & _FIELD - 1 for word in words[:3]),
@@ -72,26 +104,28 @@ def pieces(gpu: Profile, register: Callable[[str], int], wanted: int) -> Sequenc
         raise NotCutError(f"it runs {batches(gpu, words[4])} batches, and its workgroups fill {filled}")
     if any(first + count > _FIELD for first, count in zip(groups.offset, groups.count, strict=True)):
         raise NotCutError("its workgroups' numbers do not fit into 16 bits")
-    threads = groups.together * _MOST_THREADS // math.gcd(_MOST_THREADS, groups.full)
-    found = _boxes(groups.count, wanted, threads)
-    if len(found) < wanted:
-        found = _boxes(groups.count, wanted, groups.together)
-    if len(found) < 2:
-        raise NotCutError("its workgroups cannot be divided")
-    made = []
-    for first, count in found:
-        axes = [count[axis] << 16 | groups.offset[axis] + first[axis] for axis in range(3)]
-        values = {
-            1: axes[1],
-            2: axes[2],
-            3: words[3],
-            4: groups.batches(math.prod(count)) - batches(gpu, 0),
-            5: words[5],
-            6: words[6],
-            0: axes[0],  # starts it
-        }
-        made.append([(f"core0.CSD_QUEUED_CFG{index}", word) for index, word in values.items()])
-    return made
+    return words, groups
+
+
+def _registers(gpu: Profile, words: Sequence[int], groups: _Groups, box: _Box) -> Words:
+    """What describes some of a job's workgroups, and starts them."""
+    first, count = box
+    axes = [count[axis] << 16 | groups.offset[axis] + first[axis] for axis in range(3)]
+    values = {
+        1: axes[1],
+        2: axes[2],
+        3: words[3],
+        4: groups.batches(math.prod(count)) - batches(gpu, 0),
+        5: words[5],
+        6: words[6],
+        0: axes[0],  # starts it
+    }
+    return [(f"core0.CSD_QUEUED_CFG{index}", word) for index, word in values.items()]
+
+
+def _outermost(count: tuple[int, ...]) -> int:
+    """The last axis that has several workgroups."""
+    return max((axis for axis in range(3) if count[axis] > 1), default=0)
 
 
 _Box = tuple[tuple[int, ...], tuple[int, ...]]  # first workgroup of each axis; number
@@ -100,7 +134,7 @@ _Box = tuple[tuple[int, ...], tuple[int, ...]]  # first workgroup of each axis; 
 def _boxes(count: tuple[int, ...], wanted: int, unit: int) -> list[_Box]:
     """Boxes of consecutive workgroups, as few that none has more than its share of as many as are wanted, or the
     smallest there can be; each begins at a multiple of `unit` workgroups."""
-    axis = max((axis for axis in range(3) if count[axis] > 1), default=0)
+    axis = _outermost(count)
     layer = math.prod(count[:axis])  # workgroups that have one number on that axis
     if axis and layer % unit == 0 and wanted > count[axis]:
         inner = _boxes(_with(count, axis, 1), -(-wanted // count[axis]), unit)
@@ -128,4 +162,4 @@ def between(gpu: Profile) -> list[Action]:
     ]
 
 
-CUTTING = Cutting(pieces, between)
+CUTTING = Cutting(pieces, prefixes, between)

@@ -33,6 +33,7 @@ from host_tools.record.job_layers import name_jobs
 from host_tools.record.onnx_layers import layer_results
 from host_tools.record.onnx_model import OnnxModel, Shape
 from host_tools.record.preflight import NetworkError
+from host_tools.record.products import note_products
 from host_tools.support import plain
 from host_tools.support.progress import phase
 from trace_format.trace import Trace
@@ -173,6 +174,7 @@ def record_compiled(
     )
     _compare(left, expected, compiled.tolerance, f"on {gpu}", {})
     name_jobs(trace, lambda: layer_results(compiled.model, given), given)
+    note_products(trace, compiled.model.data, given)
     if check:
         check_replay(trace, others, compiled.tolerance, "ONNX Runtime's result")
     else:
