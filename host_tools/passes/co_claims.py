@@ -7,6 +7,7 @@ different inputs, and compared with what the job has written.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -60,6 +61,8 @@ class _Judge(ByJob):
 
     def _judged(self, claim: Product) -> str:
         def at(address: int, *shape: int) -> Array:
+            if address + 4 * math.prod(shape) > self.trace.va_bytes:
+                raise DivergenceError("no such addresses")
             return self.read_slot(floats("tensor", address, *shape))
 
         weights = claim.in_rows(at(claim.weights, claim.weights_size))

@@ -117,7 +117,7 @@ class _Executor:
         memory = Memory.of(self.trace)
         given = bytes_of(memory, [slot for slot in self.trace.slots if slot.kind is not SlotKind.INTERNAL])
         written = watched(self.trace, self.inputs[0]).union
-        for claim in self.claims:
+        for claim in (claim for claim in self.claims if claim.job not in self.why):
             places = [floats("weights", claim.weights, claim.weights_size)]
             if claim.bias is not None:
                 places.append(floats("bias", claim.bias, claim.rows))

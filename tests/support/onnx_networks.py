@@ -98,6 +98,25 @@ def attention(path: Path) -> Path:
     return _save(path, nodes, {"image": (1, 3, 8, 8)}, ("classes", [1, CLASSES]), values, opset=18)
 
 
+def pointwise(path: Path) -> Path:
+    """Pointwise convolutions with ReLU and ReLU6, and a fully connected layer: what the CPU can share."""
+    generator = np.random.default_rng(13)
+    shapes = {"w1": (64, 16, 1, 1), "b1": (64,), "w2": (128, 64, 1, 1), "w3": (96, 128), "b3": (96,)}
+    values: dict[str, Any] = {name: generator.normal(0, 0.3, shape) for name, shape in shapes.items()}
+    values = {name: value.astype(np.float32) for name, value in values.items()}
+    values |= {"low": np.array(0, np.float32), "high": np.array(6, np.float32)}
+    nodes = [
+        helper.make_node("Conv", ["image", "w1", "b1"], ["c1"]),
+        helper.make_node("Relu", ["c1"], ["r1"]),
+        helper.make_node("Conv", ["r1", "w2"], ["c2"]),
+        helper.make_node("Clip", ["c2", "low", "high"], ["r2"]),
+        helper.make_node("GlobalAveragePool", ["r2"], ["g"]),
+        helper.make_node("Flatten", ["g"], ["f"]),
+        helper.make_node("Gemm", ["f", "w3", "b3"], ["classes"], transB=1),
+    ]
+    return _save(path, nodes, {"image": (1, 16, 16, 16)}, ("classes", [1, 96]), values)
+
+
 def of_operator(path: Path, kind: str, **attributes: Any) -> Path:
     """A ReLU called "begin" and an operator of one input called "odd" after it: 4x8x8 throughout."""
     nodes = [
