@@ -39,12 +39,14 @@ from host_tools.passes.cut_actions import Found, jobs_in, named, with_pieces
 from host_tools.passes.program import Program
 from host_tools.passes.registry import Pass
 from host_tools.vgpu.binding import ACCESS_WRITTEN, VgpuError
+from trace_format.actions import FLAG_BESIDE
 from trace_format.errors import SlotError
 from trace_format.operators import ROW_ALIGNMENT, operations
 from trace_format.schema import MAX_SLOTS, SlotKind
 from trace_format.trace import Trace
 
 Array = NDArray[Any]
+Constants = Mapping[int, tuple[Array, Array | None]]  # job -> weights in rows, bias
 TOLERANCE = 1e-5  # of outputs, relative to the largest value
 SEEDS = (FIRST_SEED, OTHER_SEED)
 NO_CLAIM = "the recording says of no job that it is a product, as `record onnx --compiler tinygrad` does"
@@ -80,7 +82,7 @@ class _Executor:
         self, program: Program, trace: Trace, cutting: Cutting, claims: Sequence[Product], gflops: float
     ) -> None:
         self.program, self.trace, self.cutting, self.gflops = program, trace, cutting, gflops
-        self.claims = claims
+        self.claims = sorted(claims, key=lambda claim: claim.job)
         self.chip: Chip = chip_of(trace.gpu)
         self.found: list[Found | str] = jobs_in(trace)
         self.inputs = [random_inputs(trace, seed, (SlotKind.INPUT, SlotKind.PARAMETER)) for seed in SEEDS]
@@ -92,20 +94,20 @@ class _Executor:
         wrong, constants = judged(self.trace, self.claims, self.inputs)
         self.why |= wrong
         self._check_constants()
-        shares = [share for claim in self.claims if claim.job not in self.why and (share := self._share(claim))]
+        left = [claim for claim in self.claims if claim.job not in self.why]
+        shares = [share for claim in left if (share := self._share(claim))]
         shares, seen = self._shown(shares)
         room = (MAX_SLOTS - len(self.trace.slots)) // OPERANDS
         for share in shares[room:]:
             self.why[share.product.job] = f"a trace has at most {MAX_SLOTS} slots"
         shares = shares[:room]
         added, difference = 0, 0.0
-        before = self.trace
+        shares = self._apart(shares, constants)
         if shares:
-            expected = self._outputs(before)
-            shares, added = self._put_in(shares, constants)
-            difference = self._difference(expected, self._outputs(self.program.trace())) if shares else 0.0
+            difference = self._difference(self._tried(shares, constants))
             if not difference <= TOLERANCE:
                 raise Conflict(f"outputs would differ by {difference:.1e} of the largest value")
+            added = put_in(self.program, self.cutting, self.found, shares, constants)
         return self._report(shares, seen, added, difference)
 
     def _times(self, trace: Trace) -> list[tuple[bool, JobTime]]:
@@ -183,7 +185,7 @@ class _Executor:
         memory = Memory.of(trace)
         kept, open_jobs = [], []
         second: Watched | None = None
-        for number, share in enumerate(sorted(shares, key=lambda share: share.product.job)):
+        for number, share in enumerate(shares):
             job = share.product.job
             place = slice(job + number, job + number + 2)
             why = why_not(trace, first.jobs, place) or _not_first(memory, share, *first.jobs[place])
@@ -198,39 +200,38 @@ class _Executor:
                 kept.append(share)
         return kept, [job for job in open_jobs if job not in self.why]
 
-    def _put_in(
-        self, shares: list[Share], constants: Mapping[int, tuple[Array, Array | None]]
-    ) -> tuple[list[Share], int]:
-        """Change the program; those are left out that share memory with their jobs."""
+    def _tried(self, shares: Sequence[Share], constants: Constants) -> Trace:
+        """The trace with the CPU's shares; the program is as it was."""
+        trial = Program(self.trace)
+        put_in(trial, self.cutting, self.found, shares, constants)
+        return trial.trace()
+
+    def _apart(self, shares: list[Share], constants: Constants) -> list[Share]:
+        """Those that share no memory with their jobs that one of the two writes."""
         while shares:
-            trial = Program(self.trace)
-            put_in(trial, self.cutting, self.found, shares, constants)
-            trace = trial.trace()
-            places = [index for index, _ in operations(trace.actions)][-len(shares) :]
+            trace = self._tried(shares, constants)
+            places = [index for index, row in operations(trace.actions) if row.flags & FLAG_BESIDE]
             reasons = why_not_beside(trace)
-            wrong = {
-                share.product.job: reasons[at] for share, at in zip(shares, places, strict=True) if reasons[at]
-            }
+            pairs = zip(shares, places, strict=True)
+            wrong = {share.product.job: reasons[at] for share, at in pairs if reasons[at]}
             if not wrong:
-                return shares, put_in(self.program, self.cutting, self.found, shares, constants)
+                break
             self.why |= wrong
             shares = [share for share in shares if share.product.job not in wrong]
-        return [], 0
+        return shares
 
-    def _outputs(self, trace: Trace) -> list[dict[str, Array]]:
-        found = []
-        for inputs in self.inputs:
-            with interpreter(trace) as run:
-                found.append({name: value.copy() for name, value in run.run(inputs).items()})
-        return found
-
-    @staticmethod
-    def _difference(expected: Sequence[Mapping[str, Array]], found: Sequence[Mapping[str, Array]]) -> float:
+    def _difference(self, changed: Trace) -> float:
+        """Of outputs from what they were, relative to the largest value."""
         worst = 0.0
-        for one, other in zip(expected, found, strict=True):
-            for name, value in one.items():
-                largest = float(np.abs(value).max()) or 1.0
-                worst = max(worst, float(np.abs(value.astype(np.float64) - other[name]).max()) / largest)
+        for inputs in self.inputs:
+            with interpreter(self.trace) as run:
+                expected = {name: value.copy() for name, value in run.run(inputs).items()}
+            with interpreter(changed) as run:
+                found = run.run(inputs)
+                for name, value in expected.items():
+                    largest = float(np.abs(value).max()) or 1.0
+                    difference = np.abs(value.astype(np.float64) - found[name]).max()
+                    worst = max(worst, float(difference) / largest)
         return worst
 
     def _report(self, shares: Sequence[Share], seen: Sequence[int], added: int, difference: float) -> CoExecuted:
@@ -256,7 +257,7 @@ class _Executor:
             (of_replay, of_replay - gained),
             added,
             difference,
-            [job + 1 for job in seen],
+            [share.product.job + 1 for share in shares if share.product.job in seen],
             shared,
             [Left(job + 1, names[job], why) for job, why in sorted(self.why.items())],
         )

@@ -106,8 +106,8 @@ static enum gr_status execute(struct gr_replayer *r, const struct gr_action *a)
         return gr_copy_slot(r, a->arg, a->op == GR_OP_COPY_TO_GPU);
 #ifdef GRAMOPHONE_OPERATORS
     case GR_OP_OPERATE: {
-        /* What a job still writes is no operand, and what faulted has left none. The trace may say that it lies
-         * apart; the wait that follows then looks for a fault. */
+        /* What a job still writes is no operand, and what faulted has left none. The trace may say that it
+         * lies apart; the wait that follows then looks for a fault. */
         const enum gr_status status = a->flags & GR_OPERATE_BESIDE ? GR_STATUS_OK : settle(r);
         return status == GR_STATUS_OK ? gr_operate(r, a) : status;
     }

@@ -51,15 +51,21 @@ static uint32_t stop(uint32_t from, uint32_t end)
     return end - from > ROUNDS_A_LOOK ? from + ROUNDS_A_LOOK : end;
 }
 
-/* The row of weights with a number, of those behind the last one the last. */
-static const uint8_t *weights_of(const struct product *p, uint32_t row)
-{
-    return p->weights + (row < p->rows ? row : p->rows - 1) * p->weights_step;
-}
+/* Eight rows: their weights and biases; behind the last row the last one again. */
+struct band {
+    const uint8_t *weights[TILE];
+    float bias[TILE];
+};
 
-static float bias_of(const struct product *p, uint32_t row)
+static struct band band_of(const struct product *p, uint32_t row)
 {
-    return p->bias[row < p->rows ? row : p->rows - 1];
+    struct band band;
+    for (uint32_t i = 0; i < TILE; i++) {
+        const uint32_t at = p->rows - row > i ? row + i : p->rows - 1;
+        band.weights[i] = p->weights + at * p->weights_step;
+        band.bias[i] = p->bias[at];
+    }
+    return band;
 }
 
 static float *result(const struct product *p, uint32_t row, uint32_t column)
@@ -68,12 +74,12 @@ static float *result(const struct product *p, uint32_t row, uint32_t column)
 }
 
 /* Eight rows of four or of eight columns. */
-static inline __attribute__((always_inline)) void tile(struct product *p, uint32_t row, uint32_t column,
-                                                       const bool is_wide)
+static inline __attribute__((always_inline)) void tile(struct product *p, const struct band *band,
+                                                       uint32_t row, uint32_t column, const bool is_wide)
 {
 #define BEGIN(i)                                                                                             \
-    const uint8_t *w##i = weights_of(p, row + (i));                                                          \
-    gr_four a##i = gr_four_of(bias_of(p, row + (i))), b##i = a##i;
+    const uint8_t *w##i = band->weights[i];                                                                  \
+    gr_four a##i = gr_four_of(band->bias[i]), b##i = a##i;
     EACH_ROW(BEGIN)
     const uint8_t *from = p->from + 4 * (uint64_t)column;
     const uint64_t step = p->from_step;
@@ -114,9 +120,10 @@ static inline __attribute__((always_inline)) void tile(struct product *p, uint32
     }
 #define SUMS(i) {a##i, b##i},
     const gr_four sums[TILE][2] = {EACH_ROW(SUMS)};
-    for (uint32_t i = 0; i < TILE && row + i < p->rows; i++) {
+    uint8_t *to = (uint8_t *)result(p, row, column);
+    for (uint32_t i = 0; i < TILE && p->rows - row > i; i++, to += p->to_step) {
         for (uint32_t k = 0; k < (is_wide ? 2 : 1); k++)
-            gr_four_to(result(p, row + i, column + GR_LANES * k),
+            gr_four_to((float *)__builtin_assume_aligned(to, 4) + GR_LANES * k,
                        gr_four_clamped(sums[i][k], p->low, p->high));
     }
 }
@@ -125,7 +132,7 @@ static inline __attribute__((always_inline)) void tile(struct product *p, uint32
 static void single(struct product *p, uint32_t row, uint32_t column)
 {
     float sum = p->bias[row];
-    const float *weights = floats(weights_of(p, row));
+    const float *weights = floats(p->weights + row * p->weights_step);
     const uint8_t *from = p->from + 4 * (uint64_t)column;
     for (uint32_t k = 0; k < p->inner;) {
         const uint32_t end = stop(k, p->inner);
@@ -169,11 +176,12 @@ void gr_operator_conv1x1(struct gr_work *w)
     if (!begins(&p, w, false))
         return;
     for (uint32_t row = 0; row < p.rows; row = next(&p, row)) {
+        const struct band band = band_of(&p, row);
         uint32_t column = 0;
         for (; p.columns - column >= 2 * GR_LANES && goes_on(&p, 1); column += 2 * GR_LANES)
-            tile(&p, row, column, true);
+            tile(&p, &band, row, column, true);
         if (p.columns - column >= GR_LANES && p.columns - column < 2 * GR_LANES) {
-            tile(&p, row, column, false);
+            tile(&p, &band, row, column, false);
             column += GR_LANES;
         }
         for (; column < p.columns && !p.is_stopped; column++) {
@@ -201,8 +209,9 @@ void gr_operator_dense(struct gr_work *w)
         return;
     const float *from = floats(p.from);
     for (uint32_t row = 0; row < p.rows; row = next(&p, row)) {
+        const struct band band = band_of(&p, row);
 #define SUM(i)                                                                                               \
-    const float *w##i = floats(weights_of(&p, row + (i)));                                                   \
+    const float *w##i = floats(band.weights[i]);                                                             \
     gr_four a##i = gr_four_of(0);
         EACH_ROW(SUM)
         for (uint32_t k = 0; k < p.inner;) {
@@ -220,11 +229,11 @@ void gr_operator_dense(struct gr_work *w)
         const uint32_t left = p.inner % GR_LANES, k = p.inner - left;
 #define DOTS(i) a##i,
         const gr_four sums[TILE] = {EACH_ROW(DOTS)};
-        for (uint32_t i = 0; i < TILE && row + i < p.rows; i++) {
-            const float *weights = floats(weights_of(&p, row + i));
-            const gr_four four = GR_FUSED(sums[i], some(from + k, left), some(weights + k, left));
+        for (uint32_t i = 0; i < TILE && p.rows - row > i; i++) {
+            const gr_four four =
+                GR_FUSED(sums[i], some(from + k, left), some(floats(band.weights[i]) + k, left));
             const float sum = (GR_LANE(four, 0) + GR_LANE(four, 2)) + (GR_LANE(four, 1) + GR_LANE(four, 3));
-            *result(&p, 0, row + i) = gr_clamped(sum + p.bias[row + i], p.low, p.high);
+            *result(&p, 0, row + i) = gr_clamped(sum + band.bias[i], p.low, p.high);
         }
     }
 }

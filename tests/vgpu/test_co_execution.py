@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from host_tools import runners
 from host_tools.accesses.beside_jobs import why_not_beside
@@ -17,6 +20,7 @@ from host_tools.accesses.job_work import job_work
 from host_tools.accesses.observe import random_inputs
 from host_tools.audit.dynamic import lint_dynamic
 from host_tools.audit.lint import lint
+from host_tools.cli import main
 from host_tools.demo import RAW
 from host_tools.families.family import family_of
 from host_tools.model.interpreter import interpreter
@@ -32,7 +36,7 @@ from host_tools.record.differences import relative_difference
 from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.sign import sign_trace
-from tests.support import pointwise
+from tests.support import json_schemas, pointwise
 from tests.support.places import CHECKOUT
 from tests.support.replayer_samples import ES256
 from trace_format.actions import FLAG_BESIDE
@@ -120,6 +124,29 @@ def test_a_cpu_that_is_too_slow_computes_nothing(raw: Trace) -> None:
     assert report.shared == []
     assert all("with the CPU it would take" in job.why for job in report.left)
     assert np.array_equal(trace.actions, build(raw).actions)
+
+
+def test_the_command_says_what_it_has_done(tmp_path: Path) -> None:
+    words = ["build", str(pointwise.RAW), "-o", str(tmp_path / "net.gtr"), "--co-execute", "9.2"]
+    said = CliRunner().invoke(main, words)
+    assert said.exit_code == 0, said.output
+    assert "the CPU computes a part of 3 jobs" in said.output
+    assert "gramophone generate --operator conv1x1 --operator dense" in said.output
+    found = CliRunner().invoke(main, [*words, "--json"])
+    data = json.loads(found.stdout)
+    json_schemas.check("build", data)
+    assert [job["number"] for job in data["co_executed"]["shared"]] == [1, 2, 4]
+
+
+def test_with_checkpoints_and_with_jobs_that_are_cut(raw: Trace) -> None:
+    """A job that the CPU shares can be done again, and is not cut."""
+    trace, report = built(raw, 2.0, wants_checkpoints=True, longest_us=100.0)
+    assert report.shared
+    assert [*lint(trace), *lint_dynamic(trace)[0]] == []
+    expected = pointwise.by_onnx(SEED)
+    with interpreter(trace) as run:
+        found = run.run(pointwise.given(SEED))["classes"]
+    assert relative_difference(found.reshape(expected.shape), expected) <= NEAR
 
 
 LIES: dict[str, tuple[Mapping[str, Any], str]] = {

@@ -98,6 +98,8 @@ USE = {
     "join net.gtr net.gtr -o out --take a": "--take: expected one joint trace, found 2",
     "join net.gtr -o out --take a": "--take: net.gtr is no joint trace",
     "build net.gtr -o out --longest inf": "Invalid value for '--longest': expected a number above 0, found 'inf'",
+    "build net.gtr -o out --co-execute 0": "Invalid value for '--co-execute'",
+    "build n.gtr -o o --co-execute 5 --skip co-execute": "--co-execute: with --skip co-execute the CPU computes",
     "build net.gtr -o out --longest 0": "Invalid value for '--longest'",
     "build n.gtr -o o --checkpoints --skip checkpoints": "--checkpoints: with --skip checkpoints nothing is said",
     "build net.gtr -o out --longest 5 --skip cut-jobs": "--longest: with --skip cut-jobs no job is cut",
