@@ -356,7 +356,7 @@ from trace_format.operators import Operator
 try:
     operators.files([Operator.COPY])
 except TypeError as error:
-    assert "expected argmax, copy, cumulative_sum, detection_output, dummy," in str(error), error
+    assert "expected argmax, conv1x1, copy, cumulative_sum, dense, detection_output," in str(error), error
 else:
     raise AssertionError("not refused")
 """,
