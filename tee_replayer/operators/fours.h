@@ -79,8 +79,9 @@ static inline float gr_fused(float sum, float a, float b)
     } found = {.value = product + addend};
     const double part = found.value - product;
     const double error = (product - (found.value - part)) + (addend - part);
+    const uint64_t step = (error > 0) == (found.value > 0) ? 1u : UINT64_MAX;
     if ((error < 0 || error > 0) && !(found.bits & 1))
-        found.bits += (error > 0) == (found.value > 0) ? 1u : UINT64_MAX;
+        found.bits += step;
     return (float)found.value;
 }
 
