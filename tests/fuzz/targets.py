@@ -330,13 +330,14 @@ def _run(command: Sequence[str | Path]) -> None:
         )
 
 
-def build(fuzzed: Target, folder: Path, counting: bool = False) -> Path:
+def build(fuzzed: Target, folder: Path, counting: bool = False, level: str = "-O2") -> Path:
     """Compile a target into `folder`.
 
     Args:
         fuzzed: what.
         folder: gets the program, the generated headers and the objects.
         counting: not for libFuzzer but for gcc's counters of lines and branches; the program then takes files.
+        level: of optimisation, for libFuzzer.
 
     Raises:
         GramophoneError: the compilation failed (its output is in the message).
@@ -350,7 +351,7 @@ def build(fuzzed: Target, folder: Path, counting: bool = False) -> Path:
     own = ["-std=gnu11", "-g", "-Wall", "-Wextra", *include]
     own += [f"-isystem{crypto / 'inc'}"] if crypto else []
     theirs = [crypto / name for name in HASH] if crypto else []
-    compiler, extra = ("gcc", ["-O1", "--coverage", "-fprofile-abs-path"]) if counting else ("clang", ["-O2"])
+    compiler, extra = ("gcc", ["-O1", "--coverage", "-fprofile-abs-path"]) if counting else ("clang", [level])
     sanitize = [] if counting else [*SANITIZERS, "-fsanitize=fuzzer-no-link"]
     around = [*fuzzed.around, *([C / "standalone.c"] if counting else [])]
     objects = []
