@@ -76,9 +76,6 @@ SLOW = Share(60, 120, 6, 40, 20)
 SLOW_WHOLE = Shares(SLOW, SLOW, SLOW, SLOW, Share(6, 12, 0, 0, 0))
 FEW, FEW_OF_SIGNATURE = Share(1, 24, 2, 4, 1), Share(2, 24, 2, 24, 2)
 SAMPLE = Shares(FEW, FEW, FEW_OF_SIGNATURE, FEW_OF_SIGNATURE, Share(2, 3, 0, 0, 0))
-# Of paths with many cases, whose runs are long.
-FEWER = Share(1, 6, 1, 2, 1)
-SMALL_SAMPLE = Shares(FEWER, FEWER, FEWER, FEWER, Share(1, 1, 0, 0, 0))
 
 
 def _segments(mask: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:

@@ -7,9 +7,9 @@ The firmware is the real one, its crypto is executed, and each run has one fault
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from tests.campaign import cases, computing, encryption, evidence, networks, rep
 from tests.campaign.campaign import Campaign, Result, outcome_name
 from tests.campaign.device import BARE_METAL, ENCRYPTION, LINKED, LINKED_MMU, LOG_MMU, MMU, NETWORKS, TRUST, Device
 from tests.campaign.faults import ENCODING_BITS, KINDS, Do, Run
+from tests.support.sampling import SomeOf
 
 GPUS = tuple(cases.DRIVER)
 EACH = [pytest.param(gpu, case, id=f"{gpu}-{case.name}") for gpu in GPUS for case in cases.cases_of(gpu)]
@@ -27,7 +28,7 @@ SKIP, DOUBLE_SKIP, INVERTED = KINDS[:3]
 REGISTER_BIT, ENCODING_BIT = KINDS[5:7]
 POLICY = ("gr_device_policy", "serve")
 LINKED_OF = {"v3d42": LINKED, "mali_g71": LINKED_MMU}
-Half = Callable[[str, Sequence[cases.Case]], list[str]]
+T = TypeVar("T")
 PER_PART = sampling.Share(before=1, ours=6, bulk=1, tail=2, library=1)
 PER_KIND = sampling.Shares(PER_PART, PER_PART, PER_PART, PER_PART, PER_PART)
 
@@ -36,9 +37,9 @@ PER_KIND = sampling.Shares(PER_PART, PER_PART, PER_PART, PER_PART, PER_PART)
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     if shutil.which(f"{firmware.CROSS}gcc") is None:
         pytest.skip("no cross compiler: apt-get install gcc-aarch64-linux-gnu")
-    shares = dict.fromkeys((BARE_METAL, MMU), sampling.SAMPLE)
-    shares |= dict.fromkeys((TRUST, ENCRYPTION, NETWORKS), sampling.SMALL_SAMPLE)
-    shares |= dict.fromkeys(LINKED_OF.values(), PER_KIND)
+    shares = dict.fromkeys((BARE_METAL, MMU, TRUST, ENCRYPTION, NETWORKS), sampling.SAMPLE) | dict.fromkeys(
+        LINKED_OF.values(), PER_KIND
+    )
     return Campaign(tmp_path_factory.mktemp("campaign"), shares, jobs=1)
 
 
@@ -53,16 +54,15 @@ def linked(campaign: Campaign) -> dict[str, Device]:
     return {gpu: campaign.device(gpu, path) for gpu, path in LINKED_OF.items()}
 
 
-@pytest.fixture
-def half(request: pytest.FixtureRequest) -> Half:
-    """Names of those of a path's cases that a GPU is tried with: each second, where the other GPU has the others;
-    with --exhaustive, all. Runs without a fault, two a case, take most of the time."""
-    step = 1 if request.config.getoption("--exhaustive") else len(GPUS)
+def names_for(gpu: str, found: Sequence[cases.Case], some_of: SomeOf) -> list[str]:
+    """Names of each second case, where the other GPU has the others; with --exhaustive, of all. Runs without a
+    fault, two a case, take most of the time."""
 
-    def of(gpu: str, found: Sequence[cases.Case]) -> list[str]:
-        return [case.name for case in found[GPUS.index(gpu) % step :: step]]
+    def of_gpu(all_of: Sequence[T], most: int) -> Sequence[T]:
+        return all_of[GPUS.index(gpu) :: len(GPUS)]
 
-    return of
+    most = len(of_gpu(found, 0))
+    return [case.name for case in some_of(found, most, of_gpu)]
 
 
 def executed(run: Run, functions: Collection[str]) -> npt.NDArray[np.int64]:
@@ -90,35 +90,40 @@ def test_no_single_fault_lets_a_refused_trace_through(
 
 
 @pytest.mark.parametrize("gpu", GPUS)
-def test_no_single_fault_passes_over_a_trust_policy(campaign: Campaign, gpu: str, half: Half) -> None:
+def test_no_single_fault_passes_over_a_trust_policy(campaign: Campaign, gpu: str, some_of: SomeOf) -> None:
     """Too few signatures, a stranger's, half of one, a revoked key's, a usurper's policy, too much time."""
-    names = half(gpu, trust.CASES)
+    found = trust.CASES
+    names = names_for(gpu, found, some_of)
     result = campaign.run([campaign.device(gpu, TRUST)], names, KINDS)
     assert not result.spoilt
     assert {case for _, case, _ in result.table.rows} == set(names)
-    assert sum(counts.tried for counts in result.table.rows.values()) > 250
+    assert sum(counts.tried for counts in result.table.rows.values()) > 1000 * len(names) // len(found)
     assert result.ok, "\n".join(map(str, result.findings))
 
 
 @pytest.mark.parametrize("gpu", GPUS)
-def test_no_single_fault_opens_what_is_not_for_the_device(campaign: Campaign, gpu: str, half: Half) -> None:
+def test_no_single_fault_opens_what_is_not_for_the_device(campaign: Campaign, gpu: str, some_of: SomeOf) -> None:
     """Encrypted for another device, under another head, with bits of the ciphertext turned."""
-    names = half(gpu, encryption.CASES)
+    found = encryption.CASES
+    names = names_for(gpu, found, some_of)
     result = campaign.run([campaign.device(gpu, ENCRYPTION)], names, KINDS)
     assert not result.spoilt
     assert {case for _, case, _ in result.table.rows} == set(names)
-    assert sum(counts.tried for counts in result.table.rows.values()) > 150
+    assert sum(counts.tried for counts in result.table.rows.values()) > 600 * len(names) // len(found)
     assert result.ok, "\n".join(map(str, result.findings))
 
 
 @pytest.mark.parametrize("gpu", GPUS)
-def test_no_single_fault_lets_a_network_have_what_is_anothers(campaign: Campaign, gpu: str, half: Half) -> None:
+def test_no_single_fault_lets_a_network_have_what_is_anothers(
+    campaign: Campaign, gpu: str, some_of: SomeOf
+) -> None:
     """Hostile joint traces, and jobs of two good networks with the other's page tables."""
-    names = half(gpu, networks.of(gpu))
+    found = networks.of(gpu)
+    names = names_for(gpu, found, some_of)
     result = campaign.run([campaign.device(gpu, NETWORKS)], names, KINDS)
     assert not result.spoilt
     assert {case for _, case, _ in result.table.rows} == set(names)
-    assert sum(counts.tried for counts in result.table.rows.values()) > 250
+    assert sum(counts.tried for counts in result.table.rows.values()) > 1000 * len(names) // len(found)
     assert result.ok, "\n".join(map(str, result.findings))
 
 

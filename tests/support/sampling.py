@@ -26,10 +26,17 @@ PROPERTY = "sampled"
 EXAMPLES, ALL_EXAMPLES = 40, 200  # of a property test that names no number
 
 
-class SomeOf(Protocol):
-    """At most `most` of the cases, spread evenly, the ends among them; all of them with `--exhaustive`."""
+class How(Protocol):
+    """Picks so many of cases."""
 
-    def __call__(self, cases: Sequence[T], most: int) -> Sequence[T]: ...
+    def __call__(self, cases: Sequence[T], most: int, /) -> Sequence[T]: ...
+
+
+class SomeOf(Protocol):
+    """At most `most` of the cases, spread evenly, the ends among them, or as `how` picks them; all of them with
+    `--exhaustive`."""
+
+    def __call__(self, cases: Sequence[T], most: int, how: How = ...) -> Sequence[T]: ...
 
 
 def spread(cases: Sequence[T], most: int) -> list[T]:
@@ -64,11 +71,11 @@ def some_of(request: pytest.FixtureRequest) -> SomeOf:
     """Picks the cases that a test tries; see SomeOf."""
     exhaustive = request.config.getoption("--exhaustive")
 
-    def pick(cases: Sequence[T], most: int) -> Sequence[T]:
+    def pick(cases: Sequence[T], most: int, how: How = spread) -> Sequence[T]:
         if exhaustive or len(cases) <= most:
             return cases
         request.node.user_properties.append((PROPERTY, f"{most:,} of {len(cases):,} cases"))
-        return spread(cases, most)
+        return how(cases, most)
 
     return pick
 
