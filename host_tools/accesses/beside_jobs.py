@@ -8,17 +8,17 @@ other inputs where its code does not show that these access the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
-from host_tools.accesses.observe import OTHER_SEED, Watched, random_inputs, watched
+from host_tools.accesses.observe import OTHER_SEED, random_inputs, watched
 from host_tools.accesses.proof import Job
 from host_tools.accesses.slot_places import bytes_of
 from host_tools.model.frames import Mask
 from host_tools.model.memory import Conflict, Memory
 from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN
-from trace_format.actions import FLAG_BESIDE, Action, Op, actions_of
+from trace_format.actions import FLAG_BESIDE, Action, Op
 from trace_format.operators import operands, operations
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.slots import Slot
@@ -49,18 +49,15 @@ def why_not_beside(trace: Trace) -> dict[int, str]:
         given = random_inputs(trace, OTHER_SEED, (SlotKind.INPUT, SlotKind.PARAMETER))
         replays.append(watched(trace, given))
     markers = np.flatnonzero(trace.actions["op"] == Op.JOB)
-    return {index: _why_not(memory, replays, int(np.searchsorted(markers, index)), row) for index, row in found}
-
-
-def _why_not(memory: Memory, replays: Sequence[Watched], jobs: int, row: Action) -> str:
-    """jobs: how many have been announced before the operator, of which the latest works beside it."""
-    announced = sum(action.op == Op.JOB for action in actions_of(memory.trace.actions))
-    for replay in replays:
-        if len(replay.jobs) != announced or not jobs:
-            return "not all jobs are announced, each by itself"
-        if why := shared(memory, replay.jobs[jobs - 1], row):
-            return why
-    return ""
+    announced = all(len(replay.jobs) == len(markers) for replay in replays)
+    why = {}
+    for index, row in found:
+        jobs = int(np.searchsorted(markers, index))  # before the operator; the latest works beside it
+        if not announced or not jobs:
+            why[index] = "not all jobs are announced, each by itself"
+            continue
+        why[index] = next(filter(None, (shared(memory, replay.jobs[jobs - 1], row) for replay in replays)), "")
+    return why
 
 
 def shared(memory: Memory, job: Job, row: Action) -> str:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from host_tools.accesses.job_starts import JobStarts
 from host_tools.accesses.proof import AccessMap, Flags
@@ -40,6 +42,18 @@ class ByJob(Interpreter):
     def take(self, seen: AccessMap) -> None:
         """What the latest job did."""
         raise NotImplementedError
+
+    def replay(self, inputs: Mapping[str, NDArray[Any]]) -> None:
+        """Run with inputs, the latest job's end included, and close.
+
+        Raises:
+            DivergenceError, VgpuError: the virtual GPU does not do as recorded.
+        """
+        try:
+            self.run(inputs)
+            self.cut()
+        finally:
+            self.close()
 
     def cut(self) -> None:
         """The latest job is over."""

@@ -44,12 +44,9 @@ def job_accesses(trace: Trace) -> list[Job]:
     except VgpuError as error:
         raise Conflict(f"its jobs cannot be observed: {error}") from None
     try:
-        run.run(random_inputs(trace, FIRST_SEED, (SlotKind.INPUT, SlotKind.PARAMETER)))
-        run.cut()
+        run.replay(random_inputs(trace, FIRST_SEED, (SlotKind.INPUT, SlotKind.PARAMETER)))
     except DivergenceError as error:
         raise Conflict(f"its jobs cannot be observed: {error}") from None
-    finally:
-        run.close()
     return run.jobs
 
 

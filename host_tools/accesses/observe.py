@@ -222,11 +222,7 @@ def beside(mappings: Mappings, frames: Collection[int]) -> set[int]:
 def _replayed(trace: Trace, inputs: Mapping[str, NDArray[Any]], last: int | None = None) -> Watched:
     """What jobs do in a replay, which ends with the job `last`."""
     run = _Watch(trace, last)
-    try:
-        run.run(inputs)
-        run.cut()
-    finally:
-        run.close()
+    run.replay(inputs)
     return Watched(run.jobs, run.given)
 
 

@@ -59,11 +59,6 @@ class Product:
         return Operator.DENSE if self.columns == 1 else Operator.CONV1X1
 
     @property
-    def operations(self) -> int:
-        """A multiplication and an addition count as two."""
-        return 2 * self.rows * self.inner * self.columns
-
-    @property
     def clamp(self) -> tuple[float, float]:
         """Lowest and highest value of a result."""
         return -math.inf if self.low is None else self.low, math.inf if self.high is None else self.high

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.accesses.beside_jobs import LINE_BYTES
 from host_tools.families.cutting import Cutting
 from host_tools.model.products import ROWS
 from host_tools.passes.co_claims import floats
-from host_tools.passes.co_shares import LINE_BYTES, Share
+from host_tools.passes.co_shares import Share
 from host_tools.passes.cut_actions import Found
 from host_tools.passes.list_passes import add_memory
 from host_tools.passes.memory_passes import fit, moved

@@ -95,11 +95,7 @@ def judged(
     constants: dict[int, tuple[Array, Array | None]] = {}
     for given in inputs:
         judge = _Judge(trace, claims)
-        try:
-            judge.run(given)
-            judge.cut()
-        finally:
-            judge.close()
+        judge.replay(given)
         if judge.job + 1 != announced:
             raise DivergenceError("not all jobs are announced, each by itself")
         why = {**judge.why, **why}

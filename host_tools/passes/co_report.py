@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-SHOWN = 6  # jobs of a reason
+from host_tools.passes.job_reasons import by_reason, only_seen, titled
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,10 @@ class Left:
     name: str
     why: str
 
+    def text(self) -> str:
+        """For people."""
+        return titled(self.number, self.name)
+
 
 @dataclass(frozen=True)
 class CoExecuted:
@@ -75,18 +79,8 @@ class CoExecuted:
             f"{self.gflops:g} GFLOP/s of the CPU: a replay's jobs: {before:,.0f} -> {after:,.0f} us; "
             f"{self.constants} bytes of constants; outputs differ by {self.difference:.1e}"
         ]
-        if self.seen:
-            rows.append(
-                f"of {len(self.shared)} jobs that are shared, {len(self.seen)} are not proved "
-                "to access the same with all data: two replays did"
-            )
-        for why in dict.fromkeys(job.why for job in self.left):
-            jobs = [
-                f"job {job.number}{f' ({job.name})' if job.name else ''}" for job in self.left if job.why == why
-            ]
-            others = f" and {len(jobs) - SHOWN} others" if len(jobs) > SHOWN else ""
-            rows.append(f"the GPU's alone, as {why}: {', '.join(jobs[:SHOWN])}{others}")
-        return rows
+        rows += only_seen("are shared", len(self.shared), len(self.seen))
+        return [*rows, *by_reason("the GPU's alone", self.left)]
 
     def facts(self) -> dict[str, Any]:
         """For programs."""

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from host_tools.accesses.beside_jobs import LINE_BYTES
 from host_tools.families.cutting import Prefix
 from host_tools.model.products import Product
 
-LINE_BYTES = 64  # of caches: CPU and GPU write none together
 WORTH = 0.98  # of the GPU's time alone that both together take at most; else the job stays
 
 

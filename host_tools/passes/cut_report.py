@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-SHOWN = 6  # jobs of a reason
+from host_tools.passes.job_reasons import by_reason, only_seen, titled
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Kept:
 
     def text(self) -> str:
         """For people."""
-        return f"job {self.number}{f' ({self.name})' if self.name else ''} with {self.us:,.0f} us"
+        return f"{titled(self.number, self.name)} with {self.us:,.0f} us"
 
 
 @dataclass(frozen=True)
@@ -65,17 +65,8 @@ class Cut:
             f"longest job, estimated for {self.chip}: {us[0]:,.0f} -> {us[1]:,.0f} us; jobs: {self.jobs[0]} -> "
             f"{self.jobs[1]}; a replay's jobs: {replay[0]:,.0f} -> {replay[1]:,.0f} us ({100 * self.more:+.1f} %)"
         ]
-        if self.seen:
-            rows.append(
-                f"of {len(self.cut)} jobs that were cut, {len(self.seen)} are not proved "
-                "to access the same with all data: two replays did"
-            )
-        for why in dict.fromkeys(job.why for job in self.kept):
-            jobs = [job for job in self.kept if job.why == why]
-            shown = ", ".join(job.text() for job in jobs[:SHOWN])
-            others = f" and {len(jobs) - SHOWN} others" if len(jobs) > SHOWN else ""
-            rows.append(f"longer still, as {why}: {shown}{others}")
-        return rows
+        rows += only_seen("were cut", len(self.cut), len(self.seen))
+        return [*rows, *by_reason("longer still", self.kept)]
 
     def facts(self) -> dict[str, Any]:
         """For programs."""

@@ -57,11 +57,7 @@ def note_products(trace: Trace, model: bytes, inputs: Mapping[str, Array]) -> No
     with phase("finding products among the jobs"):
         try:
             run = _Finder(trace, layers)
-            try:
-                run.run({name: tensor.reshape(trace.slot(name).shape) for name, tensor in inputs.items()})
-                run.cut()
-            finally:
-                run.close()
+            run.replay({name: tensor.reshape(trace.slot(name).shape) for name, tensor in inputs.items()})
         except (Conflict, DivergenceError, VgpuError) as error:
             LOG.info("products are not looked for: %s", error)
             return

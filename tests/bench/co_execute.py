@@ -29,7 +29,6 @@ from trace_format.trace import Trace
 
 SIDE = 64
 RATES = (2.0, 3.0, 4.0, 9.2)  # 9.2: one core of a Raspberry Pi 4 in ncnn's benchmark of MobileNet
-NEAR = 1e-5
 
 
 @dataclass(frozen=True)

@@ -124,8 +124,8 @@ class _State:
         near = sorted(measured, key=lambda point: (measured[point], point))[:3]
         more = {other for point in near for other in space.neighbours(nest, point)}
         candidates = sorted({*self.pool, *more} - measured.keys())
-        theirs = {state.best.point for state in alike} - measured.keys() - {None}
-        found = sorted(point for point in theirs if point is not None)[:EACH]
+        theirs = {point for state in alike if (point := state.best.point) is not None}
+        found = sorted(theirs - measured.keys())[:EACH]
         steps = {point.steps for point in found}
         for point in space.ranked(nest, candidates, measured, space.predicted):
             if len(found) == EACH:
