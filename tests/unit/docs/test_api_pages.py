@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -32,9 +33,13 @@ SEAMS = {
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("api")
-    (recipe,) = re.findall(r"^\t\$\(BIN\)/python (.* pdoc .*)$", (CHECKOUT / "Makefile").read_text(), re.MULTILINE)
+    (recipe,) = re.findall(
+        r"^\tDEV=PYTHON \$\(BIN\)/python (.* pdoc .*)$", (CHECKOUT / "Makefile").read_text(), re.MULTILINE
+    )
     command = [sys.executable, "-W", "error", *shlex.split(recipe.replace("build/api", str(folder)))]
-    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=CHECKOUT, capture_output=True, text=True, check=False, env={**os.environ, "DEV": "PYTHON"}
+    )
     assert (done.returncode, done.stderr) == (0, "")
     return folder
 
