@@ -263,6 +263,20 @@ bool gr_driver_is_idle(void)
     return true;
 }
 
+/* Whether no address space has a table that is not the network's: one skipped instruction could have left it
+ * another network's, or one of the kernel that had the GPU before. After a reset by the trace it has none. */
+static bool has_own_tables(const struct gr_replayer *r)
+{
+    for (uint32_t space = 0; space < GR_ADDRESS_SPACES; space++) {
+        const uint32_t at = space * SPACE_BYTES, config = gr_port_read32(GR_AS0_TRANSCFG_LO + at);
+        const uint64_t table =
+            (uint64_t)gr_port_read32(GR_AS0_TRANSTAB_HI + at) << 32 | gr_port_read32(GR_AS0_TRANSTAB_LO + at);
+        if (table != table_phys(r, space) && config != TRANSLATION_OFF && (table || config))
+            return false;
+    }
+    return true;
+}
+
 /* Page tables say what is code. A job that reaches a locked region would wait for an unlock, which a trace
  * need not have: no job starts while there is one. Below the first register of each kind a difference wraps.
  */
@@ -277,6 +291,8 @@ enum gr_status gr_driver_check_write(struct gr_replayer *r, uint32_t offset, uin
             r->locked &= (uint16_t)~space;
     }
     const bool starts = in_slots < JOB_SLOTS * SLOT_BYTES && in_slots % SLOT_BYTES == 0 && value;
+    if (starts && !has_own_tables(r))
+        return GR_STATUS_DIVERGED;
     return starts && r->locked ? GR_STATUS_REGISTER : GR_STATUS_OK;
 }
 

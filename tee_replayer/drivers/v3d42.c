@@ -125,9 +125,10 @@ bool gr_driver_can_switch(void)
 #endif
 
 /* A GPU that has reset itself would run jobs without translation, so that is looked at before each; and whose
- * table the GPU has, since one skipped instruction could have left it another network's.
- * The table has no bit for execution: the code of a job must lie in the image, which neither the GPU nor a
- * caller can write to. It stays there while the job runs, since mappings do not change then. */
+ * table the GPU has, since one skipped instruction could have left it another network's, or that of the
+ * kernel that had the GPU before. The table has no bit for execution: the code of a job must lie in the
+ * image, which neither the GPU nor a caller can write to. It stays there while the job runs, since mappings
+ * do not change then. */
 enum gr_status gr_driver_check_write(struct gr_replayer *r, uint32_t offset, uint32_t value)
 {
     if (offset == GR_CORE0_CSD_QUEUED_CFG5)
@@ -136,10 +137,8 @@ enum gr_status gr_driver_check_write(struct gr_replayer *r, uint32_t offset, uin
         return GR_STATUS_OK;
     if ((gr_port_read32(GR_HUB_MMU_CTL) & MMU_CTL_ON) != MMU_CTL_ON)
         return GR_STATUS_DIVERGED;
-#ifdef GRAMOPHONE_NETWORKS
     if (gr_port_read32(GR_HUB_MMU_PT_PA_BASE) != table_frame(r))
         return GR_STATUS_DIVERGED;
-#endif
     const uint64_t code = gr_driver_translate(r, 0, r->code);
     return code < r->image_end || code == UINT64_MAX ? GR_STATUS_OK : GR_STATUS_RANGE;
 }

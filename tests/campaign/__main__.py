@@ -37,7 +37,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__)
     parser.add_argument("--gpu", choices=list(cases.DRIVER), action="append", help="only this GPU")
     parser.add_argument("--path", choices=PATHS, action="append", help="only this port")
-    every = (*cases.CASES, *CASES, *trust.CASES, *encryption.CASES, *networks.CASES)
+    every = (*cases.CASES, *CASES, *trust.CASES, *encryption.CASES, *networks.CASES, *networks.ALONE)
     names = sorted({case.name for case in every})
     parser.add_argument("--case", choices=names, action="append", help="only this case")
     parser.add_argument(

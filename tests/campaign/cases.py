@@ -48,14 +48,17 @@ class Turns:
     """Networks of a joint trace that take turns.
 
     Attributes:
-        order: who asks for a replay.
+        order: who asks for a replay; (): the trace has one network, and is replayed as others are.
+        within: in how many microseconds, of each network.
+        whose: the register whose value tells whose a job is.
         start: the register that starts a job.
         table: the register with the page tables' place.
-        roots: of each network, the value with which it starts jobs, and where its tables lie, in pages of the
-            carve-out.
+        roots: of each network, the value of its jobs, and where its tables lie, in pages of the carve-out.
     """
 
     order: tuple[int, ...]
+    within: tuple[int, ...]
+    whose: str
     start: str
     table: str
     roots: tuple[tuple[int, int], ...]

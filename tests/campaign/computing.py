@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tests.campaign import cases, encryption, networks, trust
 from tests.campaign.cases import IMAGE_READABLE, TIMES, Attempt, Case
-from tests.campaign.device import ENCRYPTION, NETWORKS, TRUST, Device
+from tests.campaign.device import BARE_METAL, ENCRYPTION, NETWORKS, TRUST, Device
 from tests.support.hostile_rows import resectioned
 from tests.support.replayer_samples import PAGE, VA, Parts
 from trace_format import layout, planes
@@ -90,4 +90,4 @@ def cases_of(of: Device) -> list[Case]:
         return networks.of(of.gpu)
     if of.path == ENCRYPTION:
         return list(encryption.CASES)
-    return [*cases.cases_of(of.gpu), *(CASES if of.linked else ())]
+    return [*cases.cases_of(of.gpu), *(CASES if of.linked else networks.ALONE if of.path == BARE_METAL else ())]

@@ -123,7 +123,9 @@ static bool is_of_a_trace(const struct machine *m, uint64_t offset, uint64_t val
     }
     for (unsigned i = 0; i < m->turn_count; i++) {
         const struct turn *t = &m->turns[i];
-        if (t->offset == offset && t->value == value && m->registers[t->other / 4] != t->wanted)
+        const uint64_t whose = t->offset == offset ? value : m->registers[t->offset / 4];
+        const bool is_off = m->off_at && m->registers[m->off_at / 4] == m->off_value;
+        if (offset == m->start_at && whose == t->value && m->registers[t->other / 4] != t->wanted && !is_off)
             return true;
     }
     if (m->turn_count)
@@ -259,6 +261,11 @@ static void describe_register(struct machine *m, const char *kind, uint64_t offs
         m->fixed[offset / 4] = (uint32_t)value;
     } else if (!strcmp(kind, "identity")) {
         m->is_read_only[offset / 4] = true;
+    } else if (!strcmp(kind, "begin")) {
+        m->registers[offset / 4] = m->registers_at_start[offset / 4] = (uint32_t)value;
+    } else if (!strcmp(kind, "off")) {
+        m->off_at = (uint32_t)offset;
+        m->off_value = (uint32_t)value;
     } else if (!strcmp(kind, "driver")) {
         m->is_driver[offset / 4] = true;
     } else if (m->trace_write_count < LIST_MAX) {
@@ -307,6 +314,8 @@ static void describe(struct machine *m, const char *line)
     else if (!strcmp(kind, "turn") && m->turn_count < LIST_MAX && a >> 32 < GPU_BYTES)
         m->turns[m->turn_count++] =
             (struct turn){(uint32_t)a, (uint32_t)b, (uint32_t)(a >> 32), (uint32_t)(b >> 32)};
+    else if (!strcmp(kind, "start"))
+        m->start_at = a;
     else if (!strcmp(kind, "device"))
         m->device_at = a, m->device_bytes = b;
     else if (!strcmp(kind, "gpu"))
@@ -318,7 +327,7 @@ static void describe(struct machine *m, const char *line)
     else if (!strcmp(kind, "entry"))
         machine_set_pc(m, a);
     else if (!strcmp(kind, "reads") || !strcmp(kind, "driver") || !strcmp(kind, "trace") ||
-             !strcmp(kind, "identity"))
+             !strcmp(kind, "identity") || !strcmp(kind, "begin") || !strcmp(kind, "off"))
         describe_register(m, kind, a, b);
     else
         fail("not understood: %s", line);
@@ -362,7 +371,7 @@ void machine_rewind(struct machine *m)
         else if (madvise(m->ranges[i].memory, m->ranges[i].bytes, MADV_DONTNEED))
             fail("memory cannot be cleared");
     }
-    memset(m->registers, 0, sizeof m->registers);
+    memcpy(m->registers, m->registers_at_start, sizeof m->registers);
     for (unsigned i = 0; i < KEPT_MAX; i++)
         memcpy(m->kept[i].bytes, m->kept[i].at_start, sizeof m->kept[i].bytes);
     m->open_file = 0;

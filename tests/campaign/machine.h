@@ -29,8 +29,8 @@ struct trace_write {
     bool any_value;
 };
 
-/* A write of this register, with this value, that is a trace's own as long as another register has the value
- * that is wanted. Where there are any, no other writes count. */
+/* A job starts that is a network's, since this register has this value, and another register must have the
+ * value that is wanted. Where there are any, no writes count but those that start jobs. */
 struct turn {
     uint32_t offset, value, other, wanted;
 };
@@ -85,7 +85,7 @@ struct machine {
     uint64_t mirror_at, mirror_bytes; /* the firmware that the attacker would have, in whole pages */
     uint8_t *mirror;
     bool is_read_only[GPU_BYTES / 4]; /* a register that ignores writes */
-    uint32_t registers[GPU_BYTES / 4];
+    uint32_t registers[GPU_BYTES / 4], registers_at_start[GPU_BYTES / 4];
     uint32_t fixed[GPU_BYTES / 4]; /* what a register reads, whatever is written; with has_fixed */
     bool has_fixed[GPU_BYTES / 4];
     bool is_driver[GPU_BYTES / 4]; /* the nano driver writes it too */
@@ -93,6 +93,9 @@ struct machine {
     unsigned trace_write_count;
     struct turn turns[LIST_MAX];
     unsigned turn_count;
+    uint64_t start_at; /* a write of this register starts a job */
+    uint32_t off_at,
+        off_value; /* while this register has this value, a job reaches no memory; 0: there is none */
     uint64_t now_ns;
     uint64_t executed, stop_at; /* instructions */
     enum end end;

@@ -7,27 +7,42 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from host_tools.families.family import family_of
 from host_tools.model import joining
 from host_tools.runners.mailbox import Extra
 from tests.campaign import cases
-from tests.campaign.cases import TIMES, V3D, Attempt, Case, Turns
+from tests.campaign.cases import MALI, TIMES, V3D, Attempt, Case, Turns
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import PAGE, Parts
 from trace_format import packing, profile
-from trace_format.actions import ALL_BITS, MAP_READ, MAP_WRITE, Action, Op, action
+from trace_format.actions import ALL_BITS, FLAG_RESUME, MAP_READ, MAP_WRITE, Action, Op, action
 from trace_format.schema.mailbox import MAILBOX_REQUEST
 from trace_format.trace import Trace
 
 NETWORKS, QUEUE = 2, 2  # of the firmware
 A, B = range(2)
 FIRST_PAGE, PAGES = 1, 15  # working memory of a, which follows the image, and of b, which follows that
-TABLE_PAGES = 2  # of each network on a V3D: the page table, and the scratch page
 ORDER = (A, B, A, B)  # who asks for a replay
 JOBS = 2  # of each replay
-STARTS = (0x00510000, 0x00A20000)  # with which each network starts its jobs
-NOBODY = 0x70  # a value with which no network starts a job
-WHENEVER = (1 << 64) - 1
-START = action(Op.REPLAY_START)
+OWNERS = (0x00510000, 0x00A20000)  # of jobs: a value for each network
+NOBODY = 0x70  # a value that is neither's
+READS = {"mali_g71": {"js0.COMMAND_NEXT": 0}}  # a job starts at once
+WHENEVER, SOON = (1 << 64) - 1, 1_000_000  # us
+PREDICTED = 100_000  # us, of a replay
+# Registers of a job: whose value tells whose it is, which starts it, and which has the tables' place.
+JOB = {
+    "v3d42": ("core0.CSD_QUEUED_CFG0", "core0.CSD_QUEUED_CFG0", "hub.MMU_PT_PA_BASE"),
+    "mali_g71": ("js0.HEAD_NEXT_LO", "js0.COMMAND_NEXT", "as0.TRANSTAB_LO"),
+}
+BEGINS = "core0.CSD_QUEUED_CFG1"  # of a V3D: before it a step ends; a Mali's ends before Job
+GO = 1  # js0.COMMAND_NEXT
+# What registers have before: a hostile kernel's tables. And those with which a job reaches no memory.
+BEGUN = {
+    "v3d42": {"hub.MMU_PT_PA_BASE": cases.TABLE_BASE, "hub.MMU_CTL": cases.MMU_ON},
+    "mali_g71": {"as0.TRANSTAB_LO": cases.TABLE_BASE, "as0.TRANSCFG_LO": 6},
+}
+OFF: dict[str, dict[str, int]] = {"v3d42": {}, "mali_g71": {"as0.TRANSCFG_LO": 1}}
+START, RESUME = action(Op.REPLAY_START), action(Op.REPLAY_START, flags=FLAG_RESUME)
 # Actions of a network that do what is edited to be another's.
 OWN_PAGES = action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, pages=1, a=0x18, frame=s.MEMORY_PAGE)
 OWN_MEMORY = action(Op.CLEAR, bytes=64, target=s.MEMORY_PAGE * PAGE)
@@ -68,37 +83,52 @@ def of_one(gpu: str) -> Attempt:
     return Attempt(Parts.of(joint(gpu)).network(B, "first_action", 0).network(B, "replay_start", 2).signed())
 
 
-def turns(gpu: str) -> Attempt:
-    """Requests for both, in turns; each network starts its jobs with a value of its own."""
-    begins, starts = (profile.load(gpu).register(f"core0.CSD_QUEUED_CFG{index}") for index in (1, 0))
-    rows = []
-    for number, name in enumerate("ab"):
-        work = []
-        for job in range(JOBS):
-            work += [
-                action(Op.REG_WRITE, register=begins.index, value=NOBODY, mask=ALL_BITS),
-                action(Op.JOB, number=job),
-                action(Op.REG_WRITE, register=starts.index, value=STARTS[number], mask=ALL_BITS),
-                # So that a write under a mask of nothing does not find the other network's value.
-                action(Op.REG_WRITE, register=starts.index, value=NOBODY, mask=ALL_BITS),
-            ]
-        trace = s.trace(
-            *s.PROLOGUE[:2], START, *work, gpu=gpu, image=cases.IMAGE, slots=[], meta=cases.sample(gpu).meta
-        )
-        rows.append(joining.Joining(name, trace))
-    trace = joining.joint(rows, "small").trace
-    first = trace.carveout_bytes // PAGE
-    roots = [first + number * TABLE_PAGES for number in range(NETWORKS)]
-    return Attempt(
-        s.signed(trace),
-        trace=trace,
-        turns=Turns(
-            ORDER,
-            starts.name,
-            "hub.MMU_PT_PA_BASE",
-            tuple(zip(STARTS, roots, strict=True)),
-        ),
-    )
+def work(gpu: str, owner: int) -> list[Action]:
+    """Jobs of a network, each of which says by a value whose it is."""
+
+    def write(name: str, value: int) -> Action:
+        return action(Op.REG_WRITE, register=profile.load(gpu).register(name).index, value=value, mask=ALL_BITS)
+
+    whose, starts, _ = JOB[gpu]
+    found = []
+    for number in range(JOBS):
+        found += [write(BEGINS, NOBODY)] if gpu in V3D else []
+        found += [action(Op.JOB, number=number), write(whose, owner)]
+        found += [write(starts, GO)] if starts != whose else []
+        # So that a write under a mask of nothing does not find the other network's value.
+        found.append(write(whose, NOBODY))
+    return found
+
+
+def part(gpu: str, start: Action, owner: int) -> Trace:
+    """A trace that maps memory and does the jobs of a network."""
+    actions = (*s.PROLOGUE[:2], start, *work(gpu, owner))
+    return s.trace(*actions, gpu=gpu, image=cases.IMAGE, slots=[], meta=cases.sample(gpu).meta)
+
+
+def alone(gpu: str) -> Attempt:
+    """One network, after a kernel that has left its page tables in the GPU."""
+    trace = part(gpu, START, OWNERS[A])
+    found = Turns((), (), *JOB[gpu], ((OWNERS[A], trace.carveout_bytes // PAGE),))
+    return Attempt(s.signed(trace), reads=READS.get(gpu, {}), trace=trace, turns=found)
+
+
+def taking_turns(start: Action, within: tuple[int, ...]) -> Callable[[str], Attempt]:
+    """Requests for both, in turns."""
+
+    def made(gpu: str) -> Attempt:
+        parts = [part(gpu, start, owner) for owner in OWNERS]
+        rows = [joining.Joining(name, one, PREDICTED) for name, one in zip("ab", parts, strict=True)]
+        trace = joining.joint(rows, "small").trace
+        tables = family_of(trace.profile).page_tables
+        roots, at = [], trace.carveout_bytes
+        for one in parts:
+            roots.append(at // PAGE)
+            at += tables.device_bytes(one)
+        found = Turns(ORDER, within, *JOB[gpu], tuple(zip(OWNERS, roots, strict=True)))
+        return Attempt(s.signed(trace), reads=READS.get(gpu, {}), trace=trace, turns=found)
+
+    return made
 
 
 def requests(order: tuple[int, ...]) -> list[Extra]:
@@ -106,10 +136,10 @@ def requests(order: tuple[int, ...]) -> list[Extra]:
     return [Extra(MAILBOX_REQUEST, bytes(packing.size_of("mailbox_answer")))] * len(order)
 
 
-def ask(memory: bytearray, order: tuple[int, ...], places: tuple[int, ...]) -> None:
+def ask(memory: bytearray, turns: Turns, places: tuple[int, ...]) -> None:
     """Make the mailbox's buffers requests for networks."""
-    for index, (network, at) in enumerate(zip(order, places, strict=True)):
-        fields = {"slot": MAILBOX_REQUEST, "step": network, "offset": at, "bytes": WHENEVER}
+    for index, (network, at) in enumerate(zip(turns.order, places, strict=True)):
+        fields = {"slot": MAILBOX_REQUEST, "step": network, "offset": at, "bytes": turns.within[network]}
         row = packing.pack("mailbox_buffer", fields)
         start = packing.size_of("mailbox_request") + index * len(row)
         memory[start : start + len(row)] = row
@@ -122,9 +152,16 @@ def describe(attempt: Attempt, gpu: str, first_page: int) -> list[tuple[str, int
     if gpu == "v3d42":
         rows.append(("driver", found.register("hub.MMUC_CONTROL").offset, 0, ""))
     if attempt.turns:
-        start, table = (found.register(name).offset for name in (attempt.turns.start, attempt.turns.table))
-        for value, root in attempt.turns.roots:
-            rows.append(("turn", start | table << 32, value | (first_page + root) << 32, ""))
+        turns = attempt.turns
+        whose, start, table = (found.register(name).offset for name in (turns.whose, turns.start, turns.table))
+        rows.append(("start", start, 0, ""))
+        for kind, values in (("begin", BEGUN[gpu]), ("off", OFF[gpu])):
+            rows += [(kind, found.register(name).offset, value, "") for name, value in values.items()]
+        for value, root in turns.roots:
+            place = first_page + root
+            if gpu in MALI:
+                place = place * PAGE & ALL_BITS  # the lower half of an address; a V3D has the page
+            rows.append(("turn", whose | table << 32, value | place << 32, ""))
     return rows
 
 
@@ -145,11 +182,18 @@ CASES = (
         hostile(OWN_MEMORY, "a", (FIRST_PAGE + s.MEMORY_PAGE) * PAGE),
         good(*[OWN_MEMORY] * TIMES),
     ),
-    Case("turns", "good networks take turns", "OK", turns, good(), V3D),
+    Case("turns", "good networks take turns", "OK", taking_turns(START, (WHENEVER, WHENEVER)), good(), V3D),
+    # Here a change of networks is a reset, after which registers are set again.
+    Case(
+        "away", "a good network goes on after another", "OK", taking_turns(RESUME, (WHENEVER, SOON)), good(), MALI
+    ),
 )
+# Of firmware for one network.
+ALONE = (Case("left-tables", "a good trace after a kernel that has left page tables", "OK", alone, cases.good),)
 # Functions that decide whose turn it is, and whose tables the GPU has.
 TURNING: tuple[str, ...] = (
     *("gr_schedule_step", "gr_submit", "take_out", "put_back", "move", "place", "is_in_time", "left_us"),
+    *("set_registers", "is_of_memory", "gr_driver_begins_job", "gr_resumes", "gr_says_resume", "gr_driver_reset"),
     *("gr_step", "gr_take_over", "gr_prepare_network", "gr_leave", "has_started", "try_once"),
     *("gr_driver_switch", "gr_driver_set_table", "is_cleared", "execute_range", "is_checkpoint", "under_way"),
     *("write_register", "gr_bind", "serve_requests", "submit", "step", "answer", "gr_abandon", "gr_restart"),

@@ -103,7 +103,7 @@ class Bench:
             buffers, extras = Buffers(), tuple(networks.requests(self.attempt.turns.order))
         places = mailbox.request(memoryview(memory), self.attempt.signed, buffers, REPLAYS, extras)
         if self.attempt.turns:
-            networks.ask(memory, self.attempt.turns.order, places.extras_at)
+            networks.ask(memory, self.attempt.turns, places.extras_at)
         (self.folder / "mailbox").write_bytes(memory)
         board = fw.board
         rows: list[tuple[str, int, int, object]] = [
@@ -123,7 +123,7 @@ class Bench:
         if extras and not self.attempt.turns:
             answers = [(at, len(extra.data)) for at, extra in zip(places.extras_at, extras, strict=True)]
             rows += evidence.describe(answers, self.folder)
-        if self.device.path == NETWORKS:
+        if self.device.path == NETWORKS or self.attempt.turns:
             rows += networks.describe(self.attempt, self.device.gpu, board.carveout_base // PAGE)
         if self.device.path == ENCRYPTION:
             rows += encryption.describe(self.folder)
@@ -202,7 +202,7 @@ class Bench:
 
     def _count(self, outcomes: npt.NDArray[Any]) -> None:
         """Of requests, all of them count as one replay, and fewer as none."""
-        if self.attempt.turns:
+        if self.attempt.turns and self.attempt.turns.order:
             outcomes["replays"] = outcomes["replays"] == len(self.attempt.turns.order)
 
     def inject(self, run: Run, unspoilt: npt.NDArray[Any], plan: npt.NDArray[Any], jobs: int) -> npt.NDArray[Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -125,6 +126,30 @@ def test_no_single_fault_lets_a_network_have_what_is_anothers(
     assert {case for _, case, _ in result.table.rows} == set(names)
     assert sum(counts.tried for counts in result.table.rows.values()) > 1000 * len(names) // len(found)
     assert result.ok, "\n".join(map(str, result.findings))
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_no_single_fault_leaves_a_job_with_a_kernels_tables(
+    campaign: Campaign, devices: dict[str, Device], gpu: str
+) -> None:
+    """A prologue that a fault passed over once left those of the kernel before."""
+    result = campaign.run([devices[gpu]], [case.name for case in networks.ALONE], KINDS)
+    assert not result.spoilt
+    assert sum(counts.tried for counts in result.table.rows.values()) > 300
+    assert result.ok, "\n".join(map(str, result.findings))
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_a_job_with_another_networks_tables_is_noticed(campaign: Campaign, gpu: str) -> None:
+    """Networks whose tables are said to be the other's: each job counts, and without that, none."""
+    case = next(case for case in networks.of(gpu) if case.status == "OK")
+    attempt = case.refused(gpu)
+    assert attempt.turns
+    (one, its), (other, others) = attempt.turns.roots
+    exchanged = replace(attempt, turns=replace(attempt.turns, roots=((one, others), (other, its))))
+    of = campaign.device(gpu, NETWORKS)
+    found = [campaign.bench(of, case, each, "planted").outcome() for each in (attempt, exchanged)]
+    assert [int(outcome["from_trace"][0]) for outcome in found] == [0, networks.JOBS * len(attempt.turns.order)]
 
 
 @pytest.mark.parametrize("gpu", GPUS)

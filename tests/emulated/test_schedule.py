@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from elftools.elf.constants import SH_FLAGS
+from elftools.elf.elffile import ELFFile
 
 from host_tools.cli import main
 from host_tools.runners import firmware
@@ -127,6 +130,27 @@ def test_who_does_not_want_it_pays_nothing(tmp_path: Path) -> None:
     ):
         with pytest.raises(GenerateError, match=why):
             make_options(**options)
+
+
+def code_bytes(path: Path) -> int:
+    """Code and constants of an object, or of a program."""
+    with path.open("rb") as file:
+        sections = [
+            section for section in ELFFile(file).iter_sections() if section["sh_flags"] & SH_FLAGS.SHF_ALLOC
+        ]
+        return sum(int(section["sh_size"]) for section in sections if section["sh_type"] == "SHT_PROGBITS")
+
+
+@pytest.mark.parametrize("gpu", ["v3d42", "mali_g71"])
+def test_what_it_costs(gpu: str, tmp_path: Path) -> None:
+    """At most 1.5 KB beside steps, without what reads requests from the emulated machine's mailbox."""
+    sizes = []
+    for name, more in (("steps", {"steps": True}), ("queue", {"schedule": 8})):
+        out = generate(replace(make_options(networks=8, **more), gpu=gpu), tmp_path / name)
+        firmware.compile_firmware(out)
+        sizes.append(code_bytes(out / firmware.ELF) - code_bytes(out / "main.o"))
+    steps, queue = sizes
+    assert 0 < queue - steps <= 1536
 
 
 def test_an_audit_finds_nothing(scheduling: firmware.Firmware, tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from host_tools import runners
 from host_tools.passes.pipeline import build
 from host_tools.runners.needs import what_helps
@@ -13,9 +15,12 @@ from host_tools.support.tensors import boxes_found
 from signing.delivery import Delivery
 from signing.sign import sign_trace
 from tests.support import detector
+from tests.support.operator_samples import OPERANDS, slots_of, trace_of
 from tests.support.programs import MIN_SECURITY_VERSION
 from tests.support.signing_samples import ES256
 from trace_format.actions import Op
+from trace_format.operators import Operator
+from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
 PICTURE = 12
@@ -32,6 +37,24 @@ def test_boxes_come_out_of_a_pseudo_ta(pta: Path) -> None:
     assert (there.jobs, there.retries) == (here.jobs, 0)
     assert len(boxes_found(trace, there.outputs)["boxes"]) > 1
     for name, array in here.outputs.items():
+        assert there.outputs[name].tobytes() == array.tobytes()
+
+
+@pytest.mark.parametrize(
+    "operator", [Operator.CONV1X1, pytest.param(Operator.DENSE, marks=pytest.mark.exhaustive)]
+)
+def test_products_are_the_same_to_the_bit(operator: Operator, pta: Path) -> None:
+    """By NEON, which OP-TEE lends its core for that long."""
+    assert pta.is_dir()
+    arrays = OPERANDS[operator]
+    slots = slots_of(operator, arrays)
+    inputs = {s.name: a for s, a in zip(slots, arrays, strict=True) if s.kind is SlotKind.INPUT}
+    signed = sign_trace(trace_of(operator, slots).build(), ES256)
+    request = ReplayRequest(Delivery(signed), ES256.public, inputs, repeat=2)
+    here, there = runners.run("vgpu", request), runners.run("optee", request)
+    assert there.ok, there.error
+    for name, array in here.outputs.items():
+        assert array.any()
         assert there.outputs[name].tobytes() == array.tobytes()
 
 

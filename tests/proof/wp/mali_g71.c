@@ -51,9 +51,10 @@ static void write64(uint32_t offset, uint64_t value);
 */
 static uint64_t *table_at(const struct gr_replayer *r, uint64_t number);
 
-/*@ requires walk(r) && number < room(r);
+/*@ requires \valid_read(r);
     assigns \nothing;
-    ensures \result == r->memory.phys + r->carveout_bytes + number * GR_PAGE_BYTES;
+    ensures walk(r) && number < room(r) ==>
+      \result == r->memory.phys + r->carveout_bytes + number * GR_PAGE_BYTES;
 */
 static uint64_t table_phys(const struct gr_replayer *r, uint64_t number);
 
@@ -152,6 +153,11 @@ uint32_t gr_driver_fault_place(uint32_t fault);
 
 /*@ assigns \nothing; */
 bool gr_driver_is_idle(void);
+
+/*@ requires \valid_read(r);
+    assigns \nothing;
+*/
+static bool has_own_tables(const struct gr_replayer *r);
 
 /* Whether a write starts a job, of three slots of 128 bytes. */
 /*@ predicate starts(integer offset, integer value) =
