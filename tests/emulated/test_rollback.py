@@ -69,6 +69,7 @@ def test_a_flash_of_another_size(tmp_path: Path) -> None:
         boot("unicorn", with_store(s.KEY), s.KEY, flash, by_key(1))
 
 
+@pytest.mark.exhaustive
 def test_audit_firmware_rebuilds_it(tmp_path: Path) -> None:
     path = tmp_path / "firmware.elf"
     path.write_bytes((with_store(s.KEY) / firmware.ELF).read_bytes())

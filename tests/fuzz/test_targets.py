@@ -31,7 +31,14 @@ def test_committed_inputs_are_those_of_the_program() -> None:
     assert corpus.main(["--check"]) == 0
 
 
-@pytest.mark.parametrize("name", targets.available())
+# To compile a virtual GPU for libFuzzer takes a minute.
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.exhaustive] if name == "vgpu-v3d42" else [])
+        for name in targets.available()
+    ],
+)
 def test_a_moment_of_fuzzing(name: str, tmp_path: Path) -> None:
     target = targets.TARGETS[name]
     program = targets.build(target, tmp_path, level="-O1")  # with -O2 the virtual GPUs take half as long again

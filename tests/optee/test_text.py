@@ -11,6 +11,7 @@ from docs.examples.text import demo
 from host_tools.machine.root import RecordRoot
 
 
+@pytest.mark.exhaustive
 def test_a_text_is_written_in_op_tee(pta: Path, root: RecordRoot, capsys: pytest.CaptureFixture[str]) -> None:
     """`pta` is requested so that without OP-TEE the test is skipped with its reason."""
     assert pta.is_dir()

@@ -152,6 +152,7 @@ def as_on_ubuntu(folder: Path) -> list[str]:
     pytest.skip(f"no mount namespace to show another system's apt sources in: {tried.stderr.strip()}")
 
 
+@pytest.mark.exhaustive
 def test_the_installed_command_replays_on_ubuntu(gramophone: Path, tmp_path: Path) -> None:
     """With an empty cache: crypto libraries come from Debian's archive, by a private configuration; no option."""
     key, public, built, signed = (tmp_path / name for name in ("key.pem", "pub.pem", "net.gtr", "net.sgtr"))

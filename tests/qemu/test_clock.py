@@ -80,6 +80,7 @@ def test_a_policy_without_limits_needs_no_time() -> None:
     assert runners.run("qemu", request).ok
 
 
+@pytest.mark.exhaustive
 def test_audit_firmware_rebuilds_it(tmp_path: Path) -> None:
     path = tmp_path / "firmware.elf"
     path.write_bytes((firmware_with_clock(policy()) / firmware.ELF).read_bytes())

@@ -29,8 +29,7 @@ pytestmark = pytest.mark.usefixtures("without_sandboxes")
     "gpu",
     [
         "mali_g71",
-        "mali_g52r1",
-        *(pytest.param(gpu, marks=pytest.mark.exhaustive) for gpu in ("mali_g72", "mali_g31")),
+        *(pytest.param(gpu, marks=pytest.mark.exhaustive) for gpu in ("mali_g52r1", "mali_g72", "mali_g31")),
     ],
 )
 def test_operations_registers_and_constants_are_mesas(gpu: str, root: RecordRoot) -> None:

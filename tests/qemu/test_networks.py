@@ -58,10 +58,10 @@ def test_the_recording_on_another_gpu_comes_out_identical(gpu: str, shared_folde
 @pytest.mark.parametrize(
     ("gpu", "name"),
     [
-        ("v3d42", "squeezenet_v1_1"),
+        pytest.param("v3d42", "squeezenet_v1_1", marks=pytest.mark.exhaustive),
         pytest.param("v3d42", "mobilenet_v1", marks=pytest.mark.exhaustive),
         ("mali_g71", networks.LENET),
-        ("mali_g72", networks.LENET),
+        pytest.param("mali_g72", networks.LENET, marks=pytest.mark.exhaustive),
         ("mali_g52r1", networks.LENET),
         pytest.param("mali_g71", "squeezenet_v1_1", marks=pytest.mark.exhaustive),
         pytest.param("mali_g71", "mobilenet_v1", marks=pytest.mark.exhaustive),
@@ -137,7 +137,11 @@ def test_a_blob_that_is_copied_and_an_output_packed_by_four(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "name", [networks.LENET, "squeezenet_v1_1", pytest.param("mobilenet_v1", marks=pytest.mark.exhaustive)]
+    "name",
+    [
+        networks.LENET,
+        *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("squeezenet_v1_1", "mobilenet_v1")),
+    ],
 )
 def test_byte_planes(name: str, shared_folder: Path) -> None:
     """A sixth smaller or so, and the same outputs, by firmware that was generated with the codec."""

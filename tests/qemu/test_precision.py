@@ -48,6 +48,7 @@ Cast scores 1 1 h y 0=2 1=1
 """
 
 
+@pytest.mark.exhaustive
 def test_scores_that_the_network_casts_to_half(tmp_path: Path) -> None:
     """ncnn's CPU code rounds the scores, its shaders without half storage do not: they are apart as halves are."""
     random = np.random.default_rng(5)

@@ -19,7 +19,7 @@ from signing.sign import FileSigner, sign_trace
 from tests.support.random_networks import Outcome, Replay, Tensors, on_virtual_gpu, take_the_road
 from trace_format.trace import Trace
 
-SIDE_BY_SIDE, ALONE = range(18), range(18, 20)
+SIDE_BY_SIDE, ALONE = range(6), range(18, 19)
 OTHERS = ("v3d71", "mali_g71", "mali_g72", "mali_g52r1")
 GROUP = 50
 

@@ -16,7 +16,10 @@ from tests.support.random_onnx import GROUP, take_the_road
 
 @pytest.mark.parametrize(
     ("seeds", "replay"),
-    [(range(GROUP), in_the_secure_world), (range(GROUP, 2 * GROUP), on_virtual_gpu)],
+    [
+        (range(GROUP), in_the_secure_world),
+        pytest.param(range(GROUP, 2 * GROUP), on_virtual_gpu, marks=pytest.mark.exhaustive),
+    ],
     ids=["in the secure world", "in Python"],
 )
 def test_networks(seeds: Sequence[int], replay: Replay, root: RecordRoot) -> None:

@@ -54,6 +54,7 @@ def inputs(seed: int) -> dict[str, Float32]:
     return {"data": np.random.default_rng(seed).random(SHAPE, dtype=np.float32)}
 
 
+@pytest.mark.exhaustive
 def test_recording_does_not_depend_on_what_was_cached(
     root: RecordRoot, gpu: Path, network: tuple[bytes, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

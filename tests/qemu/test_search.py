@@ -55,6 +55,7 @@ def test_candidates_are_timed_and_judged(root: RecordRoot, tmp_path: Path) -> No
     assert "refuses a kernel" in third.why
 
 
+@pytest.mark.exhaustive
 def test_a_searched_network_is_right_and_not_slower(
     root: RecordRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

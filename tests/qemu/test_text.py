@@ -11,7 +11,7 @@ from host_tools.machine.root import RecordRoot
 PROMPT = "The Queen said"
 
 
-@pytest.mark.parametrize("gpu", ["v3d42", "v3d71"])
+@pytest.mark.parametrize("gpu", ["v3d42", pytest.param("v3d71", marks=pytest.mark.exhaustive)])
 def test_a_text_is_written_in_the_secure_world(
     gpu: str, root: RecordRoot, capsys: pytest.CaptureFixture[str]
 ) -> None:

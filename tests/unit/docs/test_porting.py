@@ -336,6 +336,7 @@ assert np.array_equal(core, -arrays[1]) and np.array_equal(core, host)
 """
 
 
+@pytest.mark.exhaustive
 def test_an_operator(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
     """The device's C, compiled for this machine, and the interpreter compute it."""
     library()  # skips where the crypto libraries' sources cannot be had

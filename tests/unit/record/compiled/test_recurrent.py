@@ -29,6 +29,7 @@ def weights(gates: int, directions: int) -> dict[str, np.ndarray]:
     return {name: generator.normal(0, 0.5, shape).astype(np.float32) for name, shape in shapes.items()}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize(("kind", "state"), [("LSTM", True), ("LSTM", False), ("GRU", True)])
 def test_it_computes_what_onnx_runtime_does(kind: str, state: bool, direction: str, tmp_path: Path) -> None:
