@@ -90,4 +90,6 @@ def cases_of(of: Device) -> list[Case]:
         return networks.of(of.gpu)
     if of.path == ENCRYPTION:
         return list(encryption.CASES)
-    return [*cases.cases_of(of.gpu), *(CASES if of.linked else networks.ALONE if of.path == BARE_METAL else ())]
+    if of.path == BARE_METAL:
+        return [*cases.cases_of(of.gpu), *networks.ALONE]
+    return [*cases.cases_of(of.gpu), *(CASES if of.linked else ())]

@@ -121,11 +121,11 @@ static bool is_of_a_trace(const struct machine *m, uint64_t offset, uint64_t val
         if (w->offset == offset && (w->any_value || w->value == value))
             return true;
     }
-    for (unsigned i = 0; i < m->turn_count; i++) {
+    const bool is_off = m->off_at && m->registers[m->off_at / 4] == m->off_value;
+    for (unsigned i = 0; i < m->turn_count && offset == m->start_at && !is_off; i++) {
         const struct turn *t = &m->turns[i];
         const uint64_t whose = t->offset == offset ? value : m->registers[t->offset / 4];
-        const bool is_off = m->off_at && m->registers[m->off_at / 4] == m->off_value;
-        if (offset == m->start_at && whose == t->value && m->registers[t->other / 4] != t->wanted && !is_off)
+        if (whose == t->value && m->registers[t->other / 4] != t->wanted)
             return true;
     }
     if (m->turn_count)
@@ -263,6 +263,8 @@ static void describe_register(struct machine *m, const char *kind, uint64_t offs
         m->is_read_only[offset / 4] = true;
     } else if (!strcmp(kind, "begin")) {
         m->registers[offset / 4] = m->registers_at_start[offset / 4] = (uint32_t)value;
+    } else if (!strcmp(kind, "start")) {
+        m->start_at = (uint32_t)offset;
     } else if (!strcmp(kind, "off")) {
         m->off_at = (uint32_t)offset;
         m->off_value = (uint32_t)value;
@@ -314,8 +316,6 @@ static void describe(struct machine *m, const char *line)
     else if (!strcmp(kind, "turn") && m->turn_count < LIST_MAX && a >> 32 < GPU_BYTES)
         m->turns[m->turn_count++] =
             (struct turn){(uint32_t)a, (uint32_t)b, (uint32_t)(a >> 32), (uint32_t)(b >> 32)};
-    else if (!strcmp(kind, "start"))
-        m->start_at = a;
     else if (!strcmp(kind, "device"))
         m->device_at = a, m->device_bytes = b;
     else if (!strcmp(kind, "gpu"))
@@ -327,7 +327,8 @@ static void describe(struct machine *m, const char *line)
     else if (!strcmp(kind, "entry"))
         machine_set_pc(m, a);
     else if (!strcmp(kind, "reads") || !strcmp(kind, "driver") || !strcmp(kind, "trace") ||
-             !strcmp(kind, "identity") || !strcmp(kind, "begin") || !strcmp(kind, "off"))
+             !strcmp(kind, "identity") || !strcmp(kind, "begin") || !strcmp(kind, "start") ||
+             !strcmp(kind, "off"))
         describe_register(m, kind, a, b);
     else
         fail("not understood: %s", line);

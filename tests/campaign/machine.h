@@ -93,9 +93,9 @@ struct machine {
     unsigned trace_write_count;
     struct turn turns[LIST_MAX];
     unsigned turn_count;
-    uint64_t start_at; /* a write of this register starts a job */
-    uint32_t off_at,
-        off_value; /* while this register has this value, a job reaches no memory; 0: there is none */
+    uint32_t start_at; /* a write of this register starts a job */
+    /* While this register has this value, a job reaches no memory; 0: there is none. */
+    uint32_t off_at, off_value;
     uint64_t now_ns;
     uint64_t executed, stop_at; /* instructions */
     enum end end;

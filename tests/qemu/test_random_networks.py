@@ -19,7 +19,7 @@ from signing.sign import FileSigner, sign_trace
 from tests.support.random_networks import Outcome, Replay, Tensors, on_virtual_gpu, take_the_road
 from trace_format.trace import Trace
 
-SIDE_BY_SIDE, ALONE = range(6), range(18, 19)
+SIDE_BY_SIDE, MORE, ALONE = range(6), range(6, 18), range(18, 20)
 OTHERS = ("v3d71", "mali_g71", "mali_g72", "mali_g52r1")
 GROUP = 50
 
@@ -44,8 +44,15 @@ def check(outcomes: Iterable[Outcome], least: float = 1.0) -> None:
 
 @pytest.mark.parametrize(
     ("seeds", "replay"),
-    [(SIDE_BY_SIDE, in_the_secure_world), *(([seed], on_virtual_gpu) for seed in ALONE)],
-    ids=["side by side", *map(str, ALONE)],
+    [
+        (SIDE_BY_SIDE, in_the_secure_world),
+        pytest.param(MORE, in_the_secure_world, marks=pytest.mark.exhaustive),
+        *(
+            pytest.param([seed], on_virtual_gpu, marks=[pytest.mark.exhaustive] if seed > ALONE[0] else [])
+            for seed in ALONE
+        ),
+    ],
+    ids=["side by side", "more of them", *map(str, ALONE)],
 )
 def test_networks(seeds: Sequence[int], replay: Replay) -> None:
     check(take_the_road(seeds, DEFAULT_GPU, replay))

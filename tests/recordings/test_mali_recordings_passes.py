@@ -92,8 +92,9 @@ def test_a_pass_alone(folder: Path, name: str, step: str) -> None:
     assert before.conflicts(after) == []
 
 
-def test_the_passes_over_registers_alone(recordings: Path) -> None:
-    before = reference(recordings / "mobilenet")
+@pytest.mark.parametrize("name", ["mobilenet", pytest.param("alexnet", marks=OTHERS)])
+def test_the_passes_over_registers_alone(folder: Path) -> None:
+    before = reference(folder)
     for step in JOB_MANAGER:
         after = PASSES[step](before.trace)
         assert len(after.actions) < len(before.trace.actions), step

@@ -142,11 +142,12 @@ def test_the_commands_in_a_row(
     assert [warning.partition(";")[0] for warning in found["warnings"]] == ["this virtual GPU runs no shaders"]
 
 
+@pytest.mark.parametrize("name", ["mobilenet", pytest.param("alexnet", marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("runner", WITHOUT_OPTEE)
-def test_a_flipped_bit_is_found_where_it_is(recordings: Path, runner: str) -> None:
+def test_a_flipped_bit_is_found_where_it_is(recordings: Path, runner: str, name: str) -> None:
     """Also on the device that is made for a trace that cannot be parsed: of its GPU, with memory enough."""
     needs(runner)
-    _, data = signed(recordings / "mobilenet")
+    _, data = signed(recordings / name)
     damaged = bytearray(data)
     damaged[-9] ^= 1
     found = run(runner, ReplayRequest(Delivery(bytes(damaged)), SIGNER.public))

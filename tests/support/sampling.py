@@ -56,10 +56,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    examples = ALL_EXAMPLES if config.getoption("--exhaustive") else EXAMPLES
+    exhaustive = config.getoption("--exhaustive")
     # Tests are not timed: the machine is shared. The sample is the same every time.
-    is_sample = examples == EXAMPLES
-    settings.register_profile("gramophone", deadline=None, max_examples=examples, derandomize=is_sample)
+    settings.register_profile(
+        "gramophone",
+        deadline=None,
+        max_examples=ALL_EXAMPLES if exhaustive else EXAMPLES,
+        derandomize=not exhaustive,
+    )
     settings.load_profile("gramophone")
     config.addinivalue_line("markers", "exhaustive: runs with --exhaustive only")
     config.addinivalue_line(
