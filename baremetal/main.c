@@ -33,12 +33,21 @@ static bool read_trace(void *ctx, uint64_t offset, uint8_t *to, uint32_t bytes)
     return true;
 }
 
+/* Copy one of the mailbox's buffers. */
+static void read_buffer(struct mailbox_buffer *to, uint32_t index)
+{
+    memcpy(to, shared(sizeof(struct mailbox_request) + index * sizeof *to), sizeof *to);
+}
+
+#ifdef GRAMOPHONE_SCHEDULE
+#include "requests.c"
+#else
 /* Bind what a replay takes and gives; after the first one, what is not the same again. */
 static bool bind(struct gr_replayer *replayer, uint32_t count, uint32_t replay)
 {
     for (uint32_t i = 0; i < count; i++) {
         struct mailbox_buffer b;
-        memcpy(&b, shared(sizeof(struct mailbox_request) + i * sizeof b), sizeof b);
+        read_buffer(&b, i);
 #ifdef GRAMOPHONE_LOG
         if (b.slot >= MAILBOX_LOG && b.slot <= MAILBOX_ATTESTATION)
             continue; /* evidence.c has its own copy */
@@ -54,30 +63,31 @@ static bool bind(struct gr_replayer *replayer, uint32_t count, uint32_t replay)
     }
     return true;
 }
+#endif
 
 /* Serve the request; the number of replays done. */
 #ifdef GRAMOPHONE_LOG
 #include "evidence.c"
 #else
-#ifdef GRAMOPHONE_SCHEDULE
-#include "requests.c"
+#ifndef GRAMOPHONE_SCHEDULE
+/* Replay as often as is asked; the number of replays done. */
+static uint32_t replay(struct gr_replayer *replayer, const struct mailbox_request *request)
+{
+    uint32_t replays = 0;
+    while (replays < request->repeat && bind(replayer, request->buffer_count, replays) &&
+           gr_run(replayer) == GR_STATUS_OK)
+        replays++;
+    return replays;
+}
 #endif
 static uint32_t serve(struct gr_replayer *replayer, struct mailbox_request *request)
 {
     const struct gr_policy policy = gr_device_policy();
     const struct gr_source source = {read_trace, request};
-    uint32_t replays = 0;
     if (gr_load(replayer, &memory, &source, request->trace_bytes, &policy) != GR_STATUS_OK)
         return 0;
     gr_accept(true);
-#ifdef GRAMOPHONE_SCHEDULE
-    if (request->buffer_count && buffer_at(0).slot == MAILBOX_REQUEST)
-        replays = serve_requests(replayer, request);
-    else
-#endif
-        while (replays < request->repeat && bind(replayer, request->buffer_count, replays) &&
-               gr_run(replayer) == GR_STATUS_OK)
-            replays++;
+    const uint32_t replays = replay(replayer, request);
     gr_unload(replayer);
     return replays;
 }

@@ -139,7 +139,7 @@ def requests(order: tuple[int, ...]) -> list[Extra]:
 def ask(memory: bytearray, turns: Turns, places: tuple[int, ...]) -> None:
     """Make the mailbox's buffers requests for networks."""
     for index, (network, at) in enumerate(zip(turns.order, places, strict=True)):
-        fields = {"slot": MAILBOX_REQUEST, "step": network, "offset": at, "bytes": turns.within[network]}
+        fields = {"slot": MAILBOX_REQUEST + network, "step": 0, "offset": at, "bytes": turns.within[network]}
         row = packing.pack("mailbox_buffer", fields)
         start = packing.size_of("mailbox_request") + index * len(row)
         memory[start : start + len(row)] = row
@@ -196,7 +196,8 @@ TURNING: tuple[str, ...] = (
     *("set_registers", "is_of_memory", "gr_driver_begins_job", "gr_resumes", "gr_says_resume", "gr_driver_reset"),
     *("gr_step", "gr_take_over", "gr_prepare_network", "gr_leave", "has_started", "try_once"),
     *("gr_driver_switch", "gr_driver_set_table", "is_cleared", "execute_range", "is_checkpoint", "under_way"),
-    *("write_register", "gr_bind", "serve_requests", "submit", "step", "answer", "gr_abandon", "gr_restart"),
+    *("write_register", "gr_bind", "read_buffers", "replay", "submit", "step", "answer"),
+    *("gr_abandon", "gr_restart"),
 )
 
 

@@ -28,11 +28,10 @@ from tests.support.mailbox_requests import (
     serve,
 )
 from tests.support.sampling import SomeOf
-from tests.vgpu.test_joined import PAIR, joint
+from tests.vgpu.test_joined import PAIR, expected, inputs, joint, single
 from trace_format import packing
 from trace_format.schema.mailbox import (
     MAILBOX_REQUEST,
-    MAILBOX_REQUEST_SLOTS,
     MAILBOX_RESPONSE_AT,
 )
 
@@ -87,12 +86,11 @@ def malformed(box: Mailbox, case: str) -> None:
             box.buffer(0, (1 << 64) - 16, 3136)
         case "a series":
             box.buffer(*slot, 3136)
-        case "too many slots":
-            for _ in range(MAILBOX_REQUEST_SLOTS + 1):
-                box.buffer(*slot)
+        case "a series of requests":
+            box.buffer(MAILBOX_REQUEST, answer, ANY_TIME, 8)
 
 
-CASES = ("an answer outside", "an answer on the response", "data outside", "a series", "too many slots")
+CASES = ("an answer outside", "an answer on the response", "data outside", "a series", "a series of requests")
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -104,17 +102,32 @@ def test_malformed_requests(scheduling: firmware.Firmware, case: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("network", "slot", "size"), [(2, 0, 3136), (0, 2, 3136), (0, 0, 3135), (1 << 31, 0, 3136), (0, 99, 4)]
+    ("network", "slot", "size"), [(2, 0, 3136), (0, 2, 3136), (0, 0, 3135), (251, 0, 3136), (0, 99, 4)]
 )
 def test_what_no_network_has(scheduling: firmware.Firmware, network: int, slot: int, size: int) -> None:
     box = Mailbox(scheduling)
     answer = box.put(bytes(8))
-    box.buffer(MAILBOX_REQUEST, answer, ANY_TIME, network)
+    box.buffer(MAILBOX_REQUEST + network, answer, ANY_TIME)
     box.buffer(slot, box.put(bytes(4096)), size)
-    done, _ = box.run(s.signed(joint(PAIR).trace))
-    assert done == 0
+    done, report = box.run(s.signed(joint(PAIR).trace))
+    assert (done, report.name) == (0, "ARGUMENT")
     found = packing.unpack("mailbox_answer", bytes(box.memory[answer : answer + 8]))
     assert (found["status"], found["order"]) == (value_of("ARGUMENT"), 0)
+
+
+@pytest.mark.parametrize("repeat", [1, 3])
+def test_no_request_begins(scheduling: firmware.Firmware, repeat: int) -> None:
+    """Slots' data alone, as firmware without a queue takes it: of the first network, whenever there is time."""
+    box = Mailbox(scheduling)
+    given = inputs(single(PAIR[0]), 1)["data"].tobytes()
+    box.buffer(0, box.put(given), len(given))
+    wanted = expected(PAIR[0], 1)["prob"]
+    found = box.put(bytes(len(wanted)))
+    box.buffer(1, found, len(wanted))
+    done, report = box.run(s.signed(joint(PAIR).trace), repeat)
+    assert report.ok, report.describe(s.GPU)
+    assert done == repeat
+    assert bytes(box.memory[found : found + len(wanted)]) == wanted
 
 
 def test_who_does_not_want_it_pays_nothing(tmp_path: Path) -> None:

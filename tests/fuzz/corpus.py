@@ -78,12 +78,12 @@ def dated() -> Iterator[tuple[str, bytes]]:
     slots = [((2 * network, 0, 0xC000, 24), (2 * network + 1, 0, 0xC100, 24)) for network in range(2)]
 
     def made(*rows: tuple[int, int, int, int], repeat: int = 1) -> bytes:
-        """Rows: slot, step, offset, bytes; of a request the step is its network, and the bytes its deadline."""
+        """Rows: slot, step, offset, bytes; a request's slot says which network, and its bytes when it is due."""
         data = b"".join(struct.pack("<IIQQ", *row) for row in rows)
         return struct.pack("<8sQQII", REQUEST_MAGIC, 0x4000, trace_bytes, repeat, len(rows)) + data
 
     def asked(network: int, due: int = never, at: int = 0xD000) -> tuple[int, int, int, int]:
-        return MAILBOX_REQUEST, network, at, due
+        return MAILBOX_REQUEST + network, 0, at, due
 
     one, two = (asked(0), *slots[0]), (asked(1, at=0xD100), *slots[1])
     yield "one", made(*one)
@@ -102,7 +102,9 @@ def dated() -> Iterator[tuple[str, bytes]]:
     yield "steps", made(asked(0), (0, 64, 0xC000, 24), slots[0][1])
     yield "buffer-outside-of-a-request", made(asked(0), (0, 0, 0xFFF0, 24), slots[0][1])
     yield "other-bytes", made(asked(0), (0, 0, 0xC000, 25), slots[0][1])
+    yield "steps-of-a-request", made((MAILBOX_REQUEST, 1, 0xD000, never), *slots[0])
     yield "many-slots", made(asked(0), *[slots[0][0]] * 40)
+    yield "no-beginning", made(*slots[0], repeat=2)
     yield "mixed", made(*one, *slots[1])
     yield "buffers-first", made(*slots[0], *one)
 

@@ -150,7 +150,7 @@ def serve(
         name = names[one.network]
         row = trace.networks[one.network]
         answer = box.put(bytes(packing.size_of("mailbox_answer")))
-        box.buffer(MAILBOX_REQUEST, answer, one.due_us, one.network)
+        box.buffer(MAILBOX_REQUEST + one.network, answer, one.due_us)
         places: dict[str, tuple[int, int]] = {}
         for index in range(row.first_slot, row.first_slot + row.slot_count):
             slot = trace.slots[index]

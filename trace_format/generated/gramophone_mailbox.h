@@ -19,7 +19,6 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
 #define MAILBOX_NONCE 0xffffff02u
 #define MAILBOX_ATTESTATION 0xffffff03u
 #define MAILBOX_REQUEST 0xffffff04u
-#define MAILBOX_REQUEST_SLOTS 16u
 #define MAILBOX_ATTESTATION_BYTES 1024u
 #define MAILBOX_REQUEST_MAGIC UINT64_C(0x3151455258424d47) /* GMBXREQ1 */
 #define MAILBOX_RESPONSE_MAGIC UINT64_C(0x3150534558424d47) /* GMBXESP1 */
@@ -42,7 +41,7 @@ _Static_assert(offsetof(struct mailbox_request, buffer_count) == 28, "offset of 
 
 /* Data for a slot, or room for it. */
 struct mailbox_buffer {
-    uint32_t slot; /* index in the trace; or MAILBOX_LOG, MAILBOX_NONCE, MAILBOX_ATTESTATION, MAILBOX_REQUEST */
+    uint32_t slot; /* index in the trace; or MAILBOX_LOG, MAILBOX_NONCE, MAILBOX_ATTESTATION, MAILBOX_REQUEST + n */
     uint32_t step; /* from the data of a replay to that of the next, in bytes; 0: all replays have the same */
     uint64_t offset; /* of the slot's data, or of room for it: dense, in C order; of the first replay */
     uint64_t bytes; /* size of the slot's data, of one replay */

@@ -17,10 +17,10 @@ REQUEST_MAGIC = b"GMBXREQ1"
 MAILBOX_LOG = 0xFFFFFF01
 MAILBOX_NONCE = 0xFFFFFF02
 MAILBOX_ATTESTATION = 0xFFFFFF03
-# The same for firmware with a queue: it begins a request, whose slots follow. `step` is its network, `bytes` after
-# how many microseconds it is due (all ones: whenever there is time), `offset` room for a mailbox_answer.
+# The same for firmware with a queue: with the number of a network added, it begins a request, whose slots follow.
+# `bytes` is after how many microseconds it is due (all ones: whenever there is time), `offset` room for a
+# mailbox_answer, `step` 0. What comes before the first request is of one for network 0, without a deadline.
 MAILBOX_REQUEST = 0xFFFFFF04
-MAILBOX_REQUEST_SLOTS = 16  # that a request has at most
 MAILBOX_ATTESTATION_BYTES = 1024  # room that is enough for any nonce
 
 Request = Struct(
@@ -32,7 +32,7 @@ Request = Struct(
 )
 
 Buffer = Struct(
-    "slot" / u32 * "index in the trace; or MAILBOX_LOG, MAILBOX_NONCE, MAILBOX_ATTESTATION, MAILBOX_REQUEST",
+    "slot" / u32 * "index in the trace; or MAILBOX_LOG, MAILBOX_NONCE, MAILBOX_ATTESTATION, MAILBOX_REQUEST + n",
     "step" / u32 * "from the data of a replay to that of the next, in bytes; 0: all replays have the same",
     "offset" / u64 * "of the slot's data, or of room for it: dense, in C order; of the first replay",
     "bytes" / u64 * "size of the slot's data, of one replay",

@@ -70,16 +70,16 @@ static uint8_t *fenced(uint64_t address, size_t bytes)
     return wanted;
 }
 
-/* Each request with a deadline is one. */
+/* Each request with a deadline is one, and what comes before the first of them. */
 static uint64_t most_replays(const struct mailbox_request *request)
 {
     uint64_t each = 1;
 #ifdef GRAMOPHONE_SCHEDULE
     const struct mailbox_buffer *rows = (const struct mailbox_buffer *)(const void *)(request + 1);
-    if (request->buffer_count && request->buffer_count <= MAILBOX_BUFFERS && rows->slot == MAILBOX_REQUEST) {
-        each = 0;
+    if (request->buffer_count && request->buffer_count <= MAILBOX_BUFFERS) {
+        each = rows->slot < MAILBOX_REQUEST;
         for (uint32_t i = 0; i < request->buffer_count; i++)
-            each += rows[i].slot == MAILBOX_REQUEST;
+            each += rows[i].slot >= MAILBOX_REQUEST;
     }
 #endif
     return each * request->repeat;
