@@ -106,6 +106,8 @@ class Family:
         transfers: how lists copy and fill memory, and how compute jobs do; None: lists do not.
         cutting: how one compute job becomes several; text: why none does.
         checkpoints: where replays can stop and go on after a reset; None: nothing is known of that.
+        loads_vectors: kernels that are compiled here load and store vectors, since its driver does not join loads
+            of what lies side by side.
         time_parts: where a dispatch's time goes, given a chip's constants (host_tools/model/timing.py);
             None: of its chips nothing is known.
         shares: two networks of a joint trace, with the cores of each, as one that runs both at the same time.
@@ -147,6 +149,7 @@ class Family:
     queues: bool = False
     frames_are_buffers: bool = False
     retarget: Callable[[Trace, str], tuple[Trace, Sequence[Applied]]] | None = None
+    loads_vectors: bool = False
     time_parts: Callable[[Dispatch, Values], Parts] | None = None
     shares: Callable[[Trace, Sequence[Share]], Together] | str = "nothing is known of parts of its GPU"
     job_cores: Callable[[Trace], Sequence[int]] | None = None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.families.family import family_of
 from host_tools.machine.boot import BOOT_TIMEOUT_S
 from host_tools.machine.errors import RecordError
 from host_tools.record.compiled import compilers
@@ -170,16 +171,20 @@ def _compiled(
     from host_tools.record.compiled.search import Search
 
     settings = None
+    gpu = how.get("gpu", DEFAULT_GPU)
     if search is not None:
         settings = Search(
             search.minutes,
-            how.get("gpu", DEFAULT_GPU),
+            gpu,
             how.get("timeout", BOOT_TIMEOUT_S),
             how.get("snapshot", ""),
             search.rounds,
             search.follow,
         )
-    compiled = network.compile_onnx(model, shapes, compiler=by, values=values, tolerance=tolerance, how=settings)
+    wide = family_of(gpu).loads_vectors
+    compiled = network.compile_onnx(
+        model, shapes, compiler=by, values=values, tolerance=tolerance, how=settings, wide=wide
+    )
     return network.record_compiled(compiled, notes=_file_notes(path, by.version), **how)
 
 

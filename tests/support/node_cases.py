@@ -195,11 +195,11 @@ class Prepared:
     inputs: Tensors
 
 
-def prepared(case: NodeCase) -> Prepared | tuple[Why, str]:
-    """Compile a case; what fails is said why, and in the words of what failed."""
+def prepared(case: NodeCase, wide: bool = False) -> Prepared | tuple[Why, str]:
+    """Compile a case, with vectors if `wide`; what fails is said why, and in the words of what failed."""
     try:
         with tempfile.TemporaryDirectory(prefix="gramophone-") as folder:
-            plan = schedule.compiled(_simplified(case, folder))
+            plan = schedule.compiled(_simplified(case, folder), wide=wide)
         inputs = _narrowed(case, plan)
         if inputs is None:
             return Why.RANGE, "an input"
@@ -268,9 +268,9 @@ def judged(case: NodeCase, found: Mapping[str, NDArray[Any]]) -> tuple[Why, str]
     return (Why.RANGE if lost else Why.WRONG), said
 
 
-def run(case: NodeCase) -> tuple[Why, str]:
-    """Compile a case and run it on lavapipe."""
-    ready = prepared(case)
+def run(case: NodeCase, wide: bool = False) -> tuple[Why, str]:
+    """Compile a case, to kernels with vectors if `wide`, and run it on lavapipe."""
+    ready = prepared(case, wide)
     return on_lavapipe(ready) if isinstance(ready, Prepared) else ready
 
 

@@ -49,6 +49,7 @@ FAMILY = Family(
     describes_job=re.compile(r"js\d+\.(HEAD|TAIL|AFFINITY|CONFIG|XAFFINITY)\w*_NEXT\w*"),
     cutting="a Mali's job has no first workgroup: its descriptor says how many there are, and they count from 0",
     checkpoints=CHECKPOINTS,
+    loads_vectors=True,
     time_parts=time_parts,
     shares=together,
     job_cores=job_cores,

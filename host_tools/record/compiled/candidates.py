@@ -2,7 +2,7 @@
 """Kernels as a search sees them, and their candidates as GLSL: the part of it that needs tinygrad.
 
 Run as a program, in a sandbox as schedule.py is, whose file of kernels it reads (tinygrad's own, pickled):
-`python -m host_tools.record.compiled.candidates KERNELS ASKED MADE`.
+`python -m host_tools.record.compiled.candidates [--wide] KERNELS ASKED MADE`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from host_tools.record.compiled.compilers import WIDE
 from host_tools.record.compiled.space import Access, Axis, Nest, Point
 from host_tools.support import plain
 
@@ -160,13 +161,13 @@ def apply(kernel: Any, nest: Nest, point: Point) -> list[Any]:
     return list(kernel.applied_opts)
 
 
-def _made(asts: dict[str, Any], asked: Asked) -> list[Candidate]:
+def _made(asts: dict[str, Any], asked: Asked, wide: bool) -> list[Candidate]:
     from tinygrad.codegen import to_program
     from tinygrad.codegen.opt import heuristic
 
     from host_tools.record.compiled.glsl import Glsl
 
-    ast, renderer = asts[asked.key], Glsl()
+    ast, renderer = asts[asked.key], Glsl(wide)
     seen: list[Any] = []
 
     def spy(kernel: Any) -> Any:
@@ -218,9 +219,9 @@ def main() -> int:
     """Make what is asked for."""
     from host_tools.record.compiled import schedule  # noqa: F401 - sets what tinygrad reads when it is imported
 
-    kernels, asked, made = map(Path, sys.argv[1:])
+    kernels, asked, made = (Path(argument) for argument in sys.argv[1:] if argument != WIDE)
     asts = pickle.loads(kernels.read_bytes())
-    found = [_made(asts, one) for one in plain.loads(list[Asked], asked.read_bytes())]
+    found = [_made(asts, one, WIDE in sys.argv) for one in plain.loads(list[Asked], asked.read_bytes())]
     made.write_bytes(plain.dumps(found))
     return 0
 

@@ -2,9 +2,9 @@
 """The compilers that there are, and what each is to the recorder: a program that makes a `Plan` of an ONNX file.
 
 A compiler is one file here and its row in `COMPILERS` (docs/PORTING.md). It runs in a process of its own, in a
-sandbox: `python -m PROGRAM MODEL.onnx PLAN [FOLDER]`, the folder for a search (search.py). The model has its
-weights inside and its shapes fixed, and ONNX Runtime has simplified it; what is made of it is tried on this
-machine, and recorded, by what is the same for all.
+sandbox: `python -m PROGRAM MODEL.onnx PLAN [FOLDER]`, the folder for a search (search.py), with `--wide` before if
+the compiler knows that. The model has its weights inside and its shapes fixed, and ONNX Runtime has simplified it;
+what is made of it is tried on this machine, and recorded, by what is the same for all.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from host_tools.support.confined import PYTHON
 from host_tools.support.sandbox import Sandbox
 
 TIMEOUT_S = 1800.0
+WIDE = "--wide"
 
 
 @dataclass(frozen=True)
@@ -34,22 +35,25 @@ class Compiler:
     Attributes:
         name: `record onnx --compiler NAME`; a distribution on PyPI, whose version a recording's notes have.
         program: the module that is run, whose `main` is `program_of` its function.
+        vectors: its kernels can load and store vectors.
     """
 
     name: str
     program: str
+    vectors: bool = False
 
     @property
     def version(self) -> str:
         """Name and version."""
         return f"{self.name} {version(self.name)}"
 
-    def plan(self, data: bytes, folder: Path | None = None) -> Plan:
+    def plan(self, data: bytes, folder: Path | None = None, *, wide: bool = False) -> Plan:
         """What it makes of an ONNX file.
 
         Args:
             data: the file.
             folder: a search's, where it finds what was chosen and leaves its kernels.
+            wide: kernels load and store vectors (`Family.loads_vectors`), if it can do that.
 
         Raises:
             NetworkError: it does not take the network, or takes too long; in its own words.
@@ -58,7 +62,12 @@ class Compiler:
             model, plan = Path(name) / "model.onnx", Path(name) / "plan"
             model.write_bytes(data)
             folders = [folder] if folder else []
-            command = [*PYTHON, self.program, *map(str, (model, plan, *folders))]
+            command = [
+                *PYTHON,
+                self.program,
+                *([WIDE] if wide and self.vectors else []),
+                *map(str, (model, plan, *folders)),
+            ]
             try:
                 sandbox = Sandbox(writes=(Path(name), *folders))
                 done = programs.run(command, timeout_s=TIMEOUT_S, sandbox=sandbox)
@@ -71,7 +80,7 @@ class Compiler:
             return found
 
 
-TINYGRAD = Compiler("tinygrad", "host_tools.record.compiled.schedule")
+TINYGRAD = Compiler("tinygrad", "host_tools.record.compiled.schedule", vectors=True)
 COMPILERS = {compiler.name: compiler for compiler in (TINYGRAD,)}
 
 
@@ -79,12 +88,12 @@ def program_of(compiled: Callable[..., Plan]) -> int:
     """The `main` of a compiler's module: exit status 1, with one line on standard error, for what is not compiled.
 
     Args:
-        compiled: makes a plan of an ONNX file, and has a search's folder after it if there is one; raises
-            whatever it likes.
+        compiled: makes a plan of an ONNX file, and has a search's folder after it if there is one, and
+            `wide=True` where vectors are asked for; raises whatever it likes.
     """
-    model, plan, *folder = map(Path, sys.argv[1:])
+    model, plan, *folder = (Path(argument) for argument in sys.argv[1:] if argument != WIDE)
     try:
-        found = compiled(model, *folder)
+        found = compiled(model, *folder, **({"wide": True} if WIDE in sys.argv else {}))
     except Exception as error:  # whatever a front end raises for a network that it does not know
         print(f"{type(error).__name__}: {' '.join(str(error).split())[:400]}", file=sys.stderr)
         if os.environ.get("GRAMOPHONE_TRACEBACK"):

@@ -39,6 +39,7 @@ STORED = {
 }
 NARROW = (dtypes.char, dtypes.uchar, dtypes.short, dtypes.ushort)
 SIGNED = (dtypes.char, dtypes.short, dtypes.int32)
+VECTORS = {dtypes.float: "vec", dtypes.int32: "ivec", dtypes.uint32: "uvec"}
 
 
 def _wrapped(value: str, dtype: DType) -> str:
@@ -86,6 +87,10 @@ def _operation(ctx: Any, x: UOp) -> str | None:
     if x.op in GroupOp.Comparison or x.op is Ops.WHERE or x.dtype not in NARROW:
         return None
     return _wrapped(str(ctx.code_for_op[x.op](a, *rest, x.dtype)), x.dtype)
+
+
+def _is_number(x: UOp) -> bool:
+    return bool(x.op is Ops.CAST and x.src[0].op is Ops.CONST)
 
 
 def _shared(x: UOp) -> bool:
@@ -140,6 +145,8 @@ class Glsl(CStyleLanguage):  # type: ignore[misc]  # tinygrad's types are not fo
                     lambda ctx, x, a: _wrapped(f"{REGISTER[x.dtype]}({ctx[a]})", x.dtype),
                 ),
                 (UPat(Ops.INDEX, src=(UPat.var("b"), UPat.var("at"))), lambda ctx, b, at: ctx.element(b, at)),
+                (UPat(Ops.SHRINK, name="x"), lambda ctx, x: ctx.run(x)),
+                (UPat(Ops.STACK, name="x"), lambda ctx, x: ctx.vector([ctx[of] for of in x.src], x.dtype)),
                 (
                     UPat(Ops.LOAD, src=(UPat.var("b"), UPat.var("v"), UPat.var("gate"))),
                     lambda ctx, b, v, gate: ctx.loaded_if(b, ctx[v], ctx[gate]),
@@ -152,14 +159,16 @@ class Glsl(CStyleLanguage):  # type: ignore[misc]  # tinygrad's types are not fo
         + base_rewrite
     )
 
-    def __init__(self) -> None:
-        super().__init__(Target("VULKAN", "", ""))
+    def __init__(self, wide: bool = False) -> None:
+        """`wide`: loads and stores of two or four elements side by side are one."""
+        super().__init__(Target("VULKAN", "", "vectors" if wide else ""))  # programs are kept by it
+        self.supports_float4 = wide
 
     def supported_dtypes(self) -> set[DType]:
         return set(REGISTER)
 
-    def _render_dtype(self, dtype: DType, *_: Any, **__: Any) -> str:
-        return REGISTER[dtype]
+    def _render_dtype(self, dtype: DType, sz: int = 1, *_: Any, **__: Any) -> str:
+        return REGISTER[dtype] if sz == 1 else f"{VECTORS[dtype]}{sz}"
 
     def render_cast(self, u: UOp, val: str) -> str:
         return f"{REGISTER[u.dtype]}({val})"
@@ -169,7 +178,42 @@ class Glsl(CStyleLanguage):  # type: ignore[misc]  # tinygrad's types are not fo
         return f"{'shared ' if _shared(x) else ''}{REGISTER[x.dtype]} {self[x]}[{x.max_numel()}];"
 
     def element(self, buffer: UOp, at: UOp) -> str:
+        if buffer.addrspace == AddrSpace.ALU:  # of a vector
+            return f"{self[buffer]}.{'xyzw'[at.src[0].val]}"
         return f"{self[buffer]}[{strip_parens(self[at]) if at.op is Ops.ADD else self[at]}]"
+
+    def run(self, x: UOp) -> str:
+        """Elements side by side: one of a second array, of vectors, at the same binding."""
+        buffer, at, _ = x.src
+        return f"{self[buffer]}v{x.max_numel()}[{strip_parens(self.divided(at, x.max_numel()))}]"
+
+    def divided(self, x: UOp, by: int) -> str:
+        """An index that is known to be a multiple of 2 or 4, divided by it: nothing is shifted where its terms say
+        that they are multiples."""
+        parts = self._divided(x, by)
+        return f"({self[x]}>>{by.bit_length() - 1})" if parts is None else parts
+
+    def _divided(self, x: UOp, by: int) -> str | None:
+        if _is_number(x):
+            number = int(x.src[0].val)
+            return None if number % by else str(number // by)
+        if x.op is Ops.ADD:
+            terms = [self._divided(term, by) for term in x.src]
+            return None if None in terms else f"({'+'.join(map(str, terms))})"
+        if (
+            x.op is Ops.SHL
+            and _is_number(x.src[1])
+            and (left := int(x.src[1].src[0].val) - by.bit_length() + 1) >= 0
+        ):
+            return f"({self[x.src[0]]}<<{left})" if left else str(self[x.src[0]])
+        if x.op is Ops.MUL:
+            for one, other in (x.src, x.src[::-1]):
+                if (part := self._divided(one, by)) is not None:
+                    return f"({part}*{self[other]})"
+        return None
+
+    def vector(self, elements: list[str], dtype: DType) -> str:
+        return f"{VECTORS[dtype]}{len(elements)}({','.join(elements)})"
 
     def loaded(self, x: UOp) -> str:
         return self.typed(x, str(self[x]))
@@ -182,7 +226,10 @@ class Glsl(CStyleLanguage):  # type: ignore[misc]  # tinygrad's types are not fo
     def loaded_if(self, x: UOp, otherwise: str, gate: str) -> str:
         """A load of what is there, or another value. All items load, those without at index 0: a branch costs
         more, and to whom judges the code, what another job left in a register could be its result."""
-        buffer, at = x.src
+        buffer, at, *count = x.src
+        if count:
+            there = f"{self[buffer]}v{x.max_numel()}[mix(0,{self.divided(at, x.max_numel())},{gate})]"
+            return f"mix({otherwise},{there},bvec{x.max_numel()}({gate}))"
         return f"mix({otherwise},{self.typed(x, f'{self[buffer]}[mix(0,{self[at]},{gate})]')},{gate})"
 
     def stored(self, x: UOp, value: UOp) -> str:
@@ -194,6 +241,10 @@ class Glsl(CStyleLanguage):  # type: ignore[misc]  # tinygrad's types are not fo
     def render_kernel(
         self, function_name: str, kernel: list[str], bufs: Any, uops: list[UOp], prefix: Any = None
     ) -> str:
+        read, written = ({u.src[0].src[0] for u in uops if u.op is op} for op in (Ops.LOAD, Ops.STORE))
+        if any(u.op is Ops.SHRINK and u.src[0] in read & written for u in uops):
+            # The compiler does not know that both arrays are one.
+            raise NotImplementedError(f"kernel {function_name} reads what it writes, in vectors")
         items = {u.arg: u.src[0].ssimplify() for u in uops if u.op is Ops.SPECIAL and u.arg[0] == "l"}
         size = ", ".join(f"local_size_{axis} = {items.get(f'lidx{at}', 1)}" for at, axis in enumerate("xyz"))
         lines = [
@@ -206,6 +257,9 @@ class Glsl(CStyleLanguage):  # type: ignore[misc]  # tinygrad's types are not fo
         for at, (name, (u, _)) in enumerate(bufs):
             kind = STORED.get(u.dtype, REGISTER[u.dtype])
             lines.append(f"layout(std430, binding = {at}) buffer B{at} {{ {kind} {name}[]; }};")
+            for count in sorted({run.max_numel() for run in uops if run.op is Ops.SHRINK and run.src[0] is u}):
+                vectors = f"{VECTORS[u.dtype]}{count} {name}v{count}[]"
+                lines.append(f"layout(std430, binding = {at}) buffer B{at}v{count} {{ {vectors}; }};")
         shared = [line.strip() for line in kernel if line.lstrip().startswith("shared ")]
         body = [line for line in kernel if not line.lstrip().startswith("shared ")]
         if any(u.op is Ops.SIN for u in uops):

@@ -9,8 +9,9 @@ guest and a replay of the built recording do, too.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,7 @@ def compile_onnx(
     values: Mapping[str, NDArray[Any]] | None = None,
     tolerance: float | None = None,
     how: Search | None = None,
+    wide: bool = False,
 ) -> Compiled:
     """Compile a network and try it.
 
@@ -89,6 +91,7 @@ def compile_onnx(
         tolerance: largest difference from ONNX Runtime's result, relative to the largest value; None: what
             rounding explains, that of ONNX Runtime's own sigmoid included.
         how: search for faster kernels so.
+        wide: kernels load and store vectors (`Family.loads_vectors`).
 
     Raises:
         NetworkError: ONNX Runtime or the compiler does not take it.
@@ -96,7 +99,7 @@ def compile_onnx(
     """
     fixed, data, halves = simplified.simplified(model, model.shapes(shapes))
     model = replace(model, data=fixed)
-    plan, notes = _planned(compiler, data, how)
+    plan, notes = _planned(partial(compiler.plan, data, wide=wide), compiler.name, how)
     try:
         layout, shaders = ready(plan)
         cases = _cases(model, layout.plan, values or {})
@@ -112,21 +115,21 @@ def compile_onnx(
     return Compiled(layout, shaders, cases, model, differences, tolerance, notes)
 
 
-def _planned(compiler: Compiler, data: bytes, how: Search | None) -> tuple[Plan, dict[str, Any]]:
+def _planned(made: Callable[..., Plan], by: str, how: Search | None) -> tuple[Plan, dict[str, Any]]:
     """The compiler's plan, with the kernels that a search chose; and notes of the search."""
-    what = f"compiling the network with {compiler.name}"
+    what = f"compiling the network with {by}"
     if how is None:
         with phase(what):
-            return compiler.plan(data), {}
+            return made(), {}
     with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
         folder = Path(name)
         with phase(what):
-            plan = compiler.plan(data, folder)
+            plan = made(folder)
         found = search(plan, folder, how)
         if found.chosen:
             (folder / candidates.CHOSEN).write_bytes(plain.dumps(found.chosen))
             with phase(f"{what} and the kernels that were chosen"):
-                plan = compiler.plan(data, folder)
+                plan = made(folder)
     return plan, {"search": found.notes}
 
 

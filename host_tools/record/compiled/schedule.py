@@ -2,8 +2,9 @@
 """tinygrad as a compiler: an ONNX file whose shapes are fixed becomes a `Plan`.
 
 Run as a program, since tinygrad takes its settings when it is imported:
-`python -m host_tools.record.compiled.schedule MODEL.onnx PLAN [FOLDER]`. The folder is a search's: in it are the
-optimisations that were chosen (candidates.CHOSEN), and into it go the kernels (candidates.KERNELS, DESCRIBED).
+`python -m host_tools.record.compiled.schedule [--wide] MODEL.onnx PLAN [FOLDER]`. The folder is a search's: in it
+are the optimisations that were chosen (candidates.CHOSEN), and into it go the kernels (candidates.KERNELS,
+DESCRIBED).
 """
 
 from __future__ import annotations
@@ -153,12 +154,13 @@ class Choices:
             (self.folder / candidates.DESCRIBED).write_bytes(plain.dumps(list(self.kernels.values())))
 
 
-def compiled(model: Path, folder: Path | None = None) -> Plan:
+def compiled(model: Path, folder: Path | None = None, *, wide: bool = False) -> Plan:
     """The plan of a network.
 
     Args:
         model: an ONNX file with weights inside and shapes fixed.
         folder: a search's.
+        wide: kernels load and store vectors (`Family.loads_vectors`).
 
     Raises:
         NotImplementedError, RuntimeError and others of tinygrad's: what it does not compile.
@@ -191,16 +193,17 @@ def compiled(model: Path, folder: Path | None = None) -> Plan:
     with Context(MAX_KERNEL_BUFFERS=MAX_BINDINGS):
         first, *others = outputs.values()
         linear = first.schedule_linear(*others)
-        return _plan(linear, inputs, outputs, Choices(folder))
+        return _plan(linear, inputs, outputs, Choices(folder), Glsl(wide))
 
 
-def _plan(linear: UOp, inputs: dict[str, Tensor], outputs: dict[str, Tensor], choices: Choices) -> Plan:
+def _plan(
+    linear: UOp, inputs: dict[str, Tensor], outputs: dict[str, Tensor], choices: Choices, renderer: Glsl
+) -> Plan:
     named = {tensor.uop.base: (Kind.INPUT, name, tensor) for name, tensor in inputs.items()}
     named |= {tensor.uop.base: (Kind.OUTPUT, name, tensor) for name, tensor in outputs.items()}
     numbers: dict[UOp, int] = {}
     kernels: dict[str, int] = {}
     calls: list[Call] = []
-    renderer = Glsl()
 
     def view(argument: UOp) -> View:
         whole = argument.contiguous_view()

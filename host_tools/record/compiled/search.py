@@ -17,11 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from host_tools.families.family import family_of
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import ready_root
 from host_tools.model.timing import Chip, TimingError, chip_of
 from host_tools.record.compiled import candidates, space
 from host_tools.record.compiled.candidates import Asked, Candidate, Kernel, Opts
+from host_tools.record.compiled.compilers import WIDE
 from host_tools.record.compiled.found import Cache, Row
 from host_tools.record.compiled.measuring import Bench, Measured, Trials, measure, searchable
 from host_tools.record.compiled.plan import Plan
@@ -285,7 +287,7 @@ class _Rounds:
         return [other for other in self.states if other is not state and other.loops == state.loops]
 
     def _batch(self, states: list[_State], asked: list[Asked], turn: int) -> int:
-        code = made(self.folder / candidates.KERNELS, asked)
+        code = made(self.folder / candidates.KERNELS, asked, wide=family_of(self.how.gpu).loads_vectors)
         trials: list[tuple[Bench, Candidate]] = []
         rows: dict[str, list[Row]] = {}
         owner: list[_State] = []
@@ -331,12 +333,13 @@ class _Rounds:
         return measure(trials, self.chip, timeout=how.timeout, snapshot=how.snapshot, what=what)
 
 
-def made(kernels: Path, asked: Sequence[Asked]) -> list[list[Candidate]]:
+def made(kernels: Path, asked: Sequence[Asked], *, wide: bool = False) -> list[list[Candidate]]:
     """The candidates' code, by tinygrad in a sandbox.
 
     Args:
         kernels: the file that `schedule.py` left.
         asked: what is wanted of each kernel.
+        wide: they load and store vectors (`Family.loads_vectors`).
 
     Raises:
         RecordError: tinygrad ends with an error.
@@ -344,7 +347,7 @@ def made(kernels: Path, asked: Sequence[Asked]) -> list[list[Candidate]]:
     with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
         request, answer = Path(name) / "asked", Path(name) / "made"
         request.write_bytes(plain.dumps(list(asked)))
-        command = [*PYTHON, PROGRAM, *map(str, (kernels, request, answer))]
+        command = [*PYTHON, PROGRAM, *([WIDE] if wide else []), *map(str, (kernels, request, answer))]
         sandbox = Sandbox(reads=(kernels,), writes=(Path(name),))
         done = programs.run(command, timeout_s=MAKING_S, sandbox=sandbox)
         if done.returncode or not answer.exists():

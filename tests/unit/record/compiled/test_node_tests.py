@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from tests.support import node_cases
 from tests.support.node_cases import NodeCase, Prepared, Why
 from tests.support.node_kept import Kept
 from tests.support.node_page import page
-from tests.support.sampling import SomeOf
+from tests.support.sampling import SomeOf, spread
 
 # Operators that are ours, and what our reader of files or our renderer had wrong before.
 SAMPLE = """
@@ -46,13 +47,15 @@ SAMPLE = """
 pytestmark = pytest.mark.usefixtures("without_sandboxes")
 
 
-def test_a_sample(some_of: SomeOf) -> None:
+@pytest.mark.parametrize("wide", [False, True], ids=["numbers", "vectors"])
+def test_a_sample(wide: bool, some_of: SomeOf) -> None:
     found = [case for case in node_cases.collect()[0] if case.name in SAMPLE.split()]
     assert len(found) == len(SAMPLE.split())
-    cases = some_of(found, len(found) // 2)
-    node_cases.run(cases[0])  # the others' processes have what it imports
+    cases = some_of(found, len(found) // 4, lambda all_, most: spread(all_[wide:], most))
+    run = partial(node_cases.run, wide=wide)
+    run(cases[0])  # the others' processes have what it imports
     with ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(lambda case: node_cases.apart(node_cases.run, case), cases))
+        results = list(pool.map(lambda case: node_cases.apart(run, case), cases))
     wrong = {case.name: said for case, said in zip(cases, results, strict=True) if said[0] is not Why.PASSED}
     assert wrong == {}
 

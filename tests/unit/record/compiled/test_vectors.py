@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Kernels that load and store vectors, for GPUs whose driver does not join what lies side by side: what they
+compute is judged on lavapipe against ONNX Runtime, as ever."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from host_tools.families.family import family_of
+from host_tools.record import onnx_model
+from host_tools.record.compiled import network
+from host_tools.record.compiled.glsl import Glsl
+from host_tools.record.compiled.network import Compiled
+from tests.support.onnx_graphs import graph, node
+
+pytestmark = pytest.mark.usefixtures("without_sandboxes")
+GENERATOR = np.random.default_rng(28)
+SHAPE = [1, 16, 32, 32]
+CONSTANTS: dict[str, Any] = {
+    "w": GENERATOR.normal(0, 0.2, (16, 16, 1, 1)).astype(np.float32),
+    "v": GENERATOR.normal(0, 0.2, (16, 16, 3, 3)).astype(np.float32),
+    "pads": np.array([0, 0, 0, 4, 0, 0, 0, 8], np.int64),
+    "six": np.full(1, 6, np.int32),
+}
+CASES = {
+    "pointwise": ([node("Conv", "x w", "y")], "float32"),
+    "odd strides": ([node("Conv", "x v", "y", strides=[3, 5])], "float32"),
+    "padded by vectors": ([node("Pad", "x pads", "y")], "float32"),  # loads with a gate
+    "whole numbers": ([node("Cast", "x", "i", to=6), node("Mul", "i six", "y")], "int32"),
+    "bytes": ([node("Cast", "x", "y", to=3)], "int8"),  # there are no vectors of them
+}
+VECTOR = re.compile(r"data\d_\d+v[24]\[")
+
+
+def made(name: str, folder: Path, *, wide: bool) -> Compiled:
+    """A case compiled and judged."""
+    nodes, kind = CASES[name]
+    used = {of for one in nodes for of in one.input}
+    constants = {of: value for of, value in CONSTANTS.items() if of in used}
+    path = graph(folder / "n.onnx", nodes, {"x": ("float32", SHAPE)}, {"y": kind}, constants)
+    return network.compile_onnx(onnx_model.read(path), {}, wide=wide)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_they_compute(name: str, tmp_path: Path) -> None:
+    found = made(name, tmp_path, wide=True)
+    assert found.differences["y"] <= found.tolerance
+    kernels = "\n".join(found.layout.plan.kernels)
+    assert bool(VECTOR.search(kernels)) == (name != "odd strides")
+    gated = [line for line in kernels.splitlines() if "bvec4(" in line]
+    assert bool(gated) == (name == "padded by vectors")
+    assert ("ivec4" in kernels) == (name == "whole numbers")
+
+
+def test_fewer_loads(tmp_path: Path) -> None:
+    """What a thread of a pointwise layer takes of a row and of the weights is a load of four each."""
+    loads = {}
+    for wide in (False, True):
+        kernels = "\n".join(made("pointwise", tmp_path, wide=wide).layout.plan.kernels)
+        loads[wide] = len(re.findall(r"val\d+ = data", kernels))
+        assert bool(VECTOR.search(kernels)) == wide
+    assert 3 * loads[True] < loads[False]
+
+
+def test_a_kernel_that_reads_what_it_writes() -> None:
+    """Two arrays at one binding are one to nobody but us."""
+    from tinygrad import Tensor
+    from tinygrad.codegen import to_program
+
+    values = Tensor.zeros(1024).contiguous().realize()
+    (item,) = values.assign(values + 1).schedule_linear().src
+    assert "data0_1024" in str(to_program(item.src[0], Glsl()))
+    with pytest.raises(NotImplementedError, match="reads what it writes, in vectors"):
+        to_program(item.src[0], Glsl(wide=True))
+
+
+def test_who_gets_them() -> None:
+    """Mesa joins a V3D's loads itself (ADR 0077)."""
+    assert family_of("mali_g52r1").loads_vectors
+    assert not family_of("v3d42").loads_vectors
