@@ -20,6 +20,7 @@ from host_tools.families.accesses import Accesses, Flaw, Followed, Span, nothing
 from host_tools.families.checkpoints import Checkpoints
 from host_tools.families.conversion import Conversion
 from host_tools.families.cutting import Cutting
+from host_tools.families.kernel_costs import KernelCosts
 from host_tools.families.listing import Listing, Read
 from host_tools.families.page_tables import PageTables
 from host_tools.families.retargeting import Applied
@@ -108,6 +109,7 @@ class Family:
         checkpoints: where replays can stop and go on after a reset; None: nothing is known of that.
         loads_vectors: kernels that are compiled here load and store vectors, since its driver does not join loads
             of what lies side by side.
+        kernel_costs: by what a search for faster kernels orders what it tries; None: it is not possible.
         time_parts: where a dispatch's time goes, given a chip's constants (host_tools/model/timing.py);
             None: of its chips nothing is known.
         shares: two networks of a joint trace, with the cores of each, as one that runs both at the same time.
@@ -150,6 +152,7 @@ class Family:
     frames_are_buffers: bool = False
     retarget: Callable[[Trace, str], tuple[Trace, Sequence[Applied]]] | None = None
     loads_vectors: bool = False
+    kernel_costs: KernelCosts | None = None
     time_parts: Callable[[Dispatch, Values], Parts] | None = None
     shares: Callable[[Trace, Sequence[Share]], Together] | str = "nothing is known of parts of its GPU"
     job_cores: Callable[[Trace], Sequence[int]] | None = None

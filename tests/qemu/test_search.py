@@ -22,7 +22,7 @@ from host_tools.record.compiled.measuring import Bench, measure
 from host_tools.record.compiled.search import made
 from host_tools.record.differences import relative_difference
 from host_tools.record.frontends import TINYGRAD, SearchFor, record_onnx
-from tests.support.searches import convolutions, searched
+from tests.support.searches import convolutions, cost, searched
 
 GPU = "v3d42"
 LIMIT = 1e-5
@@ -33,7 +33,7 @@ def test_candidates_are_timed_and_judged(root: RecordRoot, tmp_path: Path) -> No
     net = searched(tmp_path)
     kernel = net.kernels[0]
     assert kernel.nest is not None
-    points = space.promising(kernel.nest)[:3]
+    points = space.promising(kernel.nest, cost)[:3]
     (((plain, *made_of)),) = made(net.folder / candidates.KERNELS, [Asked(kernel.key, points, True)])
     bench = Bench(kernel, net.plan.calls[kernel.calls[0]], plain)
     good, wrong, broken = made_of

@@ -4,18 +4,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from host_tools.gpus.v3d.timing import KERNEL_COSTS as V3D_COSTS
 from host_tools.record.compiled import candidates
 from host_tools.record.compiled.candidates import Kernel
 from host_tools.record.compiled.compilers import TINYGRAD
 from host_tools.record.compiled.plan import Plan
+from host_tools.record.compiled.prediction import predicted
 from host_tools.support import plain
 from tests.support.onnx_graphs import graph, node
 
 SIDE, CHANNELS = 8, 16
+cost = partial(predicted, costs=V3D_COSTS)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from host_tools.gpus.mali.preparation import prepare_once
 from host_tools.gpus.mali.rules import retarget
 from host_tools.gpus.mali.share_order import order
 from host_tools.gpus.mali.shares import together
-from host_tools.gpus.mali.timing import job_cores, on_cores, time_parts
+from host_tools.gpus.mali.timing import KERNEL_COSTS, job_cores, on_cores, time_parts
 
 FAMILY = Family(
     gpus=("mali_g31", "mali_g52", "mali_g52r1", "mali_g71", "mali_g72"),
@@ -51,6 +51,7 @@ FAMILY = Family(
     checkpoints=CHECKPOINTS,
     loads_vectors=True,
     time_parts=time_parts,
+    kernel_costs=KERNEL_COSTS,
     shares=together,
     job_cores=job_cores,
     job_order=order,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 
+from host_tools.families.kernel_costs import KernelCosts
 from host_tools.families.timing import Parts, Values
 from host_tools.gpus.mali.job_manager import starts_chain
 from host_tools.vgpu.binding import Dispatch
@@ -15,6 +16,13 @@ _AFFINITY = re.compile(r"js\d+\.AFFINITY_NEXT_LO")
 _PRESENT = "gpu.SHADER_PRESENT_LO"
 
 LINE_BYTES = 64
+
+# By timing.toml's constants and the code of pointwise layers: a load is five tuples, four of them for its address.
+# Of a thread's 64 registers, 48 are for values that it holds: with 56, one schedule of a pointwise layer went 15 times
+# as often to memory.
+KERNEL_COSTS = KernelCosts(
+    lanes=8, registers=48, load=5.2, issue=1 / 3, line=7.7, word=0.5, store=7.7 + 6.8, group=31.9, apart=1.1
+)
 
 
 def time_parts(row: Dispatch, values: Values) -> Parts:

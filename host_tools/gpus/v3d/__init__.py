@@ -19,7 +19,7 @@ from host_tools.gpus.v3d.listing import list_job
 from host_tools.gpus.v3d.page_tables import V3dTables
 from host_tools.gpus.v3d.planning import job_spans
 from host_tools.gpus.v3d.shaders import read_shader
-from host_tools.gpus.v3d.timing import time_parts
+from host_tools.gpus.v3d.timing import KERNEL_COSTS, time_parts
 from host_tools.gpus.v3d.versions import VERSIONS
 from host_tools.passes.program import Program
 
@@ -44,5 +44,6 @@ FAMILY = Family(
     cutting=CUTTING,
     checkpoints=CHECKPOINTS,
     time_parts=time_parts,
+    kernel_costs=KERNEL_COSTS,
     shares="a V3D runs one job at a time, on all its QPUs",
 )

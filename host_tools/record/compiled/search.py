@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,7 +28,8 @@ from host_tools.record.compiled.compilers import WIDE
 from host_tools.record.compiled.found import Cache, Row
 from host_tools.record.compiled.measuring import Bench, Measured, Trials, measure, searchable
 from host_tools.record.compiled.plan import Plan
-from host_tools.record.compiled.space import Point
+from host_tools.record.compiled.prediction import predicted
+from host_tools.record.compiled.space import Cost, Point
 from host_tools.record.preflight import NetworkError
 from host_tools.support import plain, programs
 from host_tools.support.confined import PYTHON
@@ -84,6 +86,7 @@ class _State:
     kernel: Kernel
     count: int  # calls in a replay
     bench: Bench
+    cost: Cost
     rows: list[Row] = field(default_factory=list)
     pool: list[Point] = field(default_factory=list)
     is_left: bool = False  # there is nothing to compare candidates with
@@ -121,7 +124,7 @@ class _State:
         of what is known."""
         nest = self.kernel.nest
         assert nest is not None
-        self.pool = self.pool or space.promising(nest)[:POOL]
+        self.pool = self.pool or space.promising(nest, self.cost)[:POOL]
         measured = {row.point: _us(row) for row in self.rows if row.point is not None}
         near = sorted(measured, key=lambda point: (measured[point], point))[:3]
         more = {other for point in near for other in space.neighbours(nest, point)}
@@ -129,7 +132,7 @@ class _State:
         theirs = {point for state in alike if (point := state.best.point) is not None}
         found = sorted(theirs - measured.keys())[:EACH]
         steps = {point.steps for point in found}
-        for point in space.ranked(nest, candidates, measured, space.predicted):
+        for point in space.ranked(nest, candidates, measured, self.cost):
             if len(found) == EACH:
                 break
             # At first of many kinds, then around the best.
@@ -169,6 +172,8 @@ def search(plan: Plan, folder: Path, how: Search) -> Found:
         chip = chip_of(how.gpu)
     except TimingError as error:
         raise NetworkError(f"--search: {error}") from None
+    if family_of(how.gpu).kernel_costs is None:
+        raise NetworkError(f"--search: GPU {how.gpu}: nothing is known of what its kernels cost")
     cache = Cache(chip, ready_root(how.snapshot).key, how.cache)
     return _Rounds(plan, folder, how, chip, cache).run()
 
@@ -179,13 +184,14 @@ class _Rounds:
         self.began = time.monotonic()
         self.states: list[_State] = []
         self.steps: list[Step] = []
+        cost = partial(predicted, costs=family_of(how.gpu).kernel_costs)
         described = plain.loads(list[Kernel], (folder / candidates.DESCRIBED).read_bytes())
         repeated = {id(call) for call in plan.preparing()[1].calls}  # constants are prepared once
         for kernel in described:
             call = plan.calls[kernel.calls[0]]
             count = sum(id(plan.calls[at]) in repeated for at in kernel.calls)
             if count and searchable(kernel, call):
-                self.states.append(_State(kernel, count, Bench(kernel, call, None)))
+                self.states.append(_State(kernel, count, Bench(kernel, call, None), cost))
 
     def run(self) -> Found:
         self._own()

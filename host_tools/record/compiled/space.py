@@ -3,8 +3,8 @@
 
 A kernel is a nest of loops. A schedule says, axis by axis, how many steps one thread does at once (of a sum: how
 far its loop is unrolled), how many items of a workgroup lie along it (of a sum: how many share it), which axis
-neighbouring lanes go along, and in which order workgroups run. What a schedule is predicted to cost orders
-candidates and nothing else: what counts is measured (search.py).
+neighbouring lanes go along, and in which order workgroups run. What a schedule is predicted to cost
+(prediction.py) orders candidates and nothing else: what counts is measured (search.py).
 """
 
 from __future__ import annotations
@@ -14,25 +14,12 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from math import gcd, prod
+from math import prod
 
-LANES = 16  # of a V3D's instruction; a Mali's quads like neighbours side by side, too
-LINE_BYTES = 64
-REGISTERS = 52  # values of a thread, beyond which a V3D's compiler is likely to spill
-STREAMED = 8  # of what a thread loads most of, so many values are live: Mesa uses them one load after the other
-MANY = 96  # values loaded in a round, beyond which that no longer holds
-# Mesa's scheduler puts what needs a value right behind it only if so many are live (v3d_compiler, nir_schedule's
-# threshold); else sums come after all products, which then lie in registers, of which an instruction reads two.
-BOTH_AT_ONCE = 48
-APART = 1.6  # instructions a multiply-addition where they do not share one
 MOST_AT_ONCE, MOST_STEPS = 32, 160  # results of a thread; with unrolled steps
 MOST_ALONG, MOST_UNROLLED, MOST_ITEMS = 16, 16, 256
 FEW_RESULTS = 8192  # up to so many, items of a workgroup may share a sum
 DRAWN, BEST, GENERATIONS = 2500, 12, 3
-WIDEST_LOAD = 4  # elements
-# Fitted by eye to the counts of 25 schedules of one of MobileNet's pointwise kernels; they order candidates only.
-LOAD_INSTRUCTIONS, LINE_CLOCKS, STORE_CLOCKS = 3.3, 2.0, 17
-SWAPPED = 1.02  # of the cost, so that the other order is tried after the one
 SEED = 20261127
 
 
@@ -146,7 +133,10 @@ def _with(values: tuple[int, ...], at: int, value: int) -> tuple[int, ...]:
     return (*values[:at], value, *values[at + 1 :])
 
 
-def promising(nest: Nest) -> list[Point]:
+Cost = Callable[[Nest, Point], float]
+
+
+def promising(nest: Nest, cost: Cost) -> list[Point]:
     """Schedules by their predicted cost, the least first; the same for the same nest."""
     generator = random.Random(SEED)
     outer = [at for at, axis in enumerate(nest.axes) if not axis.summed]
@@ -165,12 +155,12 @@ def promising(nest: Nest) -> list[Point]:
     for _ in range(DRAWN):
         point = drawn()
         if valid(nest, point) and (point := plainest(nest, point)) not in found:
-            found[point] = predicted(nest, point)
+            found[point] = cost(nest, point)
     for _ in range(GENERATIONS):
         for point in sorted(found, key=lambda one: (found[one], one))[:BEST]:
             for other in neighbours(nest, point):
                 if other not in found:
-                    found[other] = predicted(nest, other)
+                    found[other] = cost(nest, other)
     return sorted(found, key=lambda one: (found[one], one))
 
 
@@ -181,14 +171,12 @@ def distance(one: Point, other: Point) -> int:
     return sum(a != b for a, b in pairs) + rest
 
 
-def ranked(
-    nest: Nest, candidates: Sequence[Point], measured: dict[Point, float], cost: Callable[[Nest, Point], float]
-) -> list[Point]:
+def ranked(nest: Nest, candidates: Sequence[Point], measured: dict[Point, float], cost: Cost) -> list[Point]:
     """Candidates by predicted cost, corrected by how wrong the prediction was of the most similar measured one.
 
     Args:
         measured: time of what was measured; infinite for what does not compile.
-        cost: what is predicted of a schedule, as `predicted`.
+        cost: what is predicted of a schedule.
     """
 
     def corrected(point: Point) -> tuple[float, Point]:
@@ -198,92 +186,3 @@ def ranked(
         return cost(nest, point) * min(measured[near] / cost(nest, near), 1e3), point
 
     return sorted(candidates, key=corrected)
-
-
-@cache
-def predicted(nest: Nest, point: Point) -> float:
-    """What a schedule may cost, in clocks of a V3D 4.2: eight QPUs, two units that load."""
-    steps, items = point.steps, point.items
-    far = [items[at] if point.apart and not axis.summed else 1 for at, axis in enumerate(nest.axes)]
-    near = [1 if point.apart or axis.summed else steps[at] for at, axis in enumerate(nest.axes)]
-    order = [point.lanes, *(at for at in range(len(nest.axes)) if at != point.lanes)]
-    group = prod(items)
-    batches = (
-        -(-group // LANES)
-        * nest.results
-        / prod(steps[at] * items[at] for at, axis in enumerate(nest.axes) if not axis.summed)
-    )
-    rounds = prod(axis.size // (steps[at] * items[at]) for at, axis in enumerate(nest.axes) if axis.summed)
-    results = prod(steps[at] for at, axis in enumerate(nest.axes) if not axis.summed)
-    instructions, clocks, live, most = 20.0 + 3 * results + 8.0 * rounds, 0.0, results, 0
-    for access in nest.accesses:
-        if access.stored:
-            clocks += results * _lines(access, order, items, near, min(group, LANES), 1) * STORE_CLOCKS
-            continue
-        runs = _runs(_values(access, steps, far), _aligned(access, steps, far))
-        # A load that no open loop moves is done once.
-        moves = any(
-            axis.summed and stride and axis.size > steps[at] * items[at]
-            for at, (axis, stride) in enumerate(zip(nest.axes, access.strides, strict=True))
-        )
-        times = rounds if moves else 1
-        lines = _lines(access, order, items, near, min(group, LANES), max(runs))
-        instructions += times * LOAD_INSTRUCTIONS * len(runs)
-        clocks += times * len(runs) * lines * LINE_CLOCKS
-        live += sum(runs)
-        most = max(most, sum(runs))
-    instructions += rounds * prod(steps) * (1 if live >= BOTH_AT_ONCE else APART)
-    cost = batches * max(instructions * 4 / 8, clocks / 2)
-    held = live - most + min(most, STREAMED)
-    spilled = max(0, held - REGISTERS) / 16 + max(0, live - MANY) / 64
-    return cost * (1 + spilled) * (SWAPPED if point.swapped else 1)
-
-
-def _lines(
-    access: Access, order: Sequence[int], items: Sequence[int], near: Sequence[int], lanes: int, width: int
-) -> int:
-    """Lines of memory that the lanes of one load touch, each of which loads some elements side by side."""
-    touched = set()
-    for lane in range(lanes):
-        left, at = lane, 0
-        for axis in order:
-            left, along = divmod(left, items[axis])
-            at += along * near[axis] * access.strides[axis]
-        touched |= {(at + more) * access.itemsize // LINE_BYTES for more in (0, width - 1)}
-    return len(touched)
-
-
-def _values(access: Access, steps: Sequence[int], far: Sequence[int]) -> set[int]:
-    """The elements that one round of a thread loads."""
-    found = {0}
-    for stride, count, each in zip(access.strides, steps, far, strict=True):
-        if stride and count > 1:
-            found = {at + stride * each * step for at in found for step in range(count)}
-    return found
-
-
-def _aligned(access: Access, steps: Sequence[int], far: Sequence[int]) -> int:
-    """How many elements may be loaded at once: a round's first element is at a multiple of so many.
-
-    A V3D's load of several elements does not cross 16 bytes.
-    """
-    return gcd(
-        WIDEST_LOAD,
-        *(
-            stride * (step if each == 1 else 1)
-            for stride, step, each in zip(access.strides, steps, far, strict=True)
-        ),
-    )
-
-
-def _runs(values: set[int], widest: int) -> list[int]:
-    """How many elements each load has: Mesa joins up to four that lie side by side."""
-    runs: list[int] = []
-    last = None
-    for at in sorted(values):
-        if last is not None and at == last + 1 and runs[-1] < widest:
-            runs[-1] += 1
-        else:
-            runs.append(1)
-        last = at
-    return runs

@@ -27,7 +27,7 @@ from host_tools.record.compiled.search_plot import drawn, follow, table
 from host_tools.record.compiled.shaders import spirv
 from host_tools.record.preflight import NetworkError
 from host_tools.support import plain
-from tests.support.searches import Searched, searched
+from tests.support.searches import Searched, cost, searched
 
 POINTS = 8
 
@@ -40,7 +40,7 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> Searched:
 def some(kernel: Kernel) -> list[space.Point]:
     """Schedules of all kinds, good and bad."""
     assert kernel.nest is not None
-    found = space.promising(kernel.nest)
+    found = space.promising(kernel.nest, cost)
     return [*found[:4], *found[4 :: len(found) // (POINTS - 4)]]
 
 
@@ -205,7 +205,7 @@ def test_a_wrong_candidate_is_never_kept(net: Searched, guest: Model, tmp_path: 
     """The one that would be by far the fastest."""
     kernel = net.kernels[0]
     assert kernel.nest is not None
-    first = space.promising(kernel.nest)[0]
+    first = space.promising(kernel.nest, cost)[0]
     ((planted,),) = made(net.folder / candidates.KERNELS, [Asked(kernel.key, [first], False)])
     guest.wrong = planted.source
     found = search(net.plan, net.folder, settings(tmp_path / "c", 1))
@@ -292,9 +292,9 @@ def test_kernels_that_are_alike_share_what_was_found(net: Searched, guest: Model
     first, other = net.kernels
     assert first.nest is not None
     bench = Bench(first, net.plan.calls[first.calls[0]], None)
-    best = space.promising(first.nest)[7]
+    best = space.promising(first.nest, cost)[7]
     tried, fresh, third = (
-        module._State(kernel, 1, bench) for kernel in (first, replace(first, key="fresh"), other)
+        module._State(kernel, 1, bench, cost) for kernel in (first, replace(first, key="fresh"), other)
     )
     for state in (tried, fresh, third):
         state.rows = [Row(None, [], 0, Measured(9.0))]

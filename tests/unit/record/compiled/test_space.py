@@ -4,13 +4,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from math import prod
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from host_tools.families.kernel_costs import KernelCosts
+from host_tools.gpus.mali.timing import KERNEL_COSTS as MALI_COSTS
+from host_tools.gpus.v3d.timing import KERNEL_COSTS as V3D_COSTS
 from host_tools.record.compiled import space
-from host_tools.record.compiled.space import Access, Axis, Nest, Point
+from host_tools.record.compiled.prediction import predicted
+from host_tools.record.compiled.space import Access, Axis, Cost, Nest, Point
+from tests.support.searches import cost
 
 # A product of matrices: 64 by 196, summed over 32, and its loads and store.
 POINTWISE = Nest(
@@ -59,29 +66,33 @@ def test_the_plainest_schedule_is_one(point: Point) -> None:
 
 
 def test_the_same_nest_has_the_same_schedules_in_the_same_order() -> None:
-    found = space.promising(POINTWISE)
-    space.predicted.cache_clear()
-    assert space.promising(POINTWISE) == found
+    found = space.promising(POINTWISE, cost)
+    predicted.cache_clear()
+    assert space.promising(POINTWISE, cost) == found
     assert len(found) == len(set(found)) > 100
-    costs = [space.predicted(POINTWISE, point) for point in found]
+    costs = [cost(POINTWISE, point) for point in found]
     assert costs == sorted(costs)
 
 
 def test_a_sum_to_one_value_has_none() -> None:
-    assert space.promising(VECTOR) == []
+    assert space.promising(VECTOR, cost) == []
 
 
-def test_lanes_side_by_side_cost_fewer_lines() -> None:
-    """Sixteen lanes along the axis that is contiguous in memory load one line, along the other one sixteen."""
+@pytest.mark.parametrize("costs", [V3D_COSTS, MALI_COSTS], ids=["v3d", "mali"])
+def test_lanes_side_by_side_cost_fewer_lines(costs: KernelCosts) -> None:
+    """All lanes along the axis that is contiguous in memory load one line, along the other one a line each."""
+    cost: Cost = partial(predicted, costs=costs)
     along = Point((4, 4, 1), (1, 49, 1), 1, True)
     across = Point((4, 4, 1), (16, 1, 1), 0, True)
-    assert space.predicted(POINTWISE, along) < space.predicted(POINTWISE, across)
+    assert cost(POINTWISE, along) < cost(POINTWISE, across)
 
 
-def test_what_does_not_fit_into_registers_costs_more() -> None:
+@pytest.mark.parametrize("costs", [V3D_COSTS, MALI_COSTS], ids=["v3d", "mali"])
+def test_what_does_not_fit_into_registers_costs_more(costs: KernelCosts) -> None:
+    cost: Cost = partial(predicted, costs=costs)
     few = Point((4, 7, 1), (1, 28, 1), 1, True)
     many = replace(few, steps=(8, 14, 4))
-    assert space.predicted(POINTWISE, few) < space.predicted(POINTWISE, many)
+    assert cost(POINTWISE, few) < cost(POINTWISE, many)
 
 
 def test_candidates_are_ranked_by_what_was_measured_of_similar_ones() -> None:
