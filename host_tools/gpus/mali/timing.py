@@ -18,8 +18,8 @@ _PRESENT = "gpu.SHADER_PRESENT_LO"
 LINE_BYTES = 64
 
 # By timing.toml's constants and the code of pointwise layers: a load is five tuples, four of them for its address.
-# Of a thread's 64 registers, 48 are for values that it holds: with 56, one schedule of a pointwise layer went 15 times
-# as often to memory.
+# Of a thread's 64 registers, 48 are for values that it holds: with 56, one schedule of a pointwise layer went 15
+# times as often to memory.
 KERNEL_COSTS = KernelCosts(
     lanes=8, registers=48, load=5.2, issue=1 / 3, line=7.7, word=0.5, store=7.7 + 6.8, group=31.9, apart=1.1
 )
