@@ -14,7 +14,6 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import onnx
 from rich.console import Console
 from rich.table import Table
@@ -23,6 +22,7 @@ from host_tools.passes.pipeline import build
 from host_tools.passes.program import Program
 from host_tools.record.frontends import TINYGRAD, SearchFor, record_onnx
 from tests.bench import kernel_networks
+from tests.bench.kernels import multiply_additions
 from tests.bench.recordings import BOOT_S
 from trace_format.errors import GramophoneError
 from trace_format.trace import Trace
@@ -60,18 +60,6 @@ class Row:
         return min(self.gpu, self.cpu) / self.both
 
 
-def operations(path: Path) -> int:
-    """Multiplications and additions of a network's convolutions."""
-    model = onnx.shape_inference.infer_shapes(onnx.load(path))
-    shapes = {item.name: [d.dim_value for d in item.type.tensor_type.shape.dim] for item in model.graph.value_info}
-    weights = {item.name: list(item.dims) for item in model.graph.initializer}
-    return sum(
-        2 * int(np.prod(weights[node.input[1]])) * int(np.prod(shapes[node.output[0]][2:]))
-        for node in model.graph.node
-        if node.op_type == "Conv"
-    )
-
-
 def measured(raw: Trace, total: int, gflops: float) -> Row:
     """Build with the CPU's share."""
     program = Program(raw)
@@ -103,7 +91,7 @@ def main() -> None:
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = kernel_networks.written(chosen.network, Path(folder) / "net.onnx", chosen.side)
-        total = operations(path)
+        total = 2 * multiply_additions(onnx.load(path))
         if chosen.recording:
             raw = Trace.read(chosen.recording)
         else:

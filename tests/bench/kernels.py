@@ -18,10 +18,13 @@ import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+import onnx.shape_inference
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
@@ -54,6 +57,8 @@ GOALS: dict[str, tuple[float | None, float | None, float]] = {
     "resnet18": (0.55, 0.5, 0.6),
     **dict.fromkeys((*TRAINED, "decoder"), (None, None, 0.6)),
 }
+WARP = {"mali_g71": 4, "mali_g72": 4, "mali_g52": 8, "mali_g52r1": 8, "mali_g31": 8}  # mali_registers.c
+OPERATIONS = 5.0  # of a Mali a multiply-addition; two a tuple and lane
 LIMIT = 1e-5
 Shapes = dict[str, tuple[int, ...]]
 Values = dict[str, NDArray[Any]]
@@ -74,6 +79,7 @@ class Row:
     """A network: by ncnn, by tinygrad, searched.
 
     Attributes:
+        products: multiply-additions of the network's convolutions and products of matrices.
         difference: of the searched one from ONNX Runtime, relative to the largest value.
         seconds: of recording it, the search included.
         search: the search's notes.
@@ -83,6 +89,7 @@ class Row:
     ncnn: Cost | None
     own: Cost
     searched: Cost
+    products: int
     difference: float
     seconds: float
     search: Mapping[str, Any]
@@ -119,8 +126,24 @@ def measure(name: str, minutes: float, gpu: str = DEFAULT_GPU) -> Row:
         seconds = time.monotonic() - began
         built = build(raw)
         worst = _difference(built, onnx_model.read(path), shapes, values)
+        products = multiply_additions(onnx.load(path))
     by_ncnn = cost(build(_by_ncnn(name))) if name in OF_NCNN and gpu == DEFAULT_GPU else None
-    return Row(name, by_ncnn, own, cost(built), worst, seconds, raw.notes["search"])
+    return Row(name, by_ncnn, own, cost(built), products, worst, seconds, raw.notes["search"])
+
+
+def multiply_additions(model: onnx.ModelProto) -> int:
+    """Those of convolutions and products of matrices whose shapes the file fixes."""
+    inferred = onnx.shape_inference.infer_shapes(model).graph
+    shapes = {value.name: list(value.dims) for value in inferred.initializer}
+    for value in (*inferred.input, *inferred.value_info, *inferred.output):
+        shapes[value.name] = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+    found = 0
+    for node in inferred.node:
+        if node.op_type in ("Conv", "Gemm", "MatMul"):
+            left, right = (shapes[name] for name in node.input[:2])
+            each = prod(right[1:]) if node.op_type == "Conv" else left[-1]
+            found += prod(shapes[node.output[0]]) * each
+    return found
 
 
 def _network(name: str, folder: Path) -> tuple[Path, Shapes, Values]:
@@ -158,10 +181,13 @@ def _difference(built: Trace, model: onnx_model.OnnxModel, given: Shapes, values
     )
 
 
-def table(rows: list[Row]) -> Table:
-    """What to print: shares of ncnn's, or of tinygrad's own where ncnn has none, with what was asked."""
+def table(rows: list[Row], gpu: str) -> Table:
+    """What to print: shares of ncnn's, or of tinygrad's own where ncnn has none, with what was asked; of a Mali
+    operations a multiply-addition."""
     counts = ("M instructions", "M lines", "ms by the model")
-    made = Table("network", "by", "jobs", *counts, "share", "asked", "difference", box=None, pad_edge=False)
+    each = f"operations each, {OPERATIONS} asked"
+    heads = (*counts, each, "share", "difference") if gpu in WARP else (*counts, "share", "asked", "difference")
+    made = Table("network", "by", "jobs", *heads, box=None, pad_edge=False)
     for column in made.columns[2:]:
         column.justify = "right"
     for row in rows:
@@ -171,6 +197,12 @@ def table(rows: list[Row]) -> Table:
                 continue
             shares = (of.instructions / base.instructions, of.lines / base.lines, of.us / base.us)
             last = by == "searched"
+            share = " / ".join(f"{share:.2f}" for share in shares)
+            if gpu in WARP:
+                than = [f"{of.instructions * 2 * WARP[gpu] / row.products:.1f}" if row.products else "", share]
+            else:
+                asked = ("-" if goal is None else f"{goal:.2f}" for goal in GOALS[row.name])
+                than = [share, " / ".join(asked) if last else ""]
             made.add_row(
                 row.name,
                 by,
@@ -178,8 +210,7 @@ def table(rows: list[Row]) -> Table:
                 f"{of.instructions / 1e6:.1f}",
                 f"{of.lines / 1e6:.1f}",
                 f"{of.us / 1e3:.2f}",
-                " / ".join(f"{share:.2f}" for share in shares),
-                " / ".join("-" if goal is None else f"{goal:.2f}" for goal in GOALS[row.name]) if last else "",
+                *than,
                 f"{row.difference:.1e}" if last else "",
             )
     return made
@@ -197,7 +228,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.json:
         print(json.dumps({row.name: dataclasses.asdict(row) for row in rows}))
     else:
-        Console(highlight=False, width=140).print(table(rows))
+        Console(highlight=False, width=140).print(table(rows, options.gpu))
         for row in rows:
             kept = ", ".join(f"{key} {value}" for key, value in row.search.items())
             print(f"{row.name}: {row.seconds:.0f} s with its recording; {kept}")
