@@ -41,8 +41,7 @@ PROGRAM = "host_tools.record.compiled.candidates"
 MAKING_S = 900.0
 KERNELS_A_ROUND, EACH, BOOTS = 6, 3, 2
 GAIN = 0.99  # of the time: a round that gives no less is none
-STALLED = 3  # rounds of a kernel without a gain, after which it is left
-SHARE = 0.002  # of the time, below which a kernel is not searched
+SHARE = 0.002  # of the time: a kernel of which less is expected is not searched
 OUTPUTS_BYTES = 256 << 20  # of candidates in one boot
 POOL = 60  # schedules that look good from the start, and stay candidates
 
@@ -79,7 +78,7 @@ class Step:
     us: float
 
 
-@dataclass
+@dataclass(eq=False)
 class _State:
     """A kernel in the search."""
 
@@ -94,6 +93,11 @@ class _State:
     @property
     def best(self) -> Row:
         return min(self.rows, key=lambda row: (_us(row), row.turn, row.opts))
+
+    @property
+    def own(self) -> Row:
+        """The compiler's own."""
+        return next(row for row in self.rows if row.point is None)
 
     @property
     def share(self) -> float:
@@ -114,14 +118,19 @@ class _State:
         return since
 
     @property
+    def hope(self) -> float:
+        """Time that may be had: each round without a gain halves what is expected of the next."""
+        return self.share / 2.0**self.stalled
+
+    @property
     def loops(self) -> tuple[tuple[int, bool], ...]:
         """Sizes of the loops, and which sum up: kernels in which these are equal are alike."""
         assert self.kernel.nest is not None
         return tuple((axis.size, axis.summed) for axis in self.kernel.nest.axes)
 
-    def next_points(self, alike: Sequence[_State]) -> list[Point]:
-        """What to try next: what is best in kernels that are alike, and what is predicted to be good. A function
-        of what is known."""
+    def next_points(self, others: Sequence[_State]) -> list[Point]:
+        """What to try next: what is best in kernels that are alike, what brought most in one whose loops have
+        other sizes, and what is predicted to be good. A function of what is known."""
         nest = self.kernel.nest
         assert nest is not None
         self.pool = self.pool or space.promising(nest, self.cost)[:POOL]
@@ -129,8 +138,16 @@ class _State:
         near = sorted(measured, key=lambda point: (measured[point], point))[:3]
         more = {other for point in near for other in space.neighbours(nest, point)}
         candidates = sorted({*self.pool, *more} - measured.keys())
-        theirs = {point for state in alike if (point := state.best.point) is not None}
+        best = {state: point for state in others if (point := state.best.point) is not None}
+        theirs = {point for state, point in best.items() if state.loops == self.loops}
         found = sorted(theirs - measured.keys())[:EACH]
+        like = [axis.summed for axis in nest.axes]
+        gains = [
+            (_us(state.best) / _us(state.own), state.kernel.key, point)
+            for state, point in best.items()
+            if [summed for _, summed in state.loops] == like and point not in measured and space.valid(nest, point)
+        ]
+        found += [point for *_, point in sorted(gains)[:1] if point not in found][: EACH - len(found)]
         steps = {point.steps for point in found}
         for point in space.ranked(nest, candidates, measured, self.cost):
             if len(found) == EACH:
@@ -205,9 +222,9 @@ class _Rounds:
         chosen = {
             state.kernel.key: state.best.opts
             for state in self.states
-            if state.best.point is not None and _us(state.best) < GAIN * _us(self._own_row(state))
+            if state.best.point is not None and _us(state.best) < GAIN * _us(state.own)
         }
-        before = sum(state.count * _us(self._own_row(state)) for state in self.states)
+        before = sum(state.count * _us(state.own) for state in self.states)
         notes: dict[str, object] = {
             "kernels": len(self.states),
             "changed": len(chosen),
@@ -218,10 +235,6 @@ class _Rounds:
             "chip": self.chip.name,
         }
         return Found(chosen, self.steps, notes)
-
-    @staticmethod
-    def _own_row(state: _State) -> Row:
-        return next(row for row in state.rows if row.point is None)
 
     @property
     def _us(self) -> float:
@@ -266,15 +279,11 @@ class _Rounds:
         return Candidate(None, state.kernel.opts, self.plan.kernels[call.kernel], call.groups)
 
     def _next(self) -> list[_State]:
-        """The kernels that take most of the time, those that have not become faster lately behind; of those that
-        are alike one only, while there are others: the next round takes what was found."""
-        whole = self._us
-        open_ = [
-            state
-            for state in self.states
-            if not state.is_left and state.stalled < STALLED and state.share >= SHARE * whole
-        ]
-        open_.sort(key=lambda state: (-state.share / 2**state.stalled, state.kernel.key))
+        """The kernels of which most is expected; of those that are alike one only, while there are others: the
+        next round takes what was found."""
+        least = SHARE * self._us
+        open_ = [state for state in self.states if not state.is_left and state.hope >= least]
+        open_.sort(key=lambda state: (-state.hope, state.kernel.key))
         first = {state.loops: state for state in reversed(open_)}
         order = sorted(open_, key=lambda state: first[state.loops] is not state)
         return order[:KERNELS_A_ROUND]
@@ -282,15 +291,16 @@ class _Rounds:
     def _round(self, states: list[_State], turn: int) -> int:
         """Two boots side by side, each with half of the kernels."""
         asked = [
-            Asked(state.kernel.key, state.next_points(self._alike(state)), not state.bench.expected)
+            Asked(
+                state.kernel.key,
+                state.next_points([other for other in self.states if other is not state]),
+                not state.bench.expected,
+            )
             for state in states
         ]
         with ThreadPoolExecutor(BOOTS) as pool:
             parts = [(states[at::BOOTS], asked[at::BOOTS]) for at in range(BOOTS)]
             return sum(pool.map(self._batch, *zip(*parts, strict=True), [turn] * BOOTS))
-
-    def _alike(self, state: _State) -> list[_State]:
-        return [other for other in self.states if other is not state and other.loops == state.loops]
 
     def _batch(self, states: list[_State], asked: list[Asked], turn: int) -> int:
         code = made(self.folder / candidates.KERNELS, asked, wide=family_of(self.how.gpu).loads_vectors)

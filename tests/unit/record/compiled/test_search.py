@@ -303,9 +303,39 @@ def test_kernels_that_are_alike_share_what_was_found(net: Searched, guest: Model
     rounds = module._Rounds(net.plan, net.folder, settled, chip_of("v3d42"), Cache(chip_of("v3d42"), "key"))
     rounds.states = [tried, fresh, third]
     assert rounds._next()[-1] is tried
-    assert rounds._alike(fresh) == [tried]
-    points = fresh.next_points(rounds._alike(fresh))
+    points = fresh.next_points([tried, third])
     assert points[0] == best
     assert len(set(points)) == module.EACH
-    assert best not in tried.next_points(rounds._alike(tried))
+    assert best not in tried.next_points([fresh, third])
     assert best not in fresh.next_points([])
+
+    # Where loops have other sizes, what brought most is one of those that are tried, if it is valid there.
+    channels, *axes = first.nest.axes
+    for larger, has_it in ((channels.size * 2, True), (channels.size * 2 + 1, False)):
+        nest = replace(first.nest, axes=(replace(channels, size=larger), *axes))
+        resized = module._State(replace(first, key="resized", nest=nest), 1, bench, cost)
+        resized.rows = [Row(None, [], 0, Measured(9.0))]
+        points = resized.next_points([tried, third])
+        assert (best in points) == has_it == space.valid(nest, best)
+        assert len(set(points)) == module.EACH
+        assert resized.loops != tried.loops
+
+
+def test_a_kernel_that_takes_most_is_tried_longest(net: Searched, tmp_path: Path) -> None:
+    """Each round without a gain halves what is expected of the next."""
+    large, small = (
+        module._State(kernel, 1, Bench(kernel, net.plan.calls[kernel.calls[0]], None), cost)
+        for kernel in net.kernels
+    )
+    settled = settings(tmp_path / "c", 1)
+    rounds = module._Rounds(net.plan, net.folder, settled, chip_of("v3d42"), Cache(chip_of("v3d42"), "key"))
+    rounds.states = [large, small]
+    large.rows, small.rows = ([Row(None, [], 0, Measured(us))] for us in (990.0, 10.0))
+    order = []
+    for turn in range(1, 12):
+        order.append(["large" if state is large else "small" for state in rounds._next()])
+        for state, us in ((large, 990.0), (small, 10.0)):
+            state.rows.append(Row(None, [("UPCAST", turn, 4)], turn, Measured(us)))
+    assert order[0] == ["large", "small"]
+    assert [len(names) for names in order].index(1) == 3, "10 of 1,000 is less than two, halved three times"
+    assert [len(names) for names in order].index(0) == 9, "990 halved nine times"
