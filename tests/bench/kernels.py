@@ -79,7 +79,7 @@ class Row:
     """A network: by ncnn, by tinygrad, searched.
 
     Attributes:
-        products: multiply-additions of the network's convolutions and products of matrices.
+        products: multiply-additions of its convolutions and products of matrices; 0: its file leaves shapes open.
         difference: of the searched one from ONNX Runtime, relative to the largest value.
         seconds: of recording it, the search included.
         search: the search's notes.
@@ -126,7 +126,7 @@ def measure(name: str, minutes: float, gpu: str = DEFAULT_GPU) -> Row:
         seconds = time.monotonic() - began
         built = build(raw)
         worst = _difference(built, onnx_model.read(path), shapes, values)
-        products = multiply_additions(onnx.load(path))
+        products = multiply_additions(onnx.load(path)) if name in kernel_networks.NETWORKS else 0
     by_ncnn = cost(build(_by_ncnn(name))) if name in OF_NCNN and gpu == DEFAULT_GPU else None
     return Row(name, by_ncnn, own, cost(built), products, worst, seconds, raw.notes["search"])
 
