@@ -183,9 +183,17 @@ class Glsl(CStyleLanguage):  # type: ignore[misc]  # tinygrad's types are not fo
         return f"{self[buffer]}[{strip_parens(self[at]) if at.op is Ops.ADD else self[at]}]"
 
     def run(self, x: UOp) -> str:
-        """Elements side by side: one of a second array, of vectors, at the same binding."""
+        """Elements side by side: one of a second array, of vectors, at the same binding. A workgroup's own array
+        has no second one."""
         buffer, at, _ = x.src
+        if _shared(buffer):
+            return self.vector(self.apart(x), x.dtype)
         return f"{self[buffer]}v{x.max_numel()}[{strip_parens(self.divided(at, x.max_numel()))}]"
+
+    def apart(self, x: UOp) -> list[str]:
+        """The same elements one by one."""
+        buffer, at, _ = x.src
+        return [f"{self[buffer]}[{self[at]}+{more}]" for more in range(x.max_numel())]
 
     def divided(self, x: UOp, by: int) -> str:
         """An index that is known to be a multiple of 2 or 4, divided by it: nothing is shifted where its terms say
@@ -234,6 +242,8 @@ class Glsl(CStyleLanguage):  # type: ignore[misc]  # tinygrad's types are not fo
 
     def stored(self, x: UOp, value: UOp) -> str:
         text = self[value]
+        if x.op is Ops.SHRINK and _shared(x.src[0]):
+            return "\n".join(f"{at} = {text}.{part};" for at, part in zip(self.apart(x), "xyzw", strict=False))
         if x.addrspace == AddrSpace.GLOBAL and x.dtype in STORED:
             text = f"{STORED[x.dtype]}({f'uint({text})' if x.dtype == dtypes.bool else text})"
         return f"{self[x]} = {text};"

@@ -5,6 +5,7 @@ compute is judged on lavapipe against ONNX Runtime, as ever."""
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,12 @@ import pytest
 
 from host_tools.families.family import family_of
 from host_tools.record import onnx_model
-from host_tools.record.compiled import network
+from host_tools.record.compiled import network, runner
 from host_tools.record.compiled.glsl import Glsl
+from host_tools.record.compiled.layout import laid_out
 from host_tools.record.compiled.network import Compiled
+from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
+from host_tools.record.compiled.shaders import spirv
 from tests.support.onnx_graphs import graph, node
 
 pytestmark = pytest.mark.usefixtures("without_sandboxes")
@@ -65,6 +69,32 @@ def test_fewer_loads(tmp_path: Path) -> None:
         loads[wide] = len(re.findall(r"val\d+ = data", kernels))
         assert bool(VECTOR.search(kernels)) == wide
     assert 3 * loads[True] < loads[False]
+
+
+def test_a_workgroup_s_own_array() -> None:
+    """It has no second array of vectors: its elements are read and written one by one."""
+    from tinygrad import Tensor
+    from tinygrad.codegen import to_program
+    from tinygrad.codegen.opt import Opt, OptOps
+    from tinygrad.uop.ops import Ops
+
+    (item,) = Tensor.zeros(64, 1024).contiguous().realize().sum(axis=1).schedule_linear().src
+    opts = (Opt(OptOps.GROUPTOP, 0, 16), Opt(OptOps.UPCAST, 0, 4))
+    made = to_program(item.src[0].replace(arg=replace(item.src[0].arg, opts_to_apply=opts)), Glsl(wide=True))
+    source = next(str(part.arg) for part in made.src if part.op is Ops.SOURCE)
+    assert re.search(r"buf\d\[.*\+1\] = ", source), "four sums of an item side by side"
+    assert re.search(r"= \(?vec4\(buf\d\[", source)
+
+    given = GENERATOR.normal(0, 1, (64, 1024)).astype(np.float32)
+    buffers = [
+        Buffer(Kind.OUTPUT, 256, b"", "y", "float32", (64,)),
+        Buffer(Kind.CONSTANT, given.nbytes, given.tobytes()),
+    ]
+    views = tuple(View(at, 0, buffer.size) for at, buffer in enumerate(buffers))
+    groups = (*map(int, made.arg.global_size), 1, 1)[:3]
+    plan = Plan(buffers, [source], [Call(0, groups, views, (0,), "sum")])
+    left = runner.judged(laid_out(plan), spirv(plan.kernels), {})["y"]
+    np.testing.assert_allclose(left, given.sum(axis=1), rtol=1e-4, atol=1e-4)
 
 
 def test_a_kernel_that_reads_what_it_writes() -> None:
