@@ -171,7 +171,7 @@ def _compiled(
     from host_tools.record.compiled.search import Search
 
     settings = None
-    gpu = how.get("gpu", DEFAULT_GPU)
+    gpu = how.setdefault("gpu", DEFAULT_GPU)
     if search is not None:
         settings = Search(
             search.minutes,

@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 
 from host_tools.families.family import family_of
-from host_tools.record import onnx_model
+from host_tools.record import frontends, onnx_model
 from host_tools.record.compiled import network, runner
 from host_tools.record.compiled.glsl import Glsl
 from host_tools.record.compiled.layout import laid_out
 from host_tools.record.compiled.network import Compiled
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
 from host_tools.record.compiled.shaders import spirv
+from host_tools.support.gpu_folders import DEFAULT_GPU
 from tests.support.onnx_graphs import graph, node
 
 pytestmark = pytest.mark.usefixtures("without_sandboxes")
@@ -113,3 +114,25 @@ def test_who_gets_them() -> None:
     """Mesa joins a V3D's loads itself (ADR 0077)."""
     assert family_of("mali_g52r1").loads_vectors
     assert not family_of("v3d42").loads_vectors
+
+
+def test_the_recorder_asks_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the GPU, which is the default one where none is named."""
+    asked = []
+
+    def compiled(*_: Any, wide: bool, **__: Any) -> str:
+        asked.append(wide)
+        return "compiled"
+
+    def recorded(what: str, *, gpu: str, **_: Any) -> str:
+        asked.append(gpu)
+        return what
+
+    monkeypatch.setattr(network, "compile_onnx", compiled)
+    monkeypatch.setattr(network, "record_compiled", recorded)
+    path = graph(tmp_path / "n.onnx", [node("Relu", "x", "y")], {"x": ("float32", SHAPE)}, {"y": "float32"})
+    settings: tuple[dict[str, Any], ...] = ({}, {"gpu": "mali_g31"})
+    for how in settings:
+        found: Any = frontends.record_onnx(path, {}, compiler=frontends.TINYGRAD, **how)
+        assert found == "compiled"
+    assert asked == [False, DEFAULT_GPU, True, "mali_g31"]
