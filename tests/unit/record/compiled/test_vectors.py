@@ -118,7 +118,7 @@ def test_who_gets_them() -> None:
 
 def test_the_recorder_asks_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the GPU, which is the default one where none is named."""
-    asked = []
+    asked: list[object] = []
 
     def compiled(*_: Any, wide: bool, **__: Any) -> str:
         asked.append(wide)
