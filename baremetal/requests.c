@@ -42,7 +42,7 @@ static void answer(const struct gr_binding *request, enum gr_status status, uint
 }
 
 /* Replay a piece of the first request; its data lies behind its beginning. */
-__attribute__((noinline)) static void step(struct server *s)
+static void step(struct server *s)
 {
     const struct gr_binding *data = s->replayer->queue.requests[0].bindings;
     if (gr_schedule_step(s->replayer))

@@ -2,7 +2,7 @@
 """Kernels as a search sees them, and their candidates as GLSL: the part of it that needs tinygrad.
 
 Run as a program, in a sandbox as schedule.py is, whose file of kernels it reads (tinygrad's own, pickled):
-`python -m host_tools.record.compiled.candidates [--wide] KERNELS ASKED MADE`.
+`python -m host_tools.record.compiled.candidates KERNELS ASKED MADE`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from host_tools.record.compiled.compilers import WIDE
 from host_tools.record.compiled.space import Access, Axis, Nest, Point
 from host_tools.support import plain
 
@@ -219,9 +218,9 @@ def main() -> int:
     """Make what is asked for."""
     from host_tools.record.compiled import schedule  # noqa: F401 - sets what tinygrad reads when it is imported
 
-    kernels, asked, made = (Path(argument) for argument in sys.argv[1:] if argument != WIDE)
-    asts = pickle.loads(kernels.read_bytes())
-    found = [_made(asts, one, WIDE in sys.argv) for one in plain.loads(list[Asked], asked.read_bytes())]
+    kernels, asked, made = map(Path, sys.argv[1:])
+    asts, wide = pickle.loads(kernels.read_bytes())
+    found = [_made(asts, one, wide) for one in plain.loads(list[Asked], asked.read_bytes())]
     made.write_bytes(plain.dumps(found))
     return 0
 

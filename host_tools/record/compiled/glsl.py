@@ -162,7 +162,7 @@ class Glsl(CStyleLanguage):  # type: ignore[misc]  # tinygrad's types are not fo
     def __init__(self, wide: bool = False) -> None:
         """`wide`: loads and stores of two or four elements side by side are one."""
         super().__init__(Target("VULKAN", "", "vectors" if wide else ""))  # programs are kept by it
-        self.supports_float4 = wide
+        self.wide = self.supports_float4 = wide
 
     def supported_dtypes(self) -> set[DType]:
         return set(REGISTER)

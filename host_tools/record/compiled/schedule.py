@@ -102,10 +102,11 @@ class Choices:
 
     Args:
         folder: where the former are, and the latter go; None: there is no search.
+        renderer: writes the kernels' code, and their candidates'.
     """
 
-    def __init__(self, folder: Path | None) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path | None, renderer: Glsl) -> None:
+        self.folder, self.renderer = folder, renderer
         chosen = folder / candidates.CHOSEN if folder else None
         self.opts: dict[str, candidates.Opts] = {}
         if chosen is not None and chosen.exists():
@@ -113,15 +114,17 @@ class Choices:
         self.asts: dict[str, UOp] = {}
         self.kernels: dict[str, candidates.Kernel] = {}
 
-    def program(self, ast: UOp, renderer: Glsl, number: int) -> UOp:
+    def program(self, ast: UOp, number: int) -> UOp:
         """A kernel of the plan's call `number`, as tinygrad's `to_program` makes it, with what was chosen."""
         if self.folder is None:
-            return to_program(ast, renderer)
+            return to_program(ast, self.renderer)
         key = ast.key.hex()
         if key in self.kernels:
             self.kernels[key].calls.append(number)
         if opts := self.opts.get(key):
-            return to_program(ast.replace(arg=replace(ast.arg, opts_to_apply=candidates.read(opts))), renderer)
+            return to_program(
+                ast.replace(arg=replace(ast.arg, opts_to_apply=candidates.read(opts))), self.renderer
+            )
         seen: list[Any] = []
         kept = heuristic.hand_coded_optimizations
 
@@ -133,7 +136,7 @@ class Choices:
 
         heuristic.hand_coded_optimizations = spy
         try:
-            made = to_program(ast, renderer)
+            made = to_program(ast, self.renderer)
         finally:
             heuristic.hand_coded_optimizations = kept
         if key not in self.kernels:
@@ -150,7 +153,7 @@ class Choices:
     def write(self) -> None:
         """The plan's kernels, for a search."""
         if self.folder is not None:
-            (self.folder / candidates.KERNELS).write_bytes(pickle.dumps(self.asts))
+            (self.folder / candidates.KERNELS).write_bytes(pickle.dumps((self.asts, self.renderer.wide)))
             (self.folder / candidates.DESCRIBED).write_bytes(plain.dumps(list(self.kernels.values())))
 
 
@@ -193,12 +196,10 @@ def compiled(model: Path, folder: Path | None = None, *, wide: bool = False) -> 
     with Context(MAX_KERNEL_BUFFERS=MAX_BINDINGS):
         first, *others = outputs.values()
         linear = first.schedule_linear(*others)
-        return _plan(linear, inputs, outputs, Choices(folder), Glsl(wide))
+        return _plan(linear, inputs, outputs, Choices(folder, Glsl(wide)))
 
 
-def _plan(
-    linear: UOp, inputs: dict[str, Tensor], outputs: dict[str, Tensor], choices: Choices, renderer: Glsl
-) -> Plan:
+def _plan(linear: UOp, inputs: dict[str, Tensor], outputs: dict[str, Tensor], choices: Choices) -> Plan:
     named = {tensor.uop.base: (Kind.INPUT, name, tensor) for name, tensor in inputs.items()}
     named |= {tensor.uop.base: (Kind.OUTPUT, name, tensor) for name, tensor in outputs.items()}
     numbers: dict[UOp, int] = {}
@@ -214,7 +215,7 @@ def _plan(
     for item in linear.src:
         if item.src[0].op is not Ops.SINK:
             raise NotImplementedError(f"{item.src[0].op.name.lower()} between kernels")
-        program = choices.program(item.src[0], renderer, len(calls))
+        program = choices.program(item.src[0], len(calls))
         source = next(str(part.arg) for part in program.src if part.op is Ops.SOURCE)
         rounds = loops.rounds(next(part.src for part in program.src if part.op is Ops.LINEAR))
         if rounds > loops.JUDGED:

@@ -24,7 +24,6 @@ from host_tools.machine.root import ready_root
 from host_tools.model.timing import Chip, TimingError, chip_of
 from host_tools.record.compiled import candidates, space
 from host_tools.record.compiled.candidates import Asked, Candidate, Kernel, Opts
-from host_tools.record.compiled.compilers import WIDE
 from host_tools.record.compiled.found import Cache, Row
 from host_tools.record.compiled.measuring import Bench, Measured, Trials, measure, searchable
 from host_tools.record.compiled.plan import Plan
@@ -303,7 +302,7 @@ class _Rounds:
             return sum(pool.map(self._batch, *zip(*parts, strict=True), [turn] * BOOTS))
 
     def _batch(self, states: list[_State], asked: list[Asked], turn: int) -> int:
-        code = made(self.folder / candidates.KERNELS, asked, wide=family_of(self.how.gpu).loads_vectors)
+        code = made(self.folder / candidates.KERNELS, asked)
         trials: list[tuple[Bench, Candidate]] = []
         rows: dict[str, list[Row]] = {}
         owner: list[_State] = []
@@ -349,13 +348,12 @@ class _Rounds:
         return measure(trials, self.chip, timeout=how.timeout, snapshot=how.snapshot, what=what)
 
 
-def made(kernels: Path, asked: Sequence[Asked], *, wide: bool = False) -> list[list[Candidate]]:
+def made(kernels: Path, asked: Sequence[Asked]) -> list[list[Candidate]]:
     """The candidates' code, by tinygrad in a sandbox.
 
     Args:
         kernels: the file that `schedule.py` left.
         asked: what is wanted of each kernel.
-        wide: they load and store vectors (`Family.loads_vectors`).
 
     Raises:
         RecordError: tinygrad ends with an error.
@@ -363,7 +361,7 @@ def made(kernels: Path, asked: Sequence[Asked], *, wide: bool = False) -> list[l
     with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
         request, answer = Path(name) / "asked", Path(name) / "made"
         request.write_bytes(plain.dumps(list(asked)))
-        command = [*PYTHON, PROGRAM, *([WIDE] if wide else []), *map(str, (kernels, request, answer))]
+        command = [*PYTHON, PROGRAM, *map(str, (kernels, request, answer))]
         sandbox = Sandbox(reads=(kernels,), writes=(Path(name),))
         done = programs.run(command, timeout_s=MAKING_S, sandbox=sandbox)
         if done.returncode or not answer.exists():

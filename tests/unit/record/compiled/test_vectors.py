@@ -14,7 +14,11 @@ import pytest
 
 from host_tools.families.family import family_of
 from host_tools.record import frontends, onnx_model
-from host_tools.record.compiled import network, runner
+from host_tools.record.compiled import (
+    network,
+    runner,
+    schedule,  # noqa: F401 - sets what tinygrad reads when it is imported
+)
 from host_tools.record.compiled.glsl import Glsl
 from host_tools.record.compiled.layout import laid_out
 from host_tools.record.compiled.network import Compiled
