@@ -42,11 +42,13 @@ class Given:
         files: name -> contents; traces in the order in which they lie in the image.
         package: images of TF-A's package, by fiptool's names.
         flags: of that package.
+        has_queue: the firmware's mailbox begins with a request (host_tools/runners/firmware.py).
     """
 
     files: Mapping[str, bytes]
     package: Mapping[str, bytes] = field(default_factory=dict)
     flags: int = 0
+    has_queue: bool = False
 
     @property
     def traces(self) -> Files:
@@ -96,14 +98,15 @@ def given_in(board: Board, files: Mapping[str, bytes]) -> Given:
     kept = {name: data for name, data in files.items() if is_known(image, name)}
     given = {name: data for name, data in kept.items() if name not in _KINDS[image.kind].derived}
     if FIP not in kept:
-        return Given(given)
+        return Given(given, has_queue=mailbox.begins_request(kept.get(REQUEST, b"")))
     found = fip.parse(files[FIP])
     traces = Given(given).traces
     made = names.CORE if image.kind == "optee" else {"nt-fw"} if traces else ()
     package = {name: part.data for name, part in found.images.items() if name not in made and part.data}
     if image.kind == "bl31":
         given[FIRMWARE] = package.pop("soc-fw", b"")
-    return Given(given, package, found.flags)
+    asked = found.images["nt-fw"].data if "nt-fw" in found.images else b""
+    return Given(given, package, found.flags, has_queue=mailbox.begins_request(asked))
 
 
 def is_known(image: Image, name: str) -> bool:
@@ -112,7 +115,7 @@ def is_known(image: Image, name: str) -> bool:
     return name in (*kind.needed, *kind.possible, *kind.derived) or TRACE_NAME.fullmatch(name) is not None
 
 
-def request_for(board: Board, traces: Mapping[str, bytes]) -> bytes:
+def request_for(board: Board, traces: Mapping[str, bytes], has_queue: bool = False) -> bytes:
     """What lies at the mailbox's address for the first trace to be replayed with its recorded inputs.
 
     Raises:
@@ -129,11 +132,12 @@ def request_for(board: Board, traces: Mapping[str, bytes]) -> bytes:
     if trace is not None and (size := sum(slot.dense_bytes for slot in trace.slots)) > room:
         raise FlashError(f"{name}: the mailbox's memory: expected at most {room} bytes, found slots of {size}")
     buffers = bind(trace, {})
-    size = mailbox.layout(signed, buffers).size
+    heads = mailbox.heads_of(trace, has_queue)
+    size = mailbox.layout(signed, buffers, heads=heads).size
     if size > room:
         raise FlashError(f"{name}: the mailbox's memory: expected at least {size} bytes, found {room}")
     memory = bytearray(size)
-    mailbox.request(memoryview(memory), signed, buffers, 1)
+    mailbox.request(memoryview(memory), signed, buffers, 1, heads=heads)
     return bytes(memory)
 
 
@@ -150,7 +154,7 @@ def _card(board: Board, given: Given) -> Files:
     ]
     lines += ["enable_gic=1", "# UART 0 on pins 14 and 15.", "enable_uart=1", "dtoverlay=disable-bt"]
     if given.traces:
-        files[REQUEST] = request_for(board, given.traces)
+        files[REQUEST] = request_for(board, given.traces, given.has_queue)
         lines += ["# The mailbox.", f"initramfs {REQUEST} {board.memory['mailbox'].base:#010x}"]
     files[names.KERNEL] = given.files[names.KERNEL]
     lines += ["# The normal world, after the replay.", f"kernel={names.KERNEL}", ""]
@@ -161,7 +165,7 @@ def _card(board: Board, given: Given) -> Files:
 def _bl31(board: Board, given: Given) -> Files:
     images = {**given.package, "soc-fw": given.files[FIRMWARE]}
     if given.traces:
-        images["nt-fw"] = request_for(board, given.traces)
+        images["nt-fw"] = request_for(board, given.traces, given.has_queue)
     package = fip.build(images, given.flags)
     return {FIP: package, names.FLASH_SCRIPT: _SCRIPT.encode(), **given.traces}
 

@@ -134,7 +134,7 @@ def _card(board: Board, out: Path, sources: Sources) -> Given:
     for name in names.BOOT_FIRMWARE:
         if sources.boot_firmware is not None and (sources.boot_firmware / name).is_file():
             files[name] = read_file(sources.boot_firmware / name)
-    return Given(files)
+    return Given(files, has_queue=firmware.has_queue)
 
 
 def _bl31(board: Board, out: Path, sources: Sources) -> Given:
@@ -147,7 +147,7 @@ def _bl31(board: Board, out: Path, sources: Sources) -> Given:
             f"{firmware.binary}: expected TF-A's BL31, at most {rom.bytes} bytes for "
             f"{rom.base:#x}, found {len(data)} bytes for {where:#x}"
         )
-    return _with_package(sources, {FIRMWARE: data}, {})
+    return replace(_with_package(sources, {FIRMWARE: data}, {}), has_queue=firmware.has_queue)
 
 
 def _optee(_board: Board, out: Path, sources: Sources) -> Given:

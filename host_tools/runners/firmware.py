@@ -43,6 +43,7 @@ CARVEOUT_STEP = 256 << 20  # so that few firmwares serve many traces
 ELF, BINARY = "firmware.elf", "firmware.bin"
 MAX_FLAT_BYTES = 64 << 20  # far more than any firmware
 BOARD_SECTION = ".gramophone.board"
+QUEUE_SECTION = ".gramophone.queue"  # not loaded
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class Firmware:
         segments: (address, contents) to load; the rest of memory starts as zero.
         ram: (address, size) of its data and stack.
         entry: address of the first instruction.
+        has_queue: buffers of its mailbox begin with a request (baremetal/requests.c).
     """
 
     folder: Path
@@ -77,6 +79,7 @@ class Firmware:
     segments: tuple[tuple[int, bytes], ...]
     ram: tuple[int, int]
     entry: int
+    has_queue: bool = False
 
     @property
     def binary(self) -> Path:
@@ -163,7 +166,8 @@ def read_elf(path: Path) -> Firmware:
                     f"{path}: not a Gramophone firmware: expected data in one segment, found {len(rams)}"
                 )
             board = Board(**packing.unpack("board", section.data()))
-            return Firmware(path.parent, board, segments, rams[0], int(elf.header["e_entry"]))
+            has_queue = elf.get_section_by_name(QUEUE_SECTION) is not None
+            return Firmware(path.parent, board, segments, rams[0], int(elf.header["e_entry"]), has_queue)
     except (
         ELFError,
         ValueError,

@@ -40,10 +40,10 @@ def replay(request: ReplayRequest) -> ReplayResult:
     _check_board(fw)
     buffers = bind(delivery.trace, request.inputs, request.series, request.each, request.repeat)
     machine = machine_of(fw, gpu, _options(request))
-    room = evidence.extras(request)
-    at, used = board.mailbox_base - DRAM_BASE, mailbox.layout(delivery.data, buffers, room).size
+    room, heads = evidence.extras(request), mailbox.heads_of(delivery.trace, fw.has_queue)
+    at, used = board.mailbox_base - DRAM_BASE, mailbox.layout(delivery.data, buffers, room, heads).size
     with dram(-(-(at + used) // MIB) * MIB, at, used) as (path, memory), memory[at:] as shared:
-        places = mailbox.request(shared, delivery.data, buffers, request.repeat, room)
+        places = mailbox.request(shared, delivery.data, buffers, request.repeat, room, heads)
         with watched(request, shared, buffers, places):
             run(machine, path, request.plugin_args, request.timeout_s or TIMEOUT_S, request.store)
         report = mailbox.response(shared, buffers, places)

@@ -71,8 +71,8 @@ def replay(request: ReplayRequest) -> ReplayResult:
         )
     gpu = block.GPU if block else gpu_of(delivery, gpu)
     buffers = bind(delivery.trace, request.inputs, request.series, request.each, request.repeat)
-    room = evidence.extras(request)
-    size = -(-mailbox.layout(delivery.data, buffers, room).size // PAGE) * PAGE
+    room, heads = evidence.extras(request), mailbox.heads_of(delivery.trace, fw.has_queue)
+    size = -(-mailbox.layout(delivery.data, buffers, room, heads).size // PAGE) * PAGE
     if size > fw.board.mailbox_bytes:
         raise RunnerError(
             f"the trace and its tensors need a mailbox of {size} bytes; "
@@ -109,9 +109,10 @@ def _replay(
     flash: bytes,
 ) -> Done:
     delivery, room = request.delivery, evidence.extras(request)
+    heads = mailbox.heads_of(delivery.trace, fw.has_queue)
     dram = np.frombuffer(mmap.mmap(-1, mailbox_bytes), np.uint8)
     carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
-    places = mailbox.request(dram.data, delivery.data, buffers, request.repeat, room)
+    places = mailbox.request(dram.data, delivery.data, buffers, request.repeat, room, heads)
     memory = {fw.board.carveout_base: carveout}
     with VirtualGpu(
         gpu, memory, latency_ns=request.latency_ns, hang_job=request.hang_job, fault_job=request.fault_job

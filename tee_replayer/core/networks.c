@@ -81,11 +81,11 @@ enum gr_status gr_take_networks(struct gr_replayer *r, const uint8_t *rows, uint
                                          .end_slot = r->slot_count,
                                          .retry_limit = r->retry_limit,
                                          .time_budget_us = r->time_budget_us,
-#ifdef GRAMOPHONE_SCHEDULE
-                                         .takes_us = r->time_budget_us,
-#endif
                                          .work_at = r->image_end,
                                          .work_end = r->carveout_bytes};
+#ifdef GRAMOPHONE_SCHEDULE
+        r->queue.takes_us[0] = r->time_budget_us;
+#endif
         return GR_STATUS_OK;
     }
     const uint64_t count = bytes / GR_NETWORK_BYTES;
@@ -101,6 +101,7 @@ enum gr_status gr_take_networks(struct gr_replayer *r, const uint8_t *rows, uint
         const uint64_t page = field(row, GR_NETWORK_AT_FIRST_PAGE);
 #ifdef GRAMOPHONE_SCHEDULE
         const uint32_t predicted = field(row, GR_NETWORK_AT_PREDICTED_US);
+        r->queue.takes_us[i] = predicted ? predicted : field(row, GR_NETWORK_AT_TIME_BUDGET_US);
 #endif
         r->networks[i] = (struct gr_own){
             .first_action = field(row, GR_NETWORK_AT_FIRST_ACTION),
@@ -110,9 +111,6 @@ enum gr_status gr_take_networks(struct gr_replayer *r, const uint8_t *rows, uint
             .end_slot = field(row, GR_NETWORK_AT_FIRST_SLOT) + field(row, GR_NETWORK_AT_SLOT_COUNT),
             .retry_limit = field(row, GR_NETWORK_AT_RETRY_LIMIT),
             .time_budget_us = field(row, GR_NETWORK_AT_TIME_BUDGET_US),
-#ifdef GRAMOPHONE_SCHEDULE
-            .takes_us = predicted ? predicted : field(row, GR_NETWORK_AT_TIME_BUDGET_US),
-#endif
             .work_at = page * GR_PAGE_BYTES,
             .work_end = (page + field(row, GR_NETWORK_AT_PAGE_COUNT)) * GR_PAGE_BYTES,
         };

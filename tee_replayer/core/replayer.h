@@ -83,9 +83,6 @@ struct gr_own {
     uint32_t first_action, replay_start, end_action; /* the actions before replay_start are the prologue */
     uint32_t first_slot, end_slot, retry_limit;
     uint64_t time_budget_us;
-#ifdef GRAMOPHONE_SCHEDULE
-    uint64_t takes_us; /* a replay, as the trace says; where it does not, all that it may take */
-#endif
     uint64_t work_at, work_end;     /* working memory */
     uint64_t driver_at, driver_end; /* page tables, scratch page */
 };
@@ -141,13 +138,16 @@ struct gr_request {
     const struct gr_binding *bindings; /* the caller's */
     uint64_t due_us, within_us;        /* by the port's clock; after it was submitted */
     uint64_t given_us;                 /* time that it may spend until it has to let others go first */
+    uint64_t left_us;                  /* of that, after its latest step */
     uint32_t id, network, count;
     bool is_begun;
+    bool can_interleave; /* its replay goes on where it was after another network's job */
 };
 
 struct gr_queue {
     struct gr_request requests[GR_REQUESTS]; /* in the order in which they are served */
-    uint64_t latest_us;                      /* that the clock has shown */
+    uint64_t takes_us[GR_NETWORKS]; /* a replay, as the trace says; where it does not, all that it may take */
+    uint64_t latest_us;             /* that the clock has shown */
     uint32_t length, last_id;
 };
 #endif

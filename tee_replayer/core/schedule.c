@@ -6,24 +6,6 @@
 
 #ifdef GRAMOPHONE_SCHEDULE
 
-static struct gr_under_way *under_way(struct gr_replayer *r, const struct gr_request *q)
-{
-    return &r->progress[q->network].under_way;
-}
-
-/* Of the time that a request has been given. */
-GR_NOINLINE static uint64_t left_us(struct gr_replayer *r, const struct gr_request *q)
-{
-    const uint64_t spent = q->is_begun ? under_way(r, q)->spent_us : 0;
-    return spent < q->given_us ? q->given_us - spent : 0;
-}
-
-/* Whether a request's replay goes on where it was after another network's job. */
-static bool can_interleave(const struct gr_replayer *r, const struct gr_request *q)
-{
-    return !r->is_exclusive && (gr_driver_can_switch() || gr_resumes(r, q->network));
-}
-
 /* Have the request at one place of the queue at another, and those between move up. */
 GR_NOINLINE static void move(struct gr_queue *queue, uint32_t from, uint32_t to)
 {
@@ -36,13 +18,12 @@ GR_NOINLINE static void move(struct gr_queue *queue, uint32_t from, uint32_t to)
 
 /* Where a request is served that is not begun: after those due when it is or before, and after one that is
  * begun and would lose what it has done. */
-static uint32_t place(const struct gr_replayer *r, const struct gr_request *new)
+static uint32_t place(const struct gr_queue *queue, const struct gr_request *new)
 {
     uint32_t at = 0;
-    for (uint32_t i = 0; i < r->queue.length; i++) {
-        const struct gr_request *q = &r->queue.requests[i];
-        if (q->due_us <= new->due_us ||
-            (q->is_begun && (q->network == new->network || !can_interleave(r, q))))
+    for (uint32_t i = 0; i < queue->length; i++) {
+        const struct gr_request *q = &queue->requests[i];
+        if (q->due_us <= new->due_us || (q->is_begun && (q->network == new->network || !q->can_interleave)))
             at = i + 1;
     }
     return at;
@@ -50,35 +31,38 @@ static uint32_t place(const struct gr_replayer *r, const struct gr_request *new)
 
 /* Whether a request that is served at a place is done when it is due, and each after it that would be in time
  * without it. */
-static bool is_in_time(struct gr_replayer *r, const struct gr_request *new, uint32_t at)
+static bool is_in_time(const struct gr_queue *queue, const struct gr_request *new, uint32_t at)
 {
-    const uint64_t now = r->queue.latest_us;
+    const uint64_t now = queue->latest_us;
     uint64_t sum = 0; /* of at most 64 times below 2^40 each */
-    for (uint32_t i = 0; i < r->queue.length + 1; i++) {
-        const struct gr_request *q = i == at ? new : &r->queue.requests[i - (i > at)];
+    for (uint32_t i = 0; i < queue->length + 1; i++) {
+        const struct gr_request *q = i == at ? new : &queue->requests[i - (i > at)];
         const uint64_t room = q->due_us > now ? q->due_us - now : 0;
-        sum += left_us(r, q);
+        sum += q->left_us;
         if (sum > room && (i == at || (i > at && sum - new->given_us <= room)))
             return false;
     }
     return true;
 }
 
-/* A request is over: the caller may do what it likes with its memory. */
-GR_NOINLINE static void take_out(struct gr_replayer *r, uint32_t at)
+/* A request that has begun is over: the caller may do what it likes with its memory. */
+static void unbind(struct gr_replayer *r, const struct gr_request *q)
 {
-    const struct gr_request *q = &r->queue.requests[at];
-    for (uint32_t i = 0; q->is_begun && i < q->count; i++)
+    for (uint32_t i = 0; i < q->count; i++)
         gr_bind(r, q->bindings[i].slot, NULL, 0);
-    move(&r->queue, at, --r->queue.length);
+}
+
+static void take_out(struct gr_queue *queue, uint32_t at)
+{
+    move(queue, at, --queue->length);
 }
 
 /* The first request has used up what it was given: it pays with its place, and gets as much again. Others of
  * its network wait for it, since there is one working memory. */
-static void put_back(struct gr_replayer *r, struct gr_request *q)
+static void put_back(struct gr_queue *queue, struct gr_request *q)
 {
-    struct gr_queue *queue = &r->queue;
-    q->given_us += r->networks[q->network].takes_us;
+    q->left_us = queue->takes_us[q->network];
+    q->given_us += q->left_us;
     const uint64_t due = q->due_us + q->within_us;
     q->due_us = due < q->due_us ? UINT64_MAX : due;
     uint32_t to = 0;
@@ -110,15 +94,18 @@ enum gr_status gr_submit(struct gr_replayer *r, uint32_t network, uint64_t due_u
     const uint64_t now = gr_port_now_us();
     if (now > queue->latest_us)
         queue->latest_us = now;
+    const bool goes_on = gr_driver_can_switch() || gr_resumes(r, network);
     const struct gr_request q = {.bindings = bindings,
                                  .due_us = due_us,
                                  .within_us = due_us - queue->latest_us,
-                                 .given_us = own->takes_us,
+                                 .given_us = queue->takes_us[network],
+                                 .left_us = queue->takes_us[network],
                                  .id = queue->last_id + 1,
                                  .network = network,
-                                 .count = count};
-    const uint32_t at = place(r, &q);
-    if (!is_in_time(r, &q, at))
+                                 .count = count,
+                                 .can_interleave = goes_on && !r->is_exclusive};
+    const uint32_t at = place(queue, &q);
+    if (!is_in_time(queue, &q, at))
         return GR_STATUS_DEADLINE;
     queue->requests[queue->length] = q;
     move(queue, queue->length++, at);
@@ -137,23 +124,26 @@ uint32_t gr_schedule_step(struct gr_replayer *r)
     r->report.status = GR_STATUS_OK;
     if (!q->is_begun)
         gr_abandon(r);
-    if (!under_way(r, q)->is_begun) {
+    if (!r->progress[q->network].under_way.is_begun) {
         q->is_begun = true;
         for (uint32_t i = 0; i < q->count && r->report.status == GR_STATUS_OK; i++)
             r->report.status = gr_bind(r, q->bindings[i].slot, q->bindings[i].data, q->bindings[i].bytes);
     }
     if (r->report.status == GR_STATUS_OK && gr_step(r)) {
-        if (!left_us(r, q) && can_interleave(r, q))
-            put_back(r, q);
+        const uint64_t spent = r->progress[q->network].under_way.spent_us;
+        q->left_us = spent < q->given_us ? q->given_us - spent : 0;
+        if (!q->left_us && q->can_interleave)
+            put_back(&r->queue, q);
         return 0;
     }
-    take_out(r, 0);
+    unbind(r, q);
+    take_out(&r->queue, 0);
     return id;
 }
 
 uint32_t gr_requests(const struct gr_replayer *r)
 {
-    return r->state == GR_STATE_LOADED ? r->queue.length : 0;
+    return r->queue.length; /* 0 where no trace is loaded: gr_unload clears it */
 }
 
 enum gr_status gr_withdraw(struct gr_replayer *r, uint32_t id)
@@ -162,9 +152,11 @@ enum gr_status gr_withdraw(struct gr_replayer *r, uint32_t id)
         const struct gr_request *q = &r->queue.requests[i];
         if (q->id == id) {
             r->network = q->network;
-            if (q->is_begun)
+            if (q->is_begun) {
                 gr_abandon(r);
-            take_out(r, i);
+                unbind(r, q);
+            }
+            take_out(&r->queue, i);
             return GR_STATUS_OK;
         }
     }

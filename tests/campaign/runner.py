@@ -99,9 +99,10 @@ class Bench:
         memory = bytearray(MAILBOX_BYTES)
         buffers = bind(self.attempt.trace, {}) if self.attempt.trace else Buffers()
         extras = evidence.extras(self.device.evidence)
+        heads = mailbox.heads_of(self.attempt.trace, fw.has_queue)
         if self.attempt.turns:
-            buffers, extras = Buffers(), tuple(networks.requests(self.attempt.turns.order))
-        places = mailbox.request(memoryview(memory), self.attempt.signed, buffers, REPLAYS, extras)
+            buffers, extras, heads = Buffers(), tuple(networks.requests(self.attempt.turns.order)), ()
+        places = mailbox.request(memoryview(memory), self.attempt.signed, buffers, REPLAYS, extras, heads)
         if self.attempt.turns:
             networks.ask(memory, self.attempt.turns, places.extras_at)
         (self.folder / "mailbox").write_bytes(memory)
@@ -129,8 +130,8 @@ class Bench:
             rows += encryption.describe(self.folder)
         for row, at in zip(buffers.rows, places.buffers_at, strict=True):
             rows.append(("answer", at, -(-row.nbytes // WORD) * WORD, ""))
-        if self.attempt.turns:
-            rows += [("answer", at, WORD, "") for at in places.extras_at]
+        rooms = places.extras_at if self.attempt.turns else places.answers_at
+        rows += [("answer", at, WORD, "") for at in rooms]
         rows += [("identity", gpu.register(name).offset, 0, "") for name in s.IDENT[self.device.gpu]]
         reads = {**READS[self.device.gpu], **self.attempt.reads}
         rows += [("reads", gpu.register(name).offset, value, "") for name, value in reads.items()]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,10 @@ from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 
 from host_tools.cli import main
-from host_tools.runners import firmware
+from host_tools.model import joining
+from host_tools.runners import firmware, unicorn
+from host_tools.runners.replay import ReplayRequest
+from signing.delivery import Delivery
 from tee_replayer.generator.generate import generate
 from tee_replayer.generator.options import GenerateError
 from tee_replayer.generator.status import value_of
@@ -93,6 +97,7 @@ def malformed(box: Mailbox, case: str) -> None:
 CASES = ("an answer outside", "an answer on the response", "data outside", "a series", "a series of requests")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", CASES)
 def test_malformed_requests(scheduling: firmware.Firmware, case: str) -> None:
     box = Mailbox(scheduling)
@@ -101,6 +106,7 @@ def test_malformed_requests(scheduling: firmware.Firmware, case: str) -> None:
     assert report.name == "REQUEST"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("network", "slot", "size"), [(2, 0, 3136), (0, 2, 3136), (0, 0, 3135), (251, 0, 3136), (0, 99, 4)]
 )
@@ -115,19 +121,38 @@ def test_what_no_network_has(scheduling: firmware.Firmware, network: int, slot: 
     assert (found["status"], found["order"]) == (value_of("ARGUMENT"), 0)
 
 
-@pytest.mark.parametrize("repeat", [1, 3])
-def test_no_request_begins(scheduling: firmware.Firmware, repeat: int) -> None:
-    """Slots' data alone, as firmware without a queue takes it: of the first network, whenever there is time."""
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("slot", [0, 1, MAILBOX_REQUEST - 1, MAILBOX_REQUEST + 2, 0xFFFFFFFF])
+def test_the_first_buffer_begins_a_request(scheduling: firmware.Firmware, slot: int) -> None:
+    """Whatever its slot: of a network that there is not, here. All of its answer is where it says."""
     box = Mailbox(scheduling)
-    given = inputs(single(PAIR[0]), 1)["data"].tobytes()
-    box.buffer(0, box.put(given), len(given))
-    wanted = expected(PAIR[0], 1)["prob"]
-    found = box.put(bytes(len(wanted)))
-    box.buffer(1, found, len(wanted))
-    done, report = box.run(s.signed(joint(PAIR).trace), repeat)
-    assert report.ok, report.describe(s.GPU)
-    assert done == repeat
-    assert bytes(box.memory[found : found + len(wanted)]) == wanted
+    at = box.put(bytes(8))
+    box.buffer(slot, at, 3136)
+    done, report = box.run(s.signed(joint(PAIR).trace))
+    assert (done, report.name) == (0, "ARGUMENT")
+    assert packing.unpack("mailbox_answer", bytes(box.memory[at : at + 8]))["status"] == value_of("ARGUMENT")
+    box = Mailbox(scheduling)
+    box.buffer(slot, scheduling.board.mailbox_bytes - 7, 0)
+    done, report = box.run(s.signed(joint(PAIR).trace))
+    assert (done, report.name) == (0, "REQUEST")
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(("names", "repeat"), [(PAIR, 3), (PAIR, 1), (PAIR[:1], 2)])
+def test_the_command_asks_for_each_network(
+    scheduling: firmware.Firmware, names: Sequence[str], repeat: int
+) -> None:
+    """`gramophone replay --firmware`: a request without a deadline for each network of a joint trace."""
+    is_joint = len(names) > 1
+    trace = joint(names).trace if is_joint else single(names[0])
+    prefix = {name: f"{name}{joining.SEPARATOR}" if is_joint else "" for name in names}
+    given = {prefix[name] + slot: data for name in names for slot, data in inputs(single(name), 1).items()}
+    request = ReplayRequest(Delivery(s.signed(trace)), s.KEY, given, repeat=repeat, firmware=scheduling.folder)
+    found = unicorn.replay(request)
+    assert found.report.ok, found.report.describe(s.GPU)
+    for name in names:
+        for slot, wanted in expected(name, 1).items():
+            assert found.outputs[prefix[name] + slot].tobytes() == wanted
 
 
 def test_who_does_not_want_it_pays_nothing(tmp_path: Path) -> None:
@@ -154,14 +179,14 @@ def code_bytes(path: Path) -> int:
         return sum(int(section["sh_size"]) for section in sections if section["sh_type"] == "SHT_PROGBITS")
 
 
-@pytest.mark.parametrize("gpu", ["v3d42", "mali_g71"])
+@pytest.mark.parametrize("gpu", [pytest.param("v3d42", marks=pytest.mark.exhaustive), "mali_g71"])
 def test_what_it_costs(gpu: str, tmp_path: Path) -> None:
-    """At most 1.5 KB beside steps, without what reads requests from the emulated machine's mailbox."""
+    """At most 1.5 KB beside steps, with what reads requests from the emulated machine's mailbox."""
     sizes = []
     for name, more in (("steps", {"steps": True}), ("queue", {"schedule": 8})):
         out = generate(replace(make_options(networks=8, **more), gpu=gpu), tmp_path / name)
         firmware.compile_firmware(out)
-        sizes.append(code_bytes(out / firmware.ELF) - code_bytes(out / "main.o"))
+        sizes.append(code_bytes(out / firmware.ELF))
     steps, queue = sizes
     assert 0 < queue - steps <= 1536
 

@@ -53,6 +53,12 @@ the entries of this boot, and required: 8 bytes, and {entry} for each of a boot,
 MAILBOX_NONCE ({nonce:#x}) is a verifier's nonce, of 8 to 64 bytes, and MAILBOX_ATTESTATION
 ({attestation:#x}) room for the answer, {room} bytes at least: both or neither. What the firmware writes to the
 first and the last begins with a `mailbox_message`.
+
+In the mailbox of firmware with a queue (`generate --schedule`) a buffer whose slot is MAILBOX_REQUEST
+({request:#x}) plus the number of a network begins a request; the buffers of its slots follow. `bytes` says after
+how many microseconds it is due (all ones: whenever there is time), `offset` where there is room for a
+`mailbox_answer`, and `step` is 0. The first buffer begins a request, whatever its slot. `gramophone replay` and
+`gramophone flash` ask for each network once for each replay, without a deadline.
 """
 
 _NORMAL_WORLD = """\
@@ -122,6 +128,7 @@ def emit() -> str:
             data=numbers["MAILBOX_DATA_AT"],
             log=numbers["MAILBOX_LOG"],
             nonce=numbers["MAILBOX_NONCE"],
+            request=numbers["MAILBOX_REQUEST"],
             attestation=numbers["MAILBOX_ATTESTATION"],
             entry=structures(LOG)[0].size,
             room=numbers["MAILBOX_ATTESTATION_BYTES"],

@@ -19,7 +19,7 @@ MAILBOX_NONCE = 0xFFFFFF02
 MAILBOX_ATTESTATION = 0xFFFFFF03
 # The same for firmware with a queue: with the number of a network added, it begins a request, whose slots follow.
 # `bytes` is after how many microseconds it is due (all ones: whenever there is time), `offset` room for a
-# mailbox_answer, `step` 0. What comes before the first request is of one for network 0, without a deadline.
+# mailbox_answer, `step` 0. The first buffer begins a request, whatever its slot.
 MAILBOX_REQUEST = 0xFFFFFF04
 MAILBOX_ATTESTATION_BYTES = 1024  # room that is enough for any nonce
 
@@ -44,7 +44,7 @@ Message = Struct(
 
 Answer = Struct(
     "status" / u32 * "what became of a request: why it was refused, or the report's of its replay",
-    "order" / u32 * "as which of all requests it ended, from 1; 0: it was refused",
+    "order" / u32 * "as which of all requests it ended, from 1; 0: it was refused, or has not ended",
 )
 
 Response = Struct(

@@ -70,7 +70,7 @@ static uint8_t *fenced(uint64_t address, size_t bytes)
     return wanted;
 }
 
-/* Each request with a deadline is one, and what comes before the first of them. */
+/* Each request with a deadline is one, and the first buffer, whatever it is. */
 static uint64_t most_replays(const struct mailbox_request *request)
 {
     uint64_t each = 1;

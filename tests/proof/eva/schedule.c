@@ -90,6 +90,7 @@ static void forget(struct gr_replayer *r, uint32_t length)
         q->network = Frama_C_unsigned_int_interval(0, GR_NETWORKS - 1);
         q->count = Frama_C_unsigned_int_interval(0, SLOTS);
         q->is_begun = Frama_C_interval(0, 1);
+        q->can_interleave = Frama_C_interval(0, 1);
     }
 }
 
@@ -103,7 +104,7 @@ static void check(const struct gr_replayer *r, uint32_t length)
         const struct gr_request *q = &r->queue.requests[i];
         //@ assert networks: q->network < GR_NETWORKS;
         //@ assert bindings: q->count <= SLOTS && \valid_read(q->bindings + (0 .. SLOTS - 1));
-        //@ assert begun: 0 <= q->is_begun <= 1;
+        //@ assert flags: 0 <= q->is_begun <= 1 && 0 <= q->can_interleave <= 1;
     }
 }
 
