@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.commands.facts import NAME, default_name
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, UsageError
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, Positive, UsageError
 from host_tools.commands.if_changed import recording
 from host_tools.commands.record_options import (
     CHECK,
@@ -51,6 +51,14 @@ SEARCH = click.option(
     help="Search for faster kernels, by the model, of what tinygrad compiles; the last round may take some "
     "minutes more. What is found is kept, and the next search goes on from it; 0: take what is there. "
     "--compiler auto is then fastest, and tinygrad with --input.",
+)
+BESIDE = click.option(
+    "--co-execute",
+    "cpu_gflops",
+    metavar="CPU_GFLOPS",
+    type=Positive(),
+    help="With --search, keep kernels that are fast where a CPU of this rate computes parts of them, as "
+    "'gramophone build --co-execute' has it do.",
 )
 PLOT = click.option(
     "--search-plot",
@@ -108,6 +116,7 @@ def _weights(params: Mapping[str, Any]) -> list[Path]:
 )
 @COMPILER
 @SEARCH
+@BESIDE
 @PLOT
 @VALUES
 @click.option(
@@ -150,6 +159,7 @@ def record_onnx(
 )
 @COMPILER
 @SEARCH
+@BESIDE
 @PLOT
 @VALUES
 @_recording
@@ -188,9 +198,12 @@ def _record(
     snapshot: str | None,
     search: float | None,
     plot: Path | None,
+    cpu_gflops: float | None,
     **how: Any,
 ) -> Outcome:
     check_network(shapes, tolerance)
+    if cpu_gflops is not None and search is None:
+        raise UsageError("--co-execute: without --search there are no kernels to choose from")
     if plot is not None and search is None:
         raise UsageError("--search-plot: without --search there is nothing to plot")
     if how["values"] and how["compiler"] == frontends.NCNN:
@@ -201,7 +214,7 @@ def _record(
     if plot:
         check_output(plot)
     if search is not None:
-        how["search"] = frontends.SearchFor(search, follow=follow(plot) if plot else None)
+        how["search"] = frontends.SearchFor(search, follow=follow(plot) if plot else None, cpu_gflops=cpu_gflops)
     how |= {"name": name or default_name(model.stem), "tolerance": tolerance, "snapshot": stamp}
     try:
         trace = front_end(model, dict(shapes), **how)

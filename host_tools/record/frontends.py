@@ -51,6 +51,7 @@ class SearchFor:
     minutes: float
     rounds: int | None = None
     follow: Callable[[Sequence[Step]], None] | None = None
+    cpu_gflops: float | None = None
 
 
 def record_onnx(
@@ -180,6 +181,7 @@ def _compiled(
             how.get("snapshot", ""),
             search.rounds,
             search.follow,
+            cpu_gflops=search.cpu_gflops,
         )
     wide = family_of(gpu).loads_vectors
     compiled = network.compile_onnx(

@@ -154,10 +154,11 @@ def response(memory: memoryview, buffers: Buffers, places: Layout) -> Report:
     except MagicError:
         raise RunnerError("the firmware gave no answer") from None
     report = Report(**answer["report"])
-    asked = packing.unpack("mailbox_request", bytes(memory[:_REQUEST_BYTES]))["repeat"]
-    wanted = asked * max(len(places.answers_at), 1) if report.ok else 0
-    if report.ok and answer["replays"] != wanted:
-        raise RunnerError(f"the firmware reports success after {answer['replays']} of {wanted} replays")
+    if report.ok:
+        asked = packing.unpack("mailbox_request", bytes(memory[:_REQUEST_BYTES]))["repeat"]
+        wanted = asked * max(len(places.answers_at), 1)
+        if answer["replays"] != wanted:
+            raise RunnerError(f"the firmware reports success after {answer['replays']} of {wanted} replays")
     for row, at in zip(buffers.rows, places.buffers_at, strict=True):
         row.data.reshape(-1).view("u1")[:] = memory[at : at + row.data.nbytes]
     return report

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`python -m tests.bench.co_execute [NETWORK] [--side N] [--search MINUTES] [--gflops R...]`: the CPU's share.
+"""The CPU's share: `python -m tests.bench.co_execute [NETWORK] [--side N] [--search MINUTES [--beside R]]
+[--gflops R...]`.
 
 A network of kernel_networks is recorded by tinygrad, unless --recording names a recording, and built with and
 without the CPU's share, for several rates of the CPU. The GPU's times are the model's, the CPU's its operations
@@ -86,6 +87,7 @@ def main() -> None:
     parser.add_argument("network", nargs="?", default="mobilenet", choices=list(kernel_networks.NETWORKS))
     parser.add_argument("--side", type=int, default=SIDE, help="of the picture")
     parser.add_argument("--search", type=float, default=None, help="minutes of a search for kernels before")
+    parser.add_argument("--beside", type=float, help="rate of the CPU for which the search chooses kernels")
     parser.add_argument("--recording", type=Path, help="of the network, instead of a new one")
     parser.add_argument("--gflops", type=float, nargs="+", default=RATES, help="rates of the CPU")
     chosen = parser.parse_args()
@@ -95,7 +97,7 @@ def main() -> None:
         if chosen.recording:
             raw = Trace.read(chosen.recording)
         else:
-            how = SearchFor(chosen.search) if chosen.search is not None else None
+            how = SearchFor(chosen.search, cpu_gflops=chosen.beside) if chosen.search is not None else None
             raw = record_onnx(
                 path, {}, compiler=TINYGRAD, name=chosen.network, timeout=BOOT_S, check=False, search=how
             )

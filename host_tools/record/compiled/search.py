@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,7 +29,7 @@ from host_tools.record.compiled.found import Cache, Row
 from host_tools.record.compiled.measuring import Bench, Measured, Trials, measure, searchable
 from host_tools.record.compiled.plan import Plan
 from host_tools.record.compiled.prediction import predicted
-from host_tools.record.compiled.space import Cost, Point
+from host_tools.record.compiled.space import Cost, Nest, Point
 from host_tools.record.preflight import NetworkError
 from host_tools.support import plain, programs
 from host_tools.support.confined import PYTHON
@@ -55,6 +56,8 @@ class Search:
         rounds: at most so many; None: as the minutes are.
         follow: gets each step of the search when it is known.
         cache: where results are kept; None: in the user's cache.
+        cpu_gflops: of products, those kernels are kept that are fastest where a CPU with this rate, in 10^9
+            operations a second, computes a part (`build --co-execute`); None: where the GPU is alone.
     """
 
     minutes: float
@@ -64,6 +67,7 @@ class Search:
     rounds: int | None = None
     follow: Callable[[Sequence[Step]], None] | None = None
     cache: Path | None = None
+    cpu_gflops: float | None = None
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,14 @@ class _State:
     @property
     def best(self) -> Row:
         return min(self.rows, key=lambda row: (_us(row), row.turn, row.opts))
+
+    def kept(self, cpu_gflops: float | None) -> Row:
+        """The one that the network gets."""
+        if cpu_gflops is None:
+            return self.best
+        nest = self.kernel.nest
+        assert nest is not None
+        return min(self.rows, key=lambda row: (shared_us(nest, row, cpu_gflops), _us(row), row.turn, row.opts))
 
     @property
     def own(self) -> Row:
@@ -163,6 +175,21 @@ def _us(row: Row) -> float:
     return float("inf") if row.measured.us is None else row.measured.us
 
 
+def shared_us(nest: Nest, row: Row, cpu_gflops: float) -> float:
+    """Time of a kernel of which a CPU computes the last rows of workgroups, in microseconds.
+
+    As the pass `co-execute` divides products: along the first axis, if workgroups go along it last. What has more
+    axes than a matrix, or sums nothing, is no product and stays the GPU's.
+    """
+    us, point = _us(row), row.point
+    free = [not axis.summed for axis in nest.axes]
+    if point is None or point.swapped or not free[0] or all(free) or sum(free) > 2:
+        return us
+    parts = nest.axes[0].size // (point.steps[0] * point.items[0])
+    cpu_us = 2e-3 * prod(axis.size for axis in nest.axes) / cpu_gflops
+    return min(max(us * part / parts, cpu_us * (parts - part) / parts) for part in range(1, parts + 1))
+
+
 @dataclass(frozen=True)
 class Found:
     """What a search gave: optimisations by kernel, and notes for the trace."""
@@ -219,9 +246,9 @@ class _Rounds:
             tried += done
             self._step(turn, done)
         chosen = {
-            state.kernel.key: state.best.opts
+            state.kernel.key: row.opts
             for state in self.states
-            if state.best.point is not None and _us(state.best) < GAIN * _us(state.own)
+            if (row := state.kept(self.how.cpu_gflops)).point is not None and _us(row) < GAIN * _us(state.own)
         }
         before = sum(state.count * _us(state.own) for state in self.states)
         notes: dict[str, object] = {

@@ -166,6 +166,7 @@ def test_a_search_finds_less_time(net: Searched, guest: Model, tmp_path: Path) -
     assert found.notes["candidates"] == sum(step.candidates for step in steps) > 4
 
 
+@pytest.mark.exhaustive  # what is kept: test_a_wrong_candidate_is_never_kept and the cache's tests
 def test_a_search_goes_on_where_the_last_stopped(net: Searched, guest: Model, tmp_path: Path) -> None:
     """One round and another find what two do, nothing is measured twice; without time, what is known is taken."""
     whole = search(net.plan, net.folder, settings(tmp_path / "a", 2))
@@ -180,6 +181,7 @@ def test_a_search_goes_on_where_the_last_stopped(net: Searched, guest: Model, tm
     assert len(guest.seen) == 2 * count
 
 
+@pytest.mark.exhaustive  # test_a_wrong_candidate_is_never_kept reads what was kept; the interrupt is here only
 def test_what_is_interrupted_is_kept(
     net: Searched, guest: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,6 +218,7 @@ def test_a_wrong_candidate_is_never_kept(net: Searched, guest: Model, tmp_path: 
     assert row.measured.us is None
 
 
+@pytest.mark.exhaustive  # an unfit kernel: test_a_wrong_candidate_is_never_kept
 def test_a_kernel_whose_results_are_not_finite_is_left_as_it_is(
     net: Searched, guest: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -339,3 +342,28 @@ def test_a_kernel_that_takes_most_is_tried_longest(net: Searched, tmp_path: Path
     assert order[0] == ["large", "small"]
     assert [len(names) for names in order].index(1) == 3, "10 of 1,000 is less than two, halved three times"
     assert [len(names) for names in order].index(0) == 9, "990 halved nine times"
+
+
+def test_a_kernel_that_a_cpu_shares() -> None:
+    """Of two products that are as fast, the one whose workgroups divide where both are done at once; of what is
+    none, the fastest."""
+    nest = space.Nest(
+        (
+            space.Axis((0,), 512, False),
+            space.Axis((1,), 196, False),
+            space.Axis((2,), 128, True),
+            space.Axis((3,), 4, True),
+        ),
+        (),
+    )
+    coarse = Row(space.Point((4, 4, 1, 1), (32, 7, 1, 1), 1, False), [], 1, Measured(6100.0))
+    fine = Row(space.Point((4, 14, 1, 1), (8, 7, 1, 1), 1, False), [], 2, Measured(6200.0))
+    swapped = Row(space.Point((4, 14, 1, 1), (8, 7, 1, 1), 1, False, True), [], 3, Measured(6200.0))
+    cpu_us = 2e-3 * 512 * 196 * 512 / 9.2
+    assert module.shared_us(nest, coarse, 9.2) == pytest.approx(6100 * 3 / 4)
+    assert module.shared_us(nest, fine, 9.2) == pytest.approx(cpu_us * 6 / 16)
+    assert module.shared_us(nest, swapped, 9.2) == 6200
+    assert module.shared_us(nest, Row(None, [], 0, Measured(9000.0)), 9.2) == 9000
+    assert module.shared_us(nest, replace(fine, measured=Measured(None, why="wrong")), 9.2) == float("inf")
+    for axes in (nest.axes[:2], (*nest.axes[:2], replace(nest.axes[1], number=(4,)), *nest.axes[2:])):
+        assert module.shared_us(replace(nest, axes=axes), coarse, 9.2) == 6100
