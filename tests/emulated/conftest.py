@@ -4,29 +4,38 @@
 from __future__ import annotations
 
 import functools
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.firmware_samples import compiled
-from tests.support.image_samples import GPUS, Packed, pack_sample
+from host_tools.flash.pack import Sources, pack
+from tests.emulated.builds import kept
+from tests.support.image_samples import GPUS, Packed, sample
 
 
 @pytest.fixture(scope="session")
-def rpi4(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("rpi4"), "v3d42", "rpi4")
+def rpi4() -> Path:
+    return kept("v3d42", "rpi4")
 
 
 @pytest.fixture(scope="session")
-def hikey960(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("hikey960"), "mali_g71", "hikey960")
+def hikey960() -> Path:
+    return kept("mali_g71", "hikey960")
 
 
 @pytest.fixture(scope="session")
 def images(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Packed]:
     """The sample image of a platform, made once."""
-    return functools.cache(lambda platform: pack_sample(platform, tmp_path_factory.mktemp(platform)))
+
+    def packed(platform: str) -> Packed:
+        folder = tmp_path_factory.mktemp(platform)
+        out = Path(shutil.copytree(kept(GPUS[platform], platform), folder / "out"))
+        (folder / "net.sgtr").write_bytes(sample(platform, folder))
+        return Packed(out, *pack(out, Sources([folder / "net.sgtr"])))
+
+    return functools.cache(packed)
 
 
 @pytest.fixture(params=GPUS)

@@ -39,10 +39,12 @@ ALL = tuple(OPERATORS)
     [
         ("v3d42", "qemu-virt", (), Evidence(), ()),
         ("v3d42", "qemu-virt", ALL, Evidence(True, True, True), (Codec.PLANES,)),
-        ("v3d42", "qemu-virt", (Operator.COPY,), Evidence(True, True), ()),
-        ("v3d71", "optee", (), Evidence(True), (Codec.PLANES,)),
-        ("v3d42", "linux", (), Evidence(), ()),
-        ("mali_g71", "hikey960", (Operator.MATMUL,), Evidence(), ()),
+        pytest.param(
+            "v3d42", "qemu-virt", (Operator.COPY,), Evidence(True, True), (), marks=pytest.mark.exhaustive
+        ),
+        pytest.param("v3d71", "optee", (), Evidence(True), (Codec.PLANES,), marks=pytest.mark.exhaustive),
+        pytest.param("v3d42", "linux", (), Evidence(), (), marks=pytest.mark.exhaustive),
+        pytest.param("mali_g71", "hikey960", (Operator.MATMUL,), Evidence(), (), marks=pytest.mark.exhaustive),
         ("mali_g52r1", "optee", ALL, Evidence(True, False, True), ()),
     ],
     ids=lambda value: str(len(value)) if isinstance(value, tuple) else getattr(value, "words", value) or "plain",

@@ -29,12 +29,14 @@ from host_tools.vgpu.binding import VirtualGpu
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner
 from tee_replayer.generator.evidence import Evidence
+from tests.emulated.builds import kept
 from tests.support import replayer_samples as s
 from tests.support.figures import documented, is_near
-from tests.support.firmware_samples import GCC, compiled, values
+from tests.support.firmware_samples import GCC, values
 from tests.support.image_samples import Packed
 from tests.support.planted import DEFECTS, Defect, plant
 from tests.support.replayer_samples import signed, trace
+from tests.support.sampling import SomeOf
 from trace_format.operators import Operator
 
 PAINT = 0xA5
@@ -50,9 +52,9 @@ def good() -> Path:
 
 
 @pytest.fixture(scope="session")
-def logging(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def logging() -> Path:
     """One that keeps a replay log."""
-    return compiled(tmp_path_factory.mktemp("logging"), "v3d42", evidence=Evidence(log=True))
+    return kept("v3d42", evidence=Evidence(log=True))
 
 
 def audited(*arguments: object, status: int = 0) -> dict[str, Any]:
@@ -86,7 +88,15 @@ def key(tmp_path: Path) -> Path:
     return tmp_path / "pub.pem"
 
 
-@pytest.mark.parametrize("name", ["qemu-virt", "qemu-virt, Mali", "rpi4", "hikey960"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("qemu-virt", marks=pytest.mark.exhaustive),  # its folder and key are judged below
+        pytest.param("qemu-virt, Mali", marks=pytest.mark.exhaustive),  # as on the HiKey960
+        pytest.param("rpi4", marks=pytest.mark.exhaustive),  # its image is judged below
+        "hikey960",
+    ],
+)
 def test_nothing_is_found_in_ours(name: str, request: pytest.FixtureRequest, key: Path) -> None:
     found = audited(folder_of(name, request), "--key", key)
     (only,) = found["firmware"]
@@ -98,16 +108,24 @@ def test_nothing_is_found_in_ours(name: str, request: pytest.FixtureRequest, key
     assert computed[0]["guard"]["lookup"].startswith("write_register")
 
 
-def test_a_firmware_with_evidence(tmp_path: Path) -> None:
+@pytest.mark.exhaustive
+def test_a_firmware_with_evidence() -> None:
     """No error; BearSSL calls its hash functions through tables, so one warning, and a loop that is known."""
     evidence = Evidence(log=True, hashes=True, attestation=True)
-    (only,) = audited(compiled(tmp_path, "v3d42", evidence=evidence))["firmware"]
+    (only,) = audited(kept("v3d42", evidence=evidence))["firmware"]
     assert [row["rule"] for row in only["findings"] if row["allowed"] is None] == ["GF305"]
     (known,) = (row for row in only["findings"] if row["allowed"])
     assert (known["rule"], known["where"].partition(".")[0]) == ("GF401", "br_ecdsa_i31_sign_raw")
 
 
-@pytest.mark.parametrize("platform", ["qemu-virt", "rpi4", "hikey960"])
+@pytest.mark.parametrize(
+    "platform",
+    [
+        pytest.param("qemu-virt", marks=pytest.mark.exhaustive),
+        "rpi4",
+        pytest.param("hikey960", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_nothing_is_found_in_our_images(
     platform: str, images: Callable[[str], Packed], tmp_path: Path, key: Path
 ) -> None:
@@ -137,6 +155,7 @@ def test_a_defect_is_all_that_is_found(good: Path, logging: Path, tmp_path: Path
     assert {item.rule.id for item in found} - defect.also == {defect.rule}
 
 
+@pytest.mark.exhaustive
 def test_nothing_is_found_where_a_log_is_kept(logging: Path) -> None:
     assert judged(logging) == []
 
@@ -159,6 +178,7 @@ def test_another_key(good: Path, tmp_path: Path) -> None:
     assert (result["ruleId"], result["suppressions"][0]["justification"]) == ("GF602", "ours")
 
 
+@pytest.mark.exhaustive  # tests/emulated/test_back_doors.py repeats builds that differ
 def test_one_changed_branch(good: Path, tmp_path: Path) -> None:
     """Of an image without symbols: the same sources and compiler give other bytes, and the function is named."""
     data = bytearray((good / BINARY).read_bytes())
@@ -199,12 +219,13 @@ def test_a_folder_is_what_it_would_flash(good: Path, tmp_path: Path) -> None:
         assert f"{folder / BINARY}: not the bytes of {folder / ELF}" in result.stderr
 
 
-def test_all_reports_name_the_same_bytes(good: Path, tmp_path: Path) -> None:
+def test_all_reports_name_the_same_bytes(good: Path, tmp_path: Path, some_of: SomeOf) -> None:
     """Of the file that was read, and of what is flashed: of the folder, the ELF file, the binary and the image."""
     elf, flashed = (hashlib.sha256((good / name).read_bytes()).hexdigest() for name in (ELF, BINARY))
     packed = CliRunner().invoke(main, ["flash", str(good), "-o", str(tmp_path / "image")])
     assert f"sha256 {flashed}" in packed.stdout
-    for path, file in ((good, elf), (good / ELF, elf), (good / BINARY, flashed), (tmp_path / "image", flashed)):
+    files = ((good, elf), (good / ELF, elf), (good / BINARY, flashed), (tmp_path / "image", flashed))
+    for path, file in some_of(files, 1):
         (only,) = audited(path)["firmware"]
         assert (only["sha256"], only["flashed_sha256"]) == (file, flashed)
         said = CliRunner().invoke(main, ["audit-firmware", str(path)]).stdout.splitlines()
@@ -219,6 +240,7 @@ def test_a_build_that_is_repeated(good: Path) -> None:
     assert only["rebuilt_with"].keys() == {"gramophone", "AWS-LC", GCC, GCC.replace("gcc", "ld")}
 
 
+@pytest.mark.exhaustive  # the test above repeats a build
 def test_operators_are_named_where_a_build_is_repeated() -> None:
     """With them no byte differs, and nothing is found in them, though constants lie between their code."""
     operators = (Operator.COPY, Operator.YOLOV3_DETECTION_OUTPUT)

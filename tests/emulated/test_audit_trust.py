@@ -39,6 +39,7 @@ def rules(found: dict[str, Any]) -> set[str]:
     return {row["rule"] for row in found["findings"]}
 
 
+@pytest.mark.exhaustive  # of a key, tests/emulated/test_audit_firmware.py
 def test_the_policy_is_what_it_trusts(elf: bytes, tmp_path: Path) -> None:
     found = audited(elf, tmp_path, "--key", str(tmp_path / "fleet.gtp"))
     assert found["key_id"] == policy().kid.hex()
@@ -46,7 +47,7 @@ def test_the_policy_is_what_it_trusts(elf: bytes, tmp_path: Path) -> None:
     assert rules(audited(elf, tmp_path, "--key", str(tmp_path / "other.gtp"))) == {"GF602"}
 
 
-@pytest.mark.parametrize("copy", [0, 1])
+@pytest.mark.parametrize("copy", [pytest.param(0, marks=pytest.mark.exhaustive), 1])
 def test_a_copy_that_was_exchanged(copy: int, elf: bytes, tmp_path: Path) -> None:
     """For a policy that lets one key of three sign: one judgement would be another's."""
     at = elf.index(TRUST_MAGIC)

@@ -18,9 +18,10 @@ from host_tools.audit_firmware.rules import UNKNOWN
 from host_tools.cli import main
 from host_tools.runners import firmware
 from host_tools.runners.firmware import ELF
+from tests.emulated.builds import kept
 from tests.support import replayer_samples as s
 from tests.support.back_doors import FOUND, NOT_FOUND, WITH_MMU
-from tests.support.firmware_samples import GCC, compiled
+from tests.support.firmware_samples import GCC
 from tests.support.planted import Defect, plant
 
 
@@ -33,15 +34,16 @@ def good() -> Path:
 
 
 @pytest.fixture(scope="module")
-def with_mmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def with_mmu() -> Path:
     """One whose EL3 has an MMU."""
-    return compiled(tmp_path_factory.mktemp("mmu"), "v3d42", mmu=True)
+    return kept("v3d42", mmu=True)
 
 
 def image(folder: Path) -> Image:
     return of_elf(str(folder / ELF), (folder / ELF).read_bytes())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FOUND)
 def test_what_the_image_shows(name: str, good: Path, with_mmu: Path, tmp_path: Path) -> None:
     """By the rule that it breaks; nothing is found in the same firmware without it."""
@@ -54,6 +56,7 @@ def test_what_the_image_shows(name: str, good: Path, with_mmu: Path, tmp_path: P
     assert compare(bad, image(clean)), "what is built again differs"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", NOT_FOUND)
 def test_what_only_a_build_shows(name: str, good: Path, tmp_path: Path) -> None:
     """Nothing is found in the image; the first line of the report says what that leaves open."""
@@ -69,6 +72,7 @@ def test_what_only_a_build_shows(name: str, good: Path, tmp_path: Path) -> None:
     assert "NOT KNOWN" not in again.stdout
 
 
+@pytest.mark.exhaustive  # as in tests/emulated/test_audit_firmware.py and test_mmu.py
 def test_nothing_is_found_without_a_back_door(good: Path, with_mmu: Path) -> None:
     for folder in (good, with_mmu):
         clean = image(folder)

@@ -103,7 +103,14 @@ def test_lenet_on_a_raspberry_pi_4(rpi4: Path) -> None:
     assert (here.jobs, here.actions, here.retries) == (there.jobs, there.actions, there.retries)
 
 
-@pytest.mark.parametrize("trouble", [{}, {"hang_job": 2}, {"fault_job": 1}])
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        {},
+        {"hang_job": 2},
+        pytest.param({"fault_job": 1}, marks=pytest.mark.exhaustive),  # as in test_mali_firmware.py
+    ],
+)
 def test_a_mali_trace_on_a_hikey960(hikey960: Path, tmp_path: Path, trouble: dict[str, Any]) -> None:
     sample = small_mali(tmp_path)
     inputs = values(sample, 1)
@@ -221,6 +228,7 @@ def test_a_bridge_that_never_answers(
     assert f"register {failed:#010x}" in served.report.describe(s.GPU)
 
 
+@pytest.mark.exhaustive  # as the bridges of the Raspberry Pi
 @pytest.mark.parametrize(("answers", "replayed"), [(0, False), (1, True)])
 def test_a_power_processor_that_never_answers(
     hikey960: Path, mali: bytes, serve: Callable[..., Served], answers: int, replayed: bool
@@ -326,6 +334,7 @@ gpu_mhz = 533
 """
 
 
+@pytest.mark.exhaustive  # as in tests/emulated/test_own_board.py
 def test_a_board_like_another(tmp_path: Path) -> None:
     """An older HiKey960, whose console is UART 5, with another mailbox and place."""
     (tmp_path / "old-hikey.toml").write_text(OLD_HIKEY)

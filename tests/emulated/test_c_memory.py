@@ -59,6 +59,7 @@ def test_no_compiler_warns(name: str, include: Path, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_offset_is_asserted(name: str, include: Path, tmp_path: Path) -> None:
     """Swapped members, and one too many, do not compile."""
@@ -186,6 +187,7 @@ def run(program: Path, verb: str, name: str, words: list[int]) -> str:
     return done.stdout
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())

@@ -57,7 +57,12 @@ def run(line: str) -> Result:
 
 
 @pytest.mark.parametrize(
-    ("seed", "runner"), [(PICTURES[0], "vgpu"), (PICTURES[1], "vgpu"), (PICTURES[0], "unicorn")]
+    ("seed", "runner"),
+    [
+        pytest.param(PICTURES[0], "vgpu", marks=pytest.mark.exhaustive),  # the same core as in Unicorn
+        (PICTURES[1], "vgpu"),
+        (PICTURES[0], "unicorn"),
+    ],
 )
 def test_boxes_are_ncnns(seed: int, runner: str) -> None:
     """As many as ncnn finds, within 1e-5; the pictures are not that of the recording."""
@@ -105,6 +110,7 @@ def test_firmware_without_the_operators_refuses() -> None:
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("step", PASSES)
 def test_a_pass_keeps_the_boxes(step: str, raw: Trace) -> None:
     inputs = {"data": detector.picture(PICTURES[0])[0]}

@@ -39,8 +39,8 @@ def verify(seam: Seam) -> Verify:
     return verified
 
 
-def test_wycheproof(verify: Verify) -> None:
-    wrong = [case.name for case in e.wycheproof() if verify(case) != case.good]
+def test_wycheproof(verify: Verify, some_of: SomeOf) -> None:
+    wrong = [case.name for case in some_of(list(e.wycheproof()), 30) if verify(case) != case.good]
     assert not wrong
 
 

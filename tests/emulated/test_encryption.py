@@ -58,7 +58,7 @@ def run(folder: Path, trace: bytes, store: Path | None = None, **inputs: np.ndar
     return runners.run("unicorn", request)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("trace", "status"), [row[1:] for row in CASES], ids=[name for name, _, _ in CASES])
 def test_what_is_refused(trace: bytes, status: str, store: Path) -> None:
     """As the core on the host refuses it (tests/vgpu/test_encryption.py)."""
@@ -77,7 +77,13 @@ def test_without_the_option_a_device_refuses_it() -> None:
     assert run(made("qemu-virt", Decryption()), e.encrypted(e.FLEET)).report.name == "HEADER"
 
 
-@pytest.mark.parametrize("platform", ["qemu-virt", "rpi4"], ids=["AES instructions", "no AES instructions"])
+@pytest.mark.parametrize(
+    "platform",
+    [
+        pytest.param("qemu-virt", id="AES instructions", marks=pytest.mark.exhaustive),  # those of the tests above
+        pytest.param("rpi4", id="no AES instructions"),
+    ],
+)
 def test_lenet_gives_the_same_bytes(platform: str) -> None:
     plain = build(Trace.read(RAW)).build()
     inputs = load_digits()[:1].inputs()[0]

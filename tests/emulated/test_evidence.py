@@ -26,9 +26,9 @@ from tee_replayer.generator.evidence import Evidence
 from tee_replayer.generator.generate import generate
 from tee_replayer.generator.options import GenerateError, Options
 from tee_replayer.generator.platforms import platform_of
+from tests.emulated.builds import kept
 from tests.support import replayer_samples as s
 from tests.support.figures import documented, is_near
-from tests.support.firmware_samples import compiled
 from tests.support.log_samples import KEYS, PRIVATE, SECRET
 from tests.support.logging_boot import DRAM_BYTES, INPUT, boot
 from tests.support.replayer_samples import signed, trace
@@ -49,14 +49,14 @@ MAX_BYTES, MAX_OWN_CODE_BYTES, MAX_BYTES_WITH_ALL = 20480, 9216 + SECOND_KEY, 37
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder() -> Path:
     """A compiled firmware with all that there is."""
-    return compiled(tmp_path_factory.mktemp("evidence"), "v3d42", evidence=ALL)
+    return kept("v3d42", evidence=ALL)
 
 
 @pytest.fixture(scope="module")
-def only_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("log"), "v3d42", evidence=Evidence(log=True))
+def only_log() -> Path:
+    return kept("v3d42", evidence=Evidence(log=True))
 
 
 @pytest.fixture
@@ -249,9 +249,9 @@ def test_no_attestation_where_it_was_not_chosen(only_log: Path, run: Run) -> Non
     assert (last.values["inputs"], last.values["outputs"]) == (bytes(32), bytes(32))
 
 
-def test_who_does_not_want_it_pays_nothing(folder: Path, tmp_path: Path) -> None:
+def test_who_does_not_want_it_pays_nothing(folder: Path) -> None:
     """The firmware has the sizes that EVIDENCE.md promises; what the log costs is bounded."""
-    plain = compiled(tmp_path, "v3d42")
+    plain = kept("v3d42")
     for out, has_log in ((plain, False), (folder, True)):
         text = "".join((out / name).read_text() for name in ("replayer.c", "replayer.h", "crypto.c", "Makefile"))
         assert ("gr_log_append" in text) == ("hmac" in text) == (out / "evidence.c").exists() == has_log

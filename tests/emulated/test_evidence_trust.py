@@ -36,7 +36,10 @@ NONCE = bytes(range(20))
 NEWER = replace(policy(), version=2)
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["", "hashes"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(False, id="", marks=pytest.mark.exhaustive), pytest.param(True, id="hashes")],
+)
 def folder(request: pytest.FixtureRequest) -> Path:
     require(COMPILER, "gcc-aarch64-linux-gnu")
     evidence = Evidence(log=True, hashes=request.param, attestation=True)

@@ -33,6 +33,7 @@ from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.status import Report
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import signed, trace
+from tests.support.trust_samples import STRANGER
 from trace_format.actions import Op, action
 from trace_format.errors import ProfileError
 
@@ -41,14 +42,11 @@ CROSS_GCC = f"{firmware.CROSS}gcc"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder() -> Path:
     """A compiled firmware."""
     if shutil.which(CROSS_GCC) is None:
         pytest.skip(f"{CROSS_GCC} is missing: apt-get install gcc-aarch64-linux-gnu")
-    out = tmp_path_factory.mktemp("firmware") / "out"
-    generate(Options("v3d42", platform_of("qemu-virt"), s.KEY, libraries.source(), min_security_version=2), out)
-    firmware.compile_firmware(out)
-    return out
+    return firmware.build(s.KEY, min_security_version=2).folder
 
 
 def good() -> bytes:
@@ -91,7 +89,7 @@ def test_it_reports_as_the_host_does(folder: Path, sample: object, status: str) 
 
 
 def test_another_key_is_refused(folder: Path) -> None:
-    key = PublicKey(new_key(Algorithm.ES256).public_key())
+    key = STRANGER.public
     assert runners.run("unicorn", ReplayRequest(Delivery(good()), key, firmware=folder)).ok, (
         "the firmware has its own key"
     )
@@ -289,7 +287,7 @@ class AfterTheFact:
             self.said = machine.uart.decode()
 
 
-@pytest.mark.parametrize("accepted", [False, True])
+@pytest.mark.parametrize("accepted", [pytest.param(False, marks=pytest.mark.exhaustive), True])
 def test_an_exception_leaves_nothing(folder: Path, accepted: bool) -> None:
     """The vector is entered as the processor does: the GPU is reset, if a trace could have used it, the carve-out
     wiped, the address printed."""

@@ -241,6 +241,7 @@ CARD: dict[str, tuple[Attack, str]] = {
 }
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", CARD)
 def test_a_card_that_boots_something_else(images: Callable[[str], Packed], name: str) -> None:
     attack, reason = CARD[name]
@@ -322,6 +323,7 @@ ARCHIVE: dict[str, tuple[Attack, str]] = {
 }
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", ARCHIVE)
 def test_an_archive_that_flashes_something_else(images: Callable[[str], Packed], name: str) -> None:
     attack, reason = ARCHIVE[name]

@@ -105,6 +105,7 @@ def size_of(p: Packed, piece: str) -> int:
     return next(row.bytes for row in p.manifest.pieces if row.name == piece)
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", TAMPERINGS)
 def test_tampering_is_named(packed: Packed, name: str) -> None:
     change, reason = TAMPERINGS[name]

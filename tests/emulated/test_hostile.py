@@ -10,7 +10,7 @@ from tests.support import hostile_devices as devices
 from tests.support.hostile_rows import Hostile
 
 
-@pytest.mark.sampled(40)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("row", hostile.LOADS, ids=str)
 def test_a_hostile_trace_is_refused_as_on_the_host(row: Hostile) -> None:
     answer = devices.on_unicorn(row)
@@ -18,7 +18,7 @@ def test_a_hostile_trace_is_refused_as_on_the_host(row: Hostile) -> None:
     assert answer.reason == devices.core(row).reason
 
 
-@pytest.mark.sampled(15)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("row", hostile.RUNS + hostile.GOOD, ids=str)
 def test_a_hostile_trace_is_stopped_as_on_the_host(row: Hostile) -> None:
     answer = devices.on_unicorn(row)

@@ -73,6 +73,7 @@ def test_replays_give_what_ncnn_does(built: Trace, name: str) -> None:
         check(result.outputs, seed)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PASSES)
 def test_each_pass_keeps_what_is_computed(raw: Trace, name: str) -> None:
     with interpreter(build(raw, skip=[name])) as run:

@@ -108,6 +108,7 @@ def test_a_board_without_image_is_not_flashed(folder: Path, tmp_path: Path) -> N
     assert f"{folder}/my-board.toml: [image] is missing: it says what the board is flashed with" in done.stderr
 
 
+@pytest.mark.exhaustive  # four builds; that a change is built with, the test of flags shows
 def test_other_numbers_are_built_at_once(again: Path) -> None:
     before = (again / "firmware.bin").read_bytes()
     assert make(again, "-q", STRICT).returncode == 0, "nothing to do"
@@ -122,6 +123,7 @@ def test_other_numbers_are_built_at_once(again: Path) -> None:
     assert (again / "firmware.bin").read_bytes() == before
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
@@ -161,6 +163,7 @@ def test_flags_of_ones_own_are_built_with(again: Path) -> None:
     assert "unused" in done.stderr
 
 
+@pytest.mark.exhaustive  # tests/emulated/test_linux_build.py builds with clang
 @pytest.mark.skipif(shutil.which("clang") is None, reason="clang is missing: apt-get install clang")
 def test_clangs_firmware_replays(again: Path) -> None:
     done = make(again, "-s", "CC=clang", STRICT)

@@ -10,17 +10,17 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.emulated.builds import kept
 from tests.support import p256_cases as p
 from tests.support.crypto_seam import Seam
-from tests.support.firmware_samples import compiled
 from tests.support.sampling import SomeOf
 
 Verify = Callable[[p.Case], bool]
 
 
 @pytest.fixture(scope="module")
-def seam(tmp_path_factory: pytest.TempPathFactory) -> Seam:
-    return Seam(compiled(tmp_path_factory.mktemp("p256"), "v3d42"))
+def seam() -> Seam:
+    return Seam(kept("v3d42"))
 
 
 @pytest.fixture(scope="module")

@@ -34,8 +34,8 @@ def verify(seam: Seam) -> Verify:
     return lambda case: seam.verifies("gr_es384_verify", case)
 
 
-def test_wycheproof(verify: Verify) -> None:
-    wrong = [case.name for case in p.wycheproof() if verify(case) != case.good]
+def test_wycheproof(verify: Verify, some_of: SomeOf) -> None:
+    wrong = [case.name for case in some_of(list(p.wycheproof()), 30) if verify(case) != case.good]
     assert not wrong
 
 

@@ -91,14 +91,25 @@ def test_firmware_without_the_codec_refuses() -> None:
     assert HELP in result.output
 
 
-def test_firmware_that_is_generated_with_the_codec() -> None:
-    """It takes both traces; its rebuild has the same bytes if it is told, and other bytes if not."""
+def make_with_codec() -> None:
+    """Firmware in the folder out."""
     require(COMPILER, "gcc-aarch64-linux-gnu")
     done("generate --gpu v3d42 --platform qemu-virt --key pub.pem --codec planes -o out")
     assert " *   codecs            planes\n" in Path("out/replayer.c").read_text(encoding="utf-8")
     firmware.compile_firmware(Path("out"))
+
+
+def test_firmware_that_is_generated_with_the_codec() -> None:
+    """It takes both traces."""
+    make_with_codec()
     for name in ("start", "size"):
         done(f"replay {name}.sgtr --key pub.pem --input data=data.npy --on unicorn --firmware out")
+
+
+@pytest.mark.exhaustive  # without a codec tests/emulated/test_audit_firmware.py repeats a build
+def test_a_rebuild_is_told_of_the_codec() -> None:
+    """Then it has the same bytes, and other bytes if not."""
+    make_with_codec()
     audit = "audit-firmware out/firmware.elf --key pub.pem --rebuild --json"
     assert json.loads(done(f"{audit} --codec planes").stdout)["firmware"][0]["findings"] == []
     (finding,) = json.loads(run(audit).stdout)["firmware"][0]["findings"]

@@ -7,6 +7,7 @@ import hashlib
 import subprocess
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
@@ -39,6 +40,7 @@ def test_compiled_firmware(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.exhaustive
 def test_before_it_is_compiled(tmp_path: Path) -> None:
     out = compiled(tmp_path, "v3d42")
     subprocess.run(["make", "-s", "-C", str(out), "clean"], check=True)

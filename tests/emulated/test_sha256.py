@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from unicorn import UC_HOOK_BLOCK
 
+from tests.emulated.builds import kept
 from tests.support.crypto_seam import CODE, DATA, DATA_BYTES, Seam
-from tests.support.firmware_samples import compiled
 from tests.support.plain_core import without_features
 
 DIGEST = DATA + DATA_BYTES - 64
@@ -23,8 +23,8 @@ Hash = Callable[[bytes, int], bytes]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("sha256"), "v3d42")
+def folder() -> Path:
+    return kept("v3d42")
 
 
 @pytest.fixture(scope="module", params=("with the instructions", "without them"))

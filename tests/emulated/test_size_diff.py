@@ -14,6 +14,7 @@ from tests.support.places import CHECKOUT
 from trace_format.errors import GramophoneError
 
 
+@pytest.mark.exhaustive  # tests/emulated/test_evidence.py holds the sizes
 def test_sizes_of_the_firmware(tmp_path: Path) -> None:
     if shutil.which(f"{firmware.CROSS}gcc") is None:
         pytest.skip(f"{firmware.CROSS}gcc is missing: apt-get install gcc-aarch64-linux-gnu")

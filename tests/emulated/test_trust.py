@@ -14,7 +14,7 @@ from tests.support.hostile_trust import ON_DEVICES
 from tests.support.trust_samples import policy
 
 
-@pytest.mark.sampled(60)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", ON_DEVICES)
 def test_a_named_case(name: str) -> None:
     require(COMPILER, "gcc-aarch64-linux-gnu")

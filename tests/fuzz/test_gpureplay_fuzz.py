@@ -16,10 +16,12 @@ from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.record.importers.regs_history import import_regs_history
 from tests.support import mali_g52_samples as g52
 from tests.support import mali_samples as m
+from tests.support.sampling import few
 from trace_format.errors import TraceError
 from trace_format.trace import Trace
 
-RUNS = int(os.environ.get("GRAMOPHONE_FUZZ_RUNS", "400"))
+RUNS = os.environ.get("GRAMOPHONE_FUZZ_RUNS")
+runs = settings(max_examples=int(RUNS)) if RUNS else few(100, 400)
 GOOD = m.recording()
 NUMBERS = st.sampled_from([0, 1, 2, 3, 4, 0xFF, 1 << 31, (1 << 32) - 1, 1 << 40, 1 << 47, 1 << 63, (1 << 64) - 1])
 TEXTS = st.sampled_from([b",", b"\n", b"W", b"0x", b"ffffffff", b"0x00002400", b"0x000018e0,00000001\n", b"-"])
@@ -58,7 +60,7 @@ def imports(run: Callable[[], Trace], folder: str) -> None:
     assert folder in message
 
 
-@settings(max_examples=RUNS)
+@runs
 @given(damage())
 def test_damaged_recordings(files: dict[str, bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -66,7 +68,7 @@ def test_damaged_recordings(files: dict[str, bytes]) -> None:
         imports(lambda: import_gpureplay(path, "x"), folder)
 
 
-@settings(max_examples=RUNS)
+@runs
 @given(damage(g52.recording()))
 def test_damaged_recordings_for_another_gpu(files: dict[str, bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -83,7 +85,7 @@ def test_damaged_recordings_for_another_gpu(files: dict[str, bytes]) -> None:
         imports(run, folder)
 
 
-@settings(max_examples=RUNS)
+@runs
 @given(st.binary(max_size=200), st.sampled_from(m.NAMES))
 def test_anything_as_a_file(data: bytes, name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -91,7 +93,7 @@ def test_anything_as_a_file(data: bytes, name: str) -> None:
         imports(lambda: import_gpureplay(path, "x"), folder)
 
 
-@settings(max_examples=RUNS)
+@runs
 @given(st.binary(max_size=200), st.integers(0, 300))
 def test_anything_in_a_register_history(data: bytes, at: int) -> None:
     text = b"Last 1 register accesses of 1 total:\n     0: r: reg 0xffffff8000000000 val 60a00002\n"

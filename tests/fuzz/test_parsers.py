@@ -14,6 +14,7 @@ from trace_format.errors import GramophoneError
 RUNS, SECONDS = 300, 30
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", parsers.PARSERS)
 def test_a_moment_of_fuzzing(name: str, tmp_path: Path) -> None:
     result = python_session.run(name, tmp_path, SECONDS, RUNS)

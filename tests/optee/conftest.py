@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from host_tools.demo import RAW
 from host_tools.device.library import Session
@@ -19,6 +21,7 @@ from host_tools.runners import libraries
 from host_tools.runners.optee import build as optee
 from host_tools.runners.optee import client, guest
 from host_tools.runners.replay import RunnerError
+from host_tools.support.cache import cache_dir, made_once
 from host_tools.vgpu.build import QEMU
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generator.evidence import Evidence
@@ -92,6 +95,18 @@ def logging_pta(pta: Path, signer: FileSigner, tmp_path_factory: pytest.TempPath
         folder,
     )
     return folder
+
+
+@pytest.fixture(scope="session")
+def ta_key() -> Path:
+    """Whose TAs a core accepts that is built for it: a private key that is kept, and so are core and TA."""
+
+    def make(folder: Path) -> None:
+        private = rsa.generate_private_key(65537, 2048)
+        folder.mkdir()
+        (folder / "key.pem").write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+
+    return made_once(cache_dir("tests", "ta") / "key", make) / "key.pem"
 
 
 @pytest.fixture(scope="session")

@@ -116,6 +116,7 @@ def test_the_command_gives_the_bytes_of_the_bare_metal_firmware(
     assert np.load(tmp_path / "out.npy").tobytes() == expected.outputs["prob"].tobytes()
 
 
+@pytest.mark.exhaustive  # as in tests/optee/test_replay.py; below, a boot with Linux refuses another key's trace
 def test_a_damaged_trace_is_refused(root: RecordRoot, signed: bytes, signer: FileSigner, pta: Path) -> None:
     """`replay` compares the TEEC_Result that gramophone-tee got with the report's status."""
     damaged = bytearray(signed)
@@ -195,6 +196,10 @@ class HandOver:
         return np.frombuffer(self.result.files[f"{name}/gpu/0"], np.float32)
 
 
+# tests/optee/test_handover.py hands the GPU over without Linux.
+also_without_linux = pytest.mark.exhaustive
+
+
 @pytest.fixture(scope="module")
 def hand_over(
     root: RecordRoot,
@@ -245,6 +250,7 @@ ncnn after
     return HandOver(result, convert(capture, ram_end=RAM_END, meta={"name": "lenet"}, notes=notes))
 
 
+@also_without_linux
 def test_the_gpu_computes_the_same_in_both_worlds(
     hand_over: HandOver, signed: bytes, signer: FileSigner, digit: Float32
 ) -> None:
@@ -261,6 +267,7 @@ def test_the_gpu_computes_the_same_in_both_worlds(
     assert relative_difference(hand_over.gpu("before").reshape(replayed.shape), replayed) <= TOLERANCE
 
 
+@also_without_linux
 def test_the_normal_world_has_the_gpu_between_sessions_only(hand_over: HandOver) -> None:
     peeks = said(hand_over.result, "peek")
     assert peeks == {
@@ -279,6 +286,7 @@ def test_the_normal_world_has_the_gpu_between_sessions_only(hand_over: HandOver)
     assert counters["carveout_bytes_left"] == 0
 
 
+@also_without_linux
 def test_the_recording_ends_with_the_hand_over(hand_over: HandOver) -> None:
     committed = Trace.read(RAW)
     assert hand_over.capture.jobs > 0

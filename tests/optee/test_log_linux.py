@@ -28,6 +28,9 @@ from trace_format.schema.log import LogKind
 from trace_format.schema.report import Status
 from trace_format.trace import Trace
 
+# Two boots. The TA's part of the log is shown by tests/optee/test_ta_log.py, logs over several boots, attacks on
+# them and attestations by tests/emulated/test_evidence.py and tests/qemu/test_evidence.py.
+pytestmark = pytest.mark.exhaustive
 NONCE, OTHER_NONCE = bytes(range(32)).hex(), bytes(32).hex()
 LOG, TA_LOG, ACCESS_DENIED = 0x8F03FF03, 0x85A10004, 0xFFFF0001
 WAITING = 64  # gramophone_pta_log.c

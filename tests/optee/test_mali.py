@@ -22,10 +22,17 @@ from tests.support.sampling import SomeOf
 from tests.support.signing_samples import ES256
 
 
-@pytest.mark.parametrize("share_gpu", [False, True])
-@pytest.mark.parametrize("trouble", [{}, {"fault": "1"}])
+@pytest.mark.parametrize(
+    ("trouble", "share_gpu"),
+    [
+        ({}, False),
+        pytest.param({}, True, marks=pytest.mark.exhaustive),
+        pytest.param({"fault": "1"}, False, marks=pytest.mark.exhaustive),
+        ({"fault": "1"}, True),
+    ],
+)
 def test_it_replays_and_reports_as_the_host_does(
-    share_gpu: bool, trouble: dict[str, str], pta: Path, tmp_path: Path
+    trouble: dict[str, str], share_gpu: bool, pta: Path, tmp_path: Path
 ) -> None:
     """`pta` is requested so that without OP-TEE the tests are skipped with its reason."""
     folder = generate_sources(
@@ -51,6 +58,7 @@ def test_it_replays_and_reports_as_the_host_does(
     assert counts["carveout_bytes_left"] == 0
 
 
+@pytest.mark.exhaustive  # on other runners tests/recordings/test_mali_runners.py does so
 def test_it_classifies_as_numpy_does(
     pta: Path, recordings: Path, mnist_weights: bytes, tmp_path: Path, some_of: SomeOf
 ) -> None:

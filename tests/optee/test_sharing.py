@@ -108,7 +108,9 @@ def scene(names: Sequence[str], requests: int, *, yield_every: int = 0, walk: bo
     return head + rows.ljust(NETWORKS * ROW.size, b"\0") + data
 
 
-@pytest.mark.parametrize("names", [PAIR, FOUR], ids=("two", "four"))
+@pytest.mark.parametrize(
+    "names", [pytest.param(PAIR, id="two", marks=pytest.mark.exhaustive), pytest.param(FOUR, id="four")]
+)
 def test_interleaved_requests(names: Sequence[str], folder: Path, some_of: SomeOf) -> None:
     """Ten thousand of them, or some: all outputs are those of single traces, and nobody reaches others' slots."""
     requests = len(some_of(range(REQUESTS), 100))
@@ -136,6 +138,7 @@ def test_a_job_that_faults_costs_a_retry_and_no_output(folder: Path) -> None:
     assert counts["resets"] == 4, "two more: when it fails, and before it begins again"
 
 
+@pytest.mark.exhaustive  # the test below does so more often
 def test_the_normal_world_has_the_gpu_in_between(folder: Path) -> None:
     """It gets the GPU after a piece, wherever that ends, and all outputs are what they would be."""
     data, counts = run_program(

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from host_tools import runners
 from host_tools.demo.digits import load as load_digits
@@ -28,6 +26,9 @@ from signing.delivery import Delivery
 from signing.sign import FileSigner, sign_trace
 from trace_format.trace import Trace
 
+# One long boot. What the TA decides is shown by tests/optee/test_ta.py, test_ta_log.py and test_ta_trust.py, which
+# compile it for this machine, and a client's replays and death under Linux by tests/optee/test_linux.py.
+pytestmark = pytest.mark.exhaustive
 ACCESS_DENIED, BUSY, SECURITY = 0xFFFF0001, 0xFFFF000D, 0xFFFF000F
 API = 1  # TEEC_ORIGIN_API
 KILLED = 128 + 9  # how a shell says so
@@ -101,18 +102,20 @@ class Answers:
 
 @pytest.fixture(scope="module")
 def answers(
-    root: RecordRoot, pta: Path, network: Trace, signer: FileSigner, tmp_path_factory: pytest.TempPathFactory
+    root: RecordRoot,
+    pta: Path,
+    ta_key: Path,
+    network: Trace,
+    signer: FileSigner,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Answers:
     """One boot: OP-TEE that takes TAs of a key of our own, and whose pseudo-TA only the TA may call."""
     folder = tmp_path_factory.mktemp("ta") / "pta"
     shutil.copytree(pta, folder)
     settings = (folder / "sub.mk").read_text()
     (folder / "sub.mk").write_text(settings.replace(f"{TA_ONLY}n", f"{TA_ONLY}y"))
-    key = folder / "key.pem"
-    private = rsa.generate_private_key(65537, 2048)
-    key.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    image = images.image_of(folder, linux.NORMAL_WORLD, ta.public_part(key))
-    good, default = ta.build_ta(pta / "ta", key), ta.build_ta(pta / "ta")
+    image = images.image_of(folder, linux.NORMAL_WORLD, ta.public_part(ta_key))
+    good, default = ta.build_ta(pta / "ta", ta_key), ta.build_ta(pta / "ta")
     tampered = bytearray(good.read_bytes())
     tampered[-100] ^= 1
 

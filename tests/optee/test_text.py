@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A language model through OP-TEE: its cache is state of the pseudo-TA."""
+"""A language model through OP-TEE: its cache is state of the pseudo-TA.
+
+With `--exhaustive`. With `make test`, tests/vgpu/test_state.py replays with state, and test_replay.py in OP-TEE.
+"""
 
 from __future__ import annotations
 

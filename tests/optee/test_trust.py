@@ -10,8 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from host_tools import runners
 from host_tools.demo import RAW
@@ -70,7 +68,7 @@ def trusting(with_root: dict[str, Path]) -> Path:
     return with_root["ES256"]
 
 
-@pytest.mark.sampled(24)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", CASES)
 def test_a_named_case(name: str, with_root: dict[str, Path]) -> None:
     case = CASES[name]
@@ -104,17 +102,17 @@ query few verify /job/few
 """
 
 
-def test_a_device_remembers_the_newest_policy(root: RecordRoot, trusting: Path, tmp_path: Path) -> None:
+@pytest.mark.exhaustive  # a boot with Linux; tests/optee/test_ta_trust.py shows it of the TA
+def test_a_device_remembers_the_newest_policy(
+    root: RecordRoot, trusting: Path, ta_key: Path, tmp_path: Path
+) -> None:
     """The TA keeps its version once a trace has been replayed well under it; an older one is refused then."""
     folder = tmp_path / "pta"
     shutil.copytree(trusting, folder)
     settings = (folder / "sub.mk").read_text()
     (folder / "sub.mk").write_text(settings.replace("GRAMOPHONE_TA_ONLY ?= n", "GRAMOPHONE_TA_ONLY ?= y"))
-    key = tmp_path / "key.pem"
-    private = rsa.generate_private_key(65537, 2048)
-    key.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    image = images.image_of(folder, linux.NORMAL_WORLD, ta.public_part(key))
-    good = ta.build_ta(folder / "ta", key)
+    image = images.image_of(folder, linux.NORMAL_WORLD, ta.public_part(ta_key))
+    good = ta.build_ta(folder / "ta", ta_key)
     trace = build(Trace.read(RAW)).build()
     links = [t.signed_policy(replace(policy(), version=version)) for version in (2, 3)]
     files = {

@@ -36,6 +36,9 @@ def test_the_makefile_builds_it_like_that() -> None:
     assert "-m sphinx -q -W --keep-going -b html -c docs/site -d build/site-doctrees . build/site\n" in makefile
 
 
+# All pages take ten seconds, with `--exhaustive`. A small site is built below, and whether what pages name exists
+# is seen by tests/unit/project/test_docs_paths.py.
+@pytest.mark.exhaustive
 def test_every_document_is_a_page_and_in_the_navigation(site: Path) -> None:
     first = (site / "README.html").read_text(encoding="utf-8")
     for document in (CHECKOUT / "docs").glob("*.md"):
@@ -44,11 +47,13 @@ def test_every_document_is_a_page_and_in_the_navigation(site: Path) -> None:
             assert f'href="docs/{document.stem}.html"' in first, document
 
 
+@pytest.mark.exhaustive
 def test_nothing_comes_from_elsewhere(site: Path) -> None:
     for page in site.rglob("*.html"):
         assert not FROM_ELSEWHERE.search(page.read_text(encoding="utf-8")), page
 
 
+@pytest.mark.exhaustive
 def test_search_needs_no_server(site: Path) -> None:
     """The index is a script, which browsers load from a file; it finds pages by their words."""
     index = (site / "searchindex.js").read_text(encoding="utf-8")

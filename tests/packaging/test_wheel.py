@@ -12,10 +12,12 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 from host_tools.runners import libraries
 from tests.support.places import CHECKOUT
@@ -65,12 +67,42 @@ def wheel(tracked: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def gramophone(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The command, in a new environment that has the wheel and what it depends on."""
+def gramophone(wheel: Path, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Path:
+    """The command, in a new environment that has the wheel and what it depends on.
+
+    That is installed with `--exhaustive`; else it is copied from this Python's environment, which takes seconds.
+    """
     folder = tmp_path_factory.mktemp("installed")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    pip("--python", folder / "bin" / "python", "install", "--no-compile", wheel, cwd=folder)
+    whole = pytestconfig.getoption("--exhaustive")
+    how = ["--no-compile", *([] if whole else ["--no-deps", "--no-index"])]
+    pip("--python", folder / "bin" / "python", "install", *how, wheel, cwd=folder)
+    if not whole:
+        (packages,) = folder.glob("lib/python*/site-packages")
+        (about,) = packages.glob("gramophone-*.dist-info")
+        for path in depended_on(metadata.Distribution.at(about).requires or []):
+            if path.is_dir():
+                shutil.copytree(path, packages / path.name)
+            else:
+                shutil.copy(path, packages)
     return folder / "bin" / "gramophone"
+
+
+def depended_on(requirements: list[str]) -> set[Path]:
+    """What lies in this Python's environment of packages that are required, and of those that they require."""
+    found: set[Path] = set()
+    left, known = list(requirements), set()
+    while left:
+        one = Requirement(left.pop())
+        wanted = not one.marker or any(one.marker.evaluate({"extra": extra}) for extra in ("", *one.extras))
+        if not wanted or str(one) in known:
+            continue
+        known.add(str(one))
+        package = metadata.distribution(one.name)
+        left += package.requires or []
+        names = {file.parts[0] for file in package.files or []} - {"..", "__pycache__"}
+        found |= {Path(str(package.locate_file(name))) for name in names}
+    return found
 
 
 def output_of(gramophone: Path, *arguments: str | Path) -> str:
@@ -89,14 +121,27 @@ def test_every_tracked_file_of_the_packages_is_in_the_wheel(wheel: Path, tracked
     assert (ours - names, names - ours) == (set(), set())
 
 
-def without_archive(gramophone: Path, signed: Path, public: Path, folder: Path) -> None:
+def delivered(gramophone: Path, folder: Path) -> tuple[Path, Path]:
+    """The demo network, signed, and the public key."""
+    key, public, built, signed = (folder / name for name in ("key.pem", "pub.pem", "net.gtr", "net.sgtr"))
+    output_of(gramophone, "keygen", "-o", key)
+    output_of(gramophone, "getpub", key, "-o", public)
+    output_of(gramophone, "build", CHECKOUT / "host_tools/demo/lenet/lenet.raw.gtr", "-o", built, "--keep-inputs")
+    output_of(gramophone, "sign", built, "--signing-key", key, "-o", signed)
+    return signed, public
+
+
+# The virtual GPU and the replayer are compiled twice; with parts of it: tests/unit/machine/test_sources.py.
+@pytest.mark.exhaustive
+def test_without_an_archive(gramophone: Path, tmp_path: Path) -> None:
     """On a machine that is not Debian, with nothing in its cache and no archive in reach: what to do is said."""
-    settings = {"GRAMOPHONE_MIRROR": "http://127.0.0.1:9/debian", "XDG_CACHE_HOME": str(folder / "cold")}
+    signed, public = delivered(gramophone, tmp_path)
+    settings = {"GRAMOPHONE_MIRROR": "http://127.0.0.1:9/debian", "XDG_CACHE_HOME": str(tmp_path / "cold")}
     line = [str(gramophone), "replay", str(signed), "--key", str(public), "--on", "vgpu"]
 
     def run(*more: str) -> subprocess.CompletedProcess[str]:
         env = environment() | settings
-        return subprocess.run([*line, *more], cwd=folder, env=env, capture_output=True, text=True, check=False)
+        return subprocess.run([*line, *more], cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
 
     refused = run()
     assert refused.returncode == 2
@@ -155,11 +200,7 @@ def as_on_ubuntu(folder: Path) -> list[str]:
 @pytest.mark.exhaustive
 def test_the_installed_command_replays_on_ubuntu(gramophone: Path, tmp_path: Path) -> None:
     """With an empty cache: crypto libraries come from Debian's archive, by a private configuration; no option."""
-    key, public, built, signed = (tmp_path / name for name in ("key.pem", "pub.pem", "net.gtr", "net.sgtr"))
-    output_of(gramophone, "keygen", "-o", key)
-    output_of(gramophone, "getpub", key, "-o", public)
-    output_of(gramophone, "build", CHECKOUT / "host_tools/demo/lenet/lenet.raw.gtr", "-o", built, "--keep-inputs")
-    output_of(gramophone, "sign", built, "--signing-key", key, "-o", signed)
+    signed, public = delivered(gramophone, tmp_path)
     line = [str(gramophone), "replay", str(signed), "--key", str(public), "--on", "vgpu", "--json"]
     env = environment() | {"XDG_CACHE_HOME": str(tmp_path / "cold")}
     done = subprocess.run(
@@ -190,6 +231,5 @@ def test_the_installed_command_works(wheel: Path, gramophone: Path, tmp_path: Pa
     jobs = command("build", CHECKOUT / "host_tools/demo/lenet/lenet.raw.gtr", "-o", built, "--keep-inputs")["jobs"]
     command("sign", built, "--signing-key", key, "-o", signed)
     assert command("replay", signed, "--key", public, "--on", "vgpu")["jobs"] == jobs > 0
-    without_archive(gramophone, signed, public, tmp_path)
     command("generate", "--gpu", "v3d42", "--platform", "qemu-virt", "--key", public, "-o", tmp_path / "out")
     assert {"replayer.c", "replayer.h", "Makefile"} <= {path.name for path in (tmp_path / "out").iterdir()}

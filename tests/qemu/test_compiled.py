@@ -65,9 +65,10 @@ def gramophone(*words: object, status: int = 0) -> str:
     return result.stderr
 
 
+# A V3D's networks by tinygrad: test_self_test.py.
 @pytest.mark.parametrize(
     "gpu",
-    ["v3d42", "mali_g52r1", *(pytest.param(gpu, marks=pytest.mark.exhaustive) for gpu in ("v3d71", "mali_g71"))],
+    ["mali_g52r1", *(pytest.param(gpu, marks=pytest.mark.exhaustive) for gpu in ("v3d42", "v3d71", "mali_g71"))],
 )
 def test_a_network_of_several_types(gpu: str, root: RecordRoot, tmp_path: Path) -> None:
     model, raw, built = reader(tmp_path / "net.onnx"), tmp_path / "raw.gtr", tmp_path / "built.gtr"

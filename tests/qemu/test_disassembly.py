@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Our disassembly of every shader of the demo network, against what the driver in the guest prints of them."""
+"""Our disassembly of every shader of the demo network, against what the driver in the guest prints of them.
+
+The guest compiles them all, with `--exhaustive`. With `make test`, tests/vgpu/test_qpu_decode.py compares words
+that Mesa has printed.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +73,8 @@ def check_jobs(trace: Trace, programs: list[Program]) -> None:
     assert jobs == trace.jobs
 
 
-@pytest.mark.parametrize("gpu", [DEFAULT_GPU, pytest.param("v3d71", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("gpu", [DEFAULT_GPU, "v3d71"])
 def test_every_shader_is_what_mesa_prints(gpu: str, root: RecordRoot, tmp_path: Path) -> None:
     job = ncnn_job(PARAM.read_bytes(), WEIGHTS.read_bytes(), random_inputs(SHAPES, 1), gpu=gpu)
     job = dataclasses.replace(job, command=f"V3D_DEBUG=qpu {job.command}")

@@ -12,7 +12,7 @@ from tests.support import hostile_devices as devices
 from tests.support.hostile_rows import Hostile
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("row", hostile.LOADS, ids=str)
 def test_a_hostile_trace_is_refused_as_on_the_host(row: Hostile, tmp_path: Path) -> None:
     answer = devices.on_qemu(row, tmp_path)
@@ -20,7 +20,7 @@ def test_a_hostile_trace_is_refused_as_on_the_host(row: Hostile, tmp_path: Path)
     assert answer.reason == devices.core(row).reason
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("row", hostile.RUNS + hostile.GOOD, ids=str)
 def test_a_hostile_trace_is_stopped_as_on_the_host(row: Hostile, tmp_path: Path) -> None:
     answer = devices.on_qemu(row, tmp_path)

@@ -93,6 +93,7 @@ def test_hang_is_seen_by_the_guest(run: Runner) -> None:
     assert run(plugin_args={"hang": "1"}).status == 3  # of the program: CHECK(3), no completion
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -125,6 +126,7 @@ def test_unknown_release(plugin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         build.qemu_plugin()
 
 
+@pytest.mark.exhaustive  # it compiles another plugin; what no plugin is for is refused above
 def test_plugin_for_another_release(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even when both declare the same plugin version."""
     series = build.qemu_series()

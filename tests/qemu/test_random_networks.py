@@ -2,6 +2,9 @@
 """Random small networks take the whole road: recorded, built, replayed, never wrong once `record` has said yes.
 
 Those that a GPU's model or ncnn refuses by name do not count; most are right, or nothing is shown.
+
+Each takes half a minute and more, and runs with `--exhaustive`: with one network, test_networks.py takes the same
+road with `make test`.
 """
 
 from __future__ import annotations
@@ -42,15 +45,13 @@ def check(outcomes: Iterable[Outcome], least: float = 1.0) -> None:
     assert len(right) >= least * len(found), [outcome.said for outcome in found if outcome.refused]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("seeds", "replay"),
     [
         (SIDE_BY_SIDE, in_the_secure_world),
-        pytest.param(MORE, in_the_secure_world, marks=pytest.mark.exhaustive),
-        *(
-            pytest.param([seed], on_virtual_gpu, marks=[pytest.mark.exhaustive] if seed > ALONE[0] else [])
-            for seed in ALONE
-        ),
+        (MORE, in_the_secure_world),
+        *(([seed], on_virtual_gpu) for seed in ALONE),
     ],
     ids=["side by side", "more of them", *map(str, ALONE)],
 )

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Random small ONNX networks take the whole road by tinygrad, and are never wrong once `record` has said yes."""
+"""Random small ONNX networks take the whole road by tinygrad, and are never wrong once `record` has said yes.
+
+Half a minute for ten, with `--exhaustive`. With `make test`, test_compiled.py and test_self_test.py take that
+road.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +18,10 @@ from tests.support.random_networks import Replay, on_virtual_gpu
 from tests.support.random_onnx import GROUP, take_the_road
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("seeds", "replay"),
-    [
-        (range(GROUP), in_the_secure_world),
-        pytest.param(range(GROUP, 2 * GROUP), on_virtual_gpu, marks=pytest.mark.exhaustive),
-    ],
+    [(range(GROUP), in_the_secure_world), (range(GROUP, 2 * GROUP), on_virtual_gpu)],
     ids=["in the secure world", "in Python"],
 )
 def test_networks(seeds: Sequence[int], replay: Replay, root: RecordRoot) -> None:

@@ -2,6 +2,9 @@
 """`record pi-kit` and `record pi`: the recorder at the driver's ioctls against the recorder in the device.
 
 The recording machine takes the board's place: Debian's v3d.ko and Mesa, and the virtual GPU under them.
+
+That takes most of a minute, with `--exhaustive`. With `make test`, tests/unit/record/test_board.py makes a kit and
+reads results, and test_networks.py records the same network in the device.
 """
 
 from __future__ import annotations
@@ -43,6 +46,7 @@ def result(root: RecordRoot, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.exhaustive
 def test_what_a_board_records_is_what_the_device_saw(result: Path, root: RecordRoot, tmp_path: Path) -> None:
     """Built, both are the same trace: actions, image, slots. `record pi` has replayed it."""
     output = tmp_path / "board.raw.gtr"

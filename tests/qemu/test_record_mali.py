@@ -111,9 +111,9 @@ def test_recorded_twice_it_is_the_same_file(recorded: tuple[Result, Path], vadd:
 @pytest.mark.parametrize(
     ("gpu", "model", "name"),
     [
-        ("mali_g71", "mali_g71-arch60", "mali-g71"),
-        ("mali_g72", "mali_g72", "mali-g72"),
-        ("mali_g52r1", "mali_g52r1", "mali-g52"),
+        pytest.param("mali_g71", "mali_g71-arch60", "mali-g71", marks=pytest.mark.exhaustive),
+        pytest.param("mali_g72", "mali_g72", "mali-g72", marks=pytest.mark.exhaustive),
+        pytest.param("mali_g52r1", "mali_g52r1", "mali-g52", marks=pytest.mark.exhaustive),
         ("mali_g31", "mali_g31", "mali-g31"),
     ],
 )
@@ -193,6 +193,7 @@ def test_what_is_built_from_it_replays(built: Path, gpu: str) -> None:
     assert (replay.jobs, replay.compute) == (TIMES, "full")
 
 
+@pytest.mark.exhaustive  # a network on a G52 r1: test_compiled.py; a trace of another GPU: tests/emulated
 @pytest.mark.parametrize("gpu", ["mali_g72", "mali_g52r1", "mali_g31"])
 def test_another_mali(gpu: str, vadd: Path, tmp_path: Path) -> None:
     """Recorded there, built, replayed there, refused by a G71."""
@@ -217,6 +218,7 @@ def test_a_recording_is_small(recorded: tuple[Result, Path], trace: Trace, built
     assert built.stat().st_size < recorded[1].stat().st_size
 
 
+@pytest.mark.exhaustive  # the same on a V3D: test_record_run.py, with a library
 def test_a_program_without_jobs(root: RecordRoot, tmp_path: Path) -> None:
     busybox = root.tree / "usr/bin/busybox"
     said = refused(tmp_path, "--gpu", "mali_g71", "--", busybox, "echo", "done")

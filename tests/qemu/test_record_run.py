@@ -94,12 +94,14 @@ def test_what_is_built_from_it_computes_the_same(recorded: tuple[Result, Path], 
     assert replay.jobs == 1
 
 
+@pytest.mark.exhaustive  # a Mali's: test_record_mali.py; a network's: test_networks.py
 def test_recorded_twice_it_is_the_same_file(recorded: tuple[Result, Path], vadd: Path, tmp_path: Path) -> None:
     record("-o", tmp_path / "again.gtr", "--", vadd, SHADER, COUNT)
     assert (tmp_path / "again.gtr").read_bytes() == recorded[1].read_bytes()
 
 
-@pytest.mark.parametrize("gpu", [DEFAULT_GPU, pytest.param("v3d71", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive  # without the driver, and with shapes of all kinds: tests/vgpu/test_transfer_lists.py
+@pytest.mark.parametrize("gpu", [DEFAULT_GPU, "v3d71"])
 def test_copies_fills_and_updates_of_buffers(gpu: str, root: RecordRoot, tmp_path: Path) -> None:
     """By items of 1, 2 and 4 bytes: right in the guest; compute jobs once built, which leave the same bytes."""
     words = ("-o", tmp_path / "raw.gtr", "--gpu", gpu)

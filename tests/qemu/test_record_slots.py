@@ -71,6 +71,8 @@ def words(root: RecordRoot, tmp_path: Path) -> list[object]:
     return ["--file", parts, "--env", "SLOPE=0.25", *after]
 
 
+# Boots with ncnn. Slots are found as for a network (test_networks.py), programs run as in test_record_run.py.
+@pytest.mark.exhaustive
 def test_a_program_gets_slots(words: list[object], tmp_path: Path) -> None:
     """Recorded with one input, built, signed, replayed with another."""
     raw = tmp_path / "relu.raw.gtr"

@@ -97,14 +97,17 @@ def test_a_programs_output_and_files_come_back(root: RecordRoot, gpu: Path) -> N
     assert result.counters["jobs"] == 0
 
 
+# All but one without a guest: tests/unit/machine/test_console.py. A program without jobs: test_record_run.py.
 @pytest.mark.parametrize(
     ("script", "message"),
     [
         ("echo to standard error >&2; exit 7", "failed with status 7: to standard error"),
-        ("true", "no compute job reached the GPU"),
+        pytest.param("true", "no compute job reached the GPU", marks=pytest.mark.exhaustive),
         ("kill -9 1; echo c >/proc/sysrq-trigger", "panicked: Kernel panic"),
-        ("python3.13 -S -c 'raise ValueError(3 + 4)'", "Traceback .*ValueError: 7"),
-        ("poweroff -f", "ended before its job did"),
+        pytest.param(
+            "python3.13 -S -c 'raise ValueError(3 + 4)'", "Traceback .*ValueError: 7", marks=pytest.mark.exhaustive
+        ),
+        pytest.param("poweroff -f", "ended before its job did", marks=pytest.mark.exhaustive),
     ],
     ids=["exit status", "no job", "panic", "traceback", "power off"],
 )
@@ -126,6 +129,7 @@ def test_a_job_that_is_too_large_is_refused(root: RecordRoot, gpu: Path, monkeyp
         boot(GuestJob("true", {"job/data": bytes(1000)}), root, gpu)
 
 
+@pytest.mark.exhaustive  # a gigabyte; that a job did not arrive is said by the next test, too
 def test_a_job_that_the_guest_has_no_room_for_is_refused(root: RecordRoot, gpu: Path) -> None:
     with pytest.raises(RecordError, match=r"the guest did not get the job's files: .*No space left"):
         boot(GuestJob("true", {"job/data": bytes(1000 << 20)}), root, gpu)
@@ -137,6 +141,7 @@ def test_a_guest_without_a_window_says_so(root: RecordRoot, gpu: Path) -> None:
         boot(GuestJob("true"), root, gpu, {"window": "0x200000000"})
 
 
+@pytest.mark.exhaustive  # a whole boot; that runs begin alike: test_what_a_run_leaves_the_next_does_not_see
 def test_a_guest_that_used_the_gpu_is_not_saved(
     root: RecordRoot, gpu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +156,7 @@ def test_a_guest_that_used_the_gpu_is_not_saved(
     assert [path.name for path in cache_dir(saved_state.PART).iterdir()] == ["in-use"]
 
 
+@pytest.mark.exhaustive  # whole boots; without a guest: tests/unit/machine/test_saved_state.py
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
@@ -178,10 +184,11 @@ def test_a_damaged_state_is_made_anew(
 
 
 def test_a_guest_that_hangs_is_given_up(root: RecordRoot, gpu: Path) -> None:
-    with pytest.raises(RecordError, match="did not power off within 8 s"):
-        boot(GuestJob("while true; do :; done"), root, gpu, timeout=8)
+    with pytest.raises(RecordError, match="did not power off within 2 s"):
+        boot(GuestJob("while true; do :; done"), root, gpu, timeout=2)
 
 
+@pytest.mark.exhaustive  # a Mali's: test_record_mali.py; what v3d says: tests/unit/machine/test_console.py
 @pytest.mark.parametrize(("argument", "message"), [("hang", "hang"), ("fault", "MMU")])
 def test_gpu_trouble_is_reported_although_the_program_succeeds(
     root: RecordRoot, gpu: Path, network: tuple[bytes, bytes], argument: str, message: str

@@ -41,11 +41,16 @@ def compiled(signer: FileSigner) -> firmware.Firmware:
     return firmware.build(signer.public)
 
 
+@pytest.fixture(scope="module")
+def signed(signer: FileSigner) -> bytes:
+    return sign_trace(build(Trace.read(RAW), skip=KEEP_INPUTS).build(), signer)
+
+
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signer: FileSigner) -> None:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signer: FileSigner, signed: bytes) -> None:
     """A working folder with good files."""
     monkeypatch.chdir(tmp_path)
-    Path("net.sgtr").write_bytes(sign_trace(build(Trace.read(RAW), skip=KEEP_INPUTS).build(), signer))
+    Path("net.sgtr").write_bytes(signed)
     Path("pub.pem").write_bytes(signer.public.pem())
     Path("net.param").write_bytes(PARAM.read_bytes())
     Path("net.bin").write_bytes(WEIGHTS.read_bytes())

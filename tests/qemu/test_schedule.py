@@ -18,7 +18,7 @@ from tests.vgpu.test_joined import FOUR, PAIR
 AT_ONCE, ROUNDS = 50, 200  # ten thousand requests
 
 
-@pytest.mark.parametrize("names", [PAIR, FOUR], ids=("two", "four"))
+@pytest.mark.parametrize("names", [pytest.param(PAIR, marks=pytest.mark.exhaustive), FOUR], ids=("two", "four"))
 def test_interleaved_requests(names: Sequence[str], tmp_path: Path, some_of: SomeOf) -> None:
     require(QEMU, "qemu-system-arm")
     fw = scheduling_firmware(tmp_path / "out", len(names))

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Candidates measured in the recording guest, and a searched network replayed against ONNX Runtime."""
+"""Candidates measured in the recording guest, and a searched network replayed against ONNX Runtime.
+
+The first takes half a minute, the second minutes, with `--exhaustive`. With `make test`, candidates are made, run
+and judged without a guest by tests/unit/record/compiled/test_search.py.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +32,7 @@ GPU = "v3d42"
 LIMIT = 1e-5
 
 
+@pytest.mark.exhaustive
 def test_candidates_are_timed_and_judged(root: RecordRoot, tmp_path: Path) -> None:
     """In one boot: two schedules, one of which is planted with a wrong value; and one that is no code."""
     net = searched(tmp_path)

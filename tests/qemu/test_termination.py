@@ -22,6 +22,7 @@ from tests.support.signing_samples import ES256
 from trace_format.trace import Trace
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=str)
 def test_a_replay_is_ended(number: signal.Signals, status: int, tmp_path: Path) -> None:
     require(QEMU, "qemu-system-arm")

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`make demo-text`: recorded, built with state, and written by the secure world as ONNX Runtime writes it."""
+"""`make demo-text`: recorded, built with state, and written by the secure world as ONNX Runtime writes it.
+
+A recording, and 16 replays in QEMU: with `--exhaustive`. With `make test`, test_self_test.py takes a network of
+tinygrad's the same road, tests/vgpu/test_state.py replays with state, and tests/unit/demo/test_text.py writes.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,8 @@ from host_tools.machine.root import RecordRoot
 PROMPT = "The Queen said"
 
 
-@pytest.mark.parametrize("gpu", ["v3d42", pytest.param("v3d71", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("gpu", ["v3d42", "v3d71"])
 def test_a_text_is_written_in_the_secure_world(
     gpu: str, root: RecordRoot, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -34,7 +34,7 @@ def needs() -> None:
     require(COMPILER, "gcc-aarch64-linux-gnu")
 
 
-@pytest.mark.sampled(30)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", CASES)
 def test_a_named_case(name: str) -> None:
     case = CASES[name]

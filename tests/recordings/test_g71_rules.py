@@ -12,7 +12,7 @@ from host_tools.gpus.mali.rules.file import load
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
 
 # Recording, jobs that the driver itself split at 8; registers that are read before they are set are dropped.
-RECORDINGS = [("mnist", 1), ("alexnet", 6), ("mobilenet", 1)]
+RECORDINGS = [("mnist", 1), pytest.param("alexnet", 6, marks=pytest.mark.exhaustive), ("mobilenet", 1)]
 
 
 @pytest.mark.parametrize(("name", "split"), RECORDINGS)

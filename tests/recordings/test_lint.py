@@ -13,7 +13,7 @@ from host_tools.passes.pipeline import build
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
 
 
-@pytest.mark.parametrize("name", ["mnist", "mobilenet"])
+@pytest.mark.parametrize("name", ["mnist", pytest.param("mobilenet", marks=pytest.mark.exhaustive)])
 def test_nothing_is_found_in_what_was_recorded(recordings: Path, name: str) -> None:
     """But that their weights, which are not in the public recordings, are the caller's to give."""
     findings = lint(build(import_gpureplay(recordings / name, name)))

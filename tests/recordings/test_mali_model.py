@@ -31,7 +31,7 @@ from trace_format.actions import Op, actions_of
 from trace_format.schema import PAGE_BYTES, SlotKind
 
 GPU = profile.load("mali_g71")
-RECORDINGS = [("mnist", 23), ("alexnet", 60), ("mobilenet", 104)]
+RECORDINGS = [("mnist", 23), pytest.param("alexnet", 60, marks=pytest.mark.exhaustive), ("mobilenet", 104)]
 POWER_NS = 6_000  # power transitions of the recorded machine take 5.2 to 8.3 us
 FEATURES = re.compile(r"gpu\.(GPU_ID|.*FEATURES.*|THREAD_.*)")
 

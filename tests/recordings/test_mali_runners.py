@@ -64,15 +64,13 @@ def values(trace: Trace, seed: int) -> dict[str, Tensor]:
     }
 
 
-# AlexNet's 250 MB take long to build, and to hash in an emulator.
-EACH = [
-    pytest.param(runner, name, marks=[pytest.mark.exhaustive] if name == "alexnet" else [])
-    for runner in WITHOUT_OPTEE
-    for name in JOBS
-]
+# MobileNet takes ten seconds to build; AlexNet's 250 MB take long, and long to hash in an emulator.
+OTHERS = pytest.mark.exhaustive
+NAMES = [pytest.param(name, marks=() if name == "mnist" else OTHERS) for name in JOBS]
 
 
-@pytest.mark.parametrize(("runner", "name"), EACH)
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("runner", WITHOUT_OPTEE)
 def test_every_runner_replays_every_recording(recordings: Path, name: str, runner: str) -> None:
     needs(runner)
     trace, data = signed(recordings / name)
@@ -85,6 +83,8 @@ def test_every_runner_replays_every_recording(recordings: Path, name: str, runne
         assert result.secure_bytes > trace.carveout_bytes
 
 
+# Held-out digits are classified by each, below.
+@OTHERS
 @pytest.mark.parametrize("runner", WITHOUT_OPTEE)
 def test_every_runner_classifies_as_numpy_does(recordings: Path, mnist_weights: bytes, runner: str) -> None:
     needs(runner)
@@ -97,7 +97,7 @@ def test_held_out_digits(recordings: Path, mnist_weights: bytes, runner: str, so
     check_held_out(recordings, mnist_weights, runner, SIGNER, some_of(range(HELD_OUT), 4))
 
 
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("name", NAMES)
 def test_parameters_must_be_given(recordings: Path, name: str) -> None:
     trace, data = signed(recordings / name)
     first = next(i for i, slot in enumerate(trace.slots) if slot.kind == SlotKind.PARAMETER)
@@ -107,7 +107,10 @@ def test_parameters_must_be_given(recordings: Path, name: str) -> None:
     assert (result.report.name, result.report.offset, result.actions) == ("UNBOUND", first, 0)
 
 
-@pytest.mark.parametrize("runner", WITHOUT_OPTEE)
+# What runners do with a request is the same for each, above.
+@pytest.mark.parametrize(
+    "runner", [pytest.param(name, marks=() if name == "vgpu" else OTHERS) for name in WITHOUT_OPTEE]
+)
 def test_the_commands_in_a_row(
     recordings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runner: str
 ) -> None:
@@ -142,7 +145,7 @@ def test_the_commands_in_a_row(
     assert [warning.partition(";")[0] for warning in found["warnings"]] == ["this virtual GPU runs no shaders"]
 
 
-@pytest.mark.parametrize("name", ["mobilenet", pytest.param("alexnet", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("runner", WITHOUT_OPTEE)
 def test_a_flipped_bit_is_found_where_it_is(recordings: Path, runner: str, name: str) -> None:
     """Also on the device that is made for a trace that cannot be parsed: of its GPU, with memory enough."""

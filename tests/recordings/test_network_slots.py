@@ -93,7 +93,10 @@ def expected_rows(folder: Path) -> list[Row]:
     ]
 
 
-@pytest.mark.parametrize("name", file.names())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.exhaustive if name == "alexnet" else ()) for name in file.names()],
+)
 def test_slots(recordings: Path, name: str) -> None:
     trace = described(recordings / name)
     rows = expected_rows(recordings / name)
@@ -205,6 +208,7 @@ def test_every_second_float_of_the_input(trained: Trace) -> None:
         assert found[4:8] not in picture.tobytes()
 
 
+@pytest.mark.exhaustive  # mnist's, above; whole networks: test_mali_networks.py
 def test_mobilenets_weights(recordings: Path) -> None:
     """Random ones: those of convolutions over all channels with the batch norm's scale, all else as given."""
     folder, network = recordings / "mobilenet", file.load("mobilenet")

@@ -16,7 +16,10 @@ from tests.support.trace_text import annotated
 from trace_format.trace import Trace
 
 
-@pytest.mark.parametrize(("name", "jobs"), [row[:2] for row in RECORDINGS])
+@pytest.mark.parametrize(
+    ("name", "jobs"),
+    [pytest.param(*row[:2], marks=() if row[0] == "mnist" else pytest.mark.exhaustive) for row in RECORDINGS],
+)
 def test_dumped_and_assembled_it_is_the_same(recordings: Path, name: str, jobs: int) -> None:
     raw = import_gpureplay(recordings / name, name)
     for trace in (raw, build(raw) if name == "mnist" else raw):

@@ -75,7 +75,7 @@ def core(row: Hostile) -> Answer:
         assert device.error is None, device.error
         counters = device.counters()
         replayer.unload()
-        found = Answer(report, counters.writes, counters.jobs, any(np.frombuffer(carveout, "<u8")))
+        found = Answer(report, counters.writes, counters.jobs, bool(np.frombuffer(carveout, "<u8").any()))
     return found
 
 

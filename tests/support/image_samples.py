@@ -14,13 +14,13 @@ from host_tools.cli import main
 from host_tools.flash.check import Checked, check_opened
 from host_tools.flash.containers import take_apart
 from host_tools.flash.manifest import NAME, Manifest
-from host_tools.flash.pack import Sources, image_sha256, pack
+from host_tools.flash.pack import image_sha256
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner
 from tee_replayer.generator.device import Device
 from tee_replayer.generator.device import find as find_device
 from tests.support import replayer_samples as s
-from tests.support.firmware_samples import compiled, small_mali
+from tests.support.firmware_samples import small_mali
 from tests.support.replayer_samples import signed, trace
 
 GPUS = {"qemu-virt": "v3d42", "rpi4": "v3d42", "hikey960": "mali_g71"}
@@ -56,13 +56,6 @@ class Packed:
         image = self.changed(self.offset(NAME), text)
         digest = image_sha256(image, take_apart(image).files[NAME])
         return image.replace(self.manifest.image_sha256.encode(), digest.encode())
-
-
-def pack_sample(platform: str, folder: Path) -> Packed:
-    out = compiled(folder, GPUS[platform], platform)
-    (folder / "net.sgtr").write_bytes(sample(platform, folder))
-    image, manifest = pack(out, Sources([folder / "net.sgtr"]))
-    return Packed(out, image, manifest)
 
 
 def sample(platform: str, folder: Path) -> bytes:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import mmap
 from collections.abc import Callable, Collection, Iterator
@@ -253,6 +254,25 @@ def library(
     schedule: int = 0,
 ) -> Path:
     """The replayer for this machine; skips where the crypto libraries' sources cannot be obtained."""
+    options = {"trust": trust, "networks": networks, "steps": steps, "schedule": schedule}
+    if gpu is profile.load(gpu.name):
+        return _kept(gpu.name, tuple(operators), tuple(codecs), tuple(algorithms), **options)
+    return _built(gpu, tuple(operators), tuple(codecs), tuple(algorithms), **options)
+
+
+@functools.cache
+def _kept(name: str, *linked: Any, **options: Any) -> Path:
+    """Looked up once: to hash all sources for each device takes longer than most tests."""
+    return _built(profile.load(name), *linked, **options)
+
+
+def _built(
+    gpu: profile.Profile,
+    operators: tuple[Operator, ...],
+    codecs: tuple[Codec, ...],
+    algorithms: tuple[KeyKind, ...],
+    **options: Any,
+) -> Path:
     try:
         crypto = libraries.source()
     except OSError as error:
@@ -263,11 +283,8 @@ def library(
         cache_dir("replayer"),
         linked_operators=operators,
         linked_codecs=codecs,
-        trust=trust,
         algorithms=algorithms,
-        networks=networks,
-        steps=steps,
-        schedule=schedule,
+        **options,
     )
 
 
@@ -294,7 +311,7 @@ class Device:
     @property
     def is_wiped(self) -> bool:
         """Whether nothing is left in the carve-out."""
-        return not any(self.memory)
+        return self.memory.count(0) == len(self.memory)
 
 
 class Virtual:

@@ -2,12 +2,13 @@
 """`--exhaustive`: tests of many like cases try all of them; without it, a sample.
 
 The sample is the same every time: the first and the last case, and others evenly between them. What was left out
-is listed at the end of the run. A test states what it may leave out in one of three ways:
+is listed at the end of the run. A test states what it may leave out in one of these ways:
 
 - the fixture `some_of` picks from cases that one test tries in a loop;
 - `@pytest.mark.sampled(N)` lets N of a test's parametrized cases run;
 - `@pytest.mark.exhaustive` leaves out the test or the case itself;
-- property tests that name no number of examples try 40, the same ones every time, and 200 other ones with it.
+- property tests that name no number of examples try 40, the same ones every time, and 200 other ones with it;
+  what others try, `few` says.
 
 Only tests whose cases all take the same paths may be sampled; docs/TESTING.md has the coverage of both.
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import pytest
 from hypothesis import settings
@@ -47,6 +48,12 @@ def spread(cases: Sequence[T], most: int) -> list[T]:
         return [cases[0]]
     last = len(cases) - 1
     return [cases[i * last // (most - 1)] for i in range(most)]
+
+
+def few(count: int, whole: int = ALL_EXAMPLES, **more: Any) -> settings:
+    """For a property test: so many examples, with `--exhaustive` `whole`; `more` are other settings."""
+    is_exhaustive = settings.default is not None and settings.default.max_examples == ALL_EXAMPLES
+    return settings(max_examples=whole if is_exhaustive else count, **more)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

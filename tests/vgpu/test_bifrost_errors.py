@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from host_tools.vgpu import VgpuError
@@ -19,6 +19,7 @@ from tests.support import bifrost_asm as asm
 from tests.support.bifrost_asm import Tuple, block, block_high, clause, header, load, sources, store
 from tests.support.bifrost_board import CODE, INPUT, OUTPUT, PUSH, READ_ONLY, STATE, ShaderBoard
 from tests.support.mali_model import DATA, LEAF, NX, PAGE, RW, VA
+from tests.support.sampling import few
 
 CONFIG, READ, WRITE, PC, ENCODING, OPERAND, STORAGE, BARRIER, ALIGNMENT = (
     0x40, 0x42, 0x43, 0x50, 0x51, 0x53, 0x54, 0x55, 0x56,
@@ -367,13 +368,13 @@ def run_any(code: bytes) -> None:
     assert board.status() in (refused if error else {1, READ, WRITE, PC})
 
 
-@settings(max_examples=150, deadline=None)
+@few(40, 150, deadline=None)
 @given(st.binary(min_size=16, max_size=256))
 def test_any_bytes_as_a_program(code: bytes) -> None:
     run_any(code)
 
 
-@settings(max_examples=150, deadline=None)
+@few(40, 150, deadline=None)
 @given(
     st.integers(0, 0x7FFFFF), st.integers(0, 0xFFFFF), st.integers(0, (1 << 35) - 1), st.integers(0, (1 << 45) - 1)
 )
@@ -383,7 +384,7 @@ def test_any_tuple_as_a_program(fma: int, add: int, bits: int, head: int) -> Non
     run_any(clause([Tuple(bits, fma, add)], head & mask) + store(1, 1, 2, 60))
 
 
-@settings(max_examples=150, deadline=None)
+@few(40, 150, deadline=None)
 @given(st.integers(0, 0xFFFFFFFF), st.integers(0, 0xFFFFFFFF), st.integers(0, 0xFFFFFFFF))
 def test_any_invocation(packed: int, shifts: int, preload: int) -> None:
     """Up to as many threads as do not take long."""

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from host_tools.demo import RAW
 from host_tools.support import programs
@@ -49,6 +50,7 @@ def peak(trace: Trace, folder: Path) -> int:
     return int(json.loads(done.stderr.splitlines()[-1])["peak_bytes"])
 
 
+@pytest.mark.exhaustive  # the next test has a recording as large, and an output
 def test_copies_of_what_a_recording_holds(tmp_path: Path) -> None:
     recording = Trace.read(RAW)
     grown = peak(larger(recording), tmp_path) - peak(recording, tmp_path)

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from host_tools.vgpu.capture import CaptureError, End, read_capture, read_header
+from tests.support.sampling import few
 
 HEADER = struct.pack("<8sII16s", b"GRAMCAP1", 0xC000, 1, b"v3d42")
 
@@ -133,7 +134,7 @@ def test_every_truncation_is_noticed(tmp_path: Path) -> None:
             read(tmp_path / "a.cap", GOOD_FILE[:size])
 
 
-@settings(max_examples=300, deadline=None)
+@few(40, 300, deadline=None)
 @given(st.integers(0, len(GOOD_FILE) * 8 - 1))
 def test_flipped_bits_never_crash_the_reader(tmp_path_factory: pytest.TempPathFactory, bit: int) -> None:
     data = bytearray(GOOD_FILE)

@@ -70,6 +70,7 @@ def give_away(device: Running) -> None:
             device.gpu.write32(register.offset, register.bits if name in FILLED else 0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_gpu_is_given_away_at_each_job(name: str) -> None:
     """And the memory that the replay goes on with is as it was; without the claim it begins again."""
@@ -91,6 +92,7 @@ def test_the_gpu_is_given_away_at_each_job(name: str) -> None:
                 assert device.outputs(0) == expected(name, seed)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_replayer_of_one_network(name: str) -> None:
     """It has its state elsewhere, and a Mali's driver takes page tables as it needs them."""
@@ -106,6 +108,7 @@ def test_a_replayer_of_one_network(name: str) -> None:
             assert device.outputs(0) == expected(name, seed)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("names", [PAIR, FOUR, ("lenet-mali", "lenet-mali-2")], ids=["2", "4", "mali"])
 def test_given_away_between_steps_of_several_networks(names: Sequence[str]) -> None:
     """In random order; on a Mali, where each change of networks resets the GPU, they go on, too."""
@@ -153,6 +156,7 @@ def test_a_stopped_replay_of_a_mali_lets_others_go_first() -> None:
             assert device.outputs(network) == expected(name, network)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("at", range(14))
 def test_a_fault_repeats_one_step(at: int) -> None:
     """Where the job says that it can be; otherwise the replay begins again. The outputs are the same."""
@@ -361,6 +365,7 @@ def test_building_again_says_nothing_that_was_not_shown() -> None:
     assert says_resume(build(again, wants_checkpoints=True))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("at", range(1, 14, 4))
 def test_power_is_cut_while_registers_are_set_again(at: int) -> None:
     """At any access of it: memory is not written by it, and the next replayer starts cleanly."""

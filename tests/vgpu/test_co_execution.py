@@ -235,6 +235,7 @@ def test_weights_in_another_layout_get_a_place_of_their_own(raw: Trace) -> None:
 # ---- predicted shares ----
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("gflops", [2.0, 5.0, 9.2, 20.0])
 def test_the_predicted_share_is_within_5_percent_of_the_best(gflops: float, raw: Trace) -> None:
     """Of all divisions, with the GPU's part counted and estimated each by itself."""

@@ -137,6 +137,7 @@ CASES: dict[str, tuple[Callable[[], Trace], set[str]]] = {
 }
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("case", CASES)
 def test_a_difference_is_named_and_nothing_else(case: str) -> None:
     make, expected = CASES[case]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -50,6 +51,19 @@ RECORDINGS = {
     "detector": (CHECKOUT / "tests/support/detector.raw.gtr", 400.0),
     "mixed": (CHECKOUT / "tests/support/mixed.raw.gtr", 60.0),
 }
+recordings = pytest.mark.parametrize(
+    "name",  # the detector is the largest, and its jobs are of the same kinds
+    [pytest.param(name, marks=[pytest.mark.exhaustive] if name == "detector" else []) for name in RECORDINGS],
+)
+
+
+@functools.cache
+def lenet() -> Trace:
+    """As it is built without wishes."""
+    made: Trace = build(Trace.read(RAW))
+    return made
+
+
 CFG = [f"core0.CSD_QUEUED_CFG{index}" for index in range(7)]
 
 
@@ -126,6 +140,7 @@ def test_pieces_have_the_supergroups_of_the_whole(
         assert all(math.prod(count) < 2 * math.lcm(layer, together) for count in counts)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("size", "together"), [(5, 3), (16, 1), (64, 2), (100, 1), (1, 16)])
 @pytest.mark.parametrize("wanted", [2, 5, 30])
 def test_every_item_of_every_workgroup_runs_once(size: int, together: int, wanted: int) -> None:
@@ -167,7 +182,7 @@ def test_what_cannot_be_cut_says_why() -> None:
 # ---- recordings ----
 
 
-@pytest.mark.parametrize("name", RECORDINGS)
+@recordings
 def test_outputs_and_memory_are_the_same_to_the_bit(name: str) -> None:
     """But for bytes that jobs write before they read them, in all replays: spilled registers, which lie where the
     number of the thread says that runs a batch. `build` has compared accesses with what the recording notes."""
@@ -184,7 +199,7 @@ def test_outputs_and_memory_are_the_same_to_the_bit(name: str) -> None:
         assert difference(before, after, inputs) == ""
 
 
-@pytest.mark.parametrize("name", RECORDINGS)
+@recordings
 def test_with_memory_that_is_used_again(name: str) -> None:
     """The whole of `build`: outputs are the same, replay after replay; the rules find nothing new."""
     file, longest = RECORDINGS[name]
@@ -199,7 +214,7 @@ def test_with_memory_that_is_used_again(name: str) -> None:
 
 
 def test_the_core_runs_a_signed_one() -> None:
-    before, after = build(Trace.read(RAW)), build(Trace.read(RAW), longest_us=100)
+    before, after = lenet(), build(Trace.read(RAW), longest_us=100)
     inputs = random_inputs(before, 5)
     results = [
         runners.run("vgpu", ReplayRequest(Delivery(sign_trace(trace.build(), ES256)), ES256.public, inputs))
@@ -223,7 +238,7 @@ def test_the_longest_job_is_as_short_as_wanted() -> None:
 
 def test_what_is_said_of_jobs_that_stay_longer() -> None:
     """Those of one reason together."""
-    trace = build(Trace.read(RAW))
+    trace = lenet()
     _, report = cut(trace, 100)
     assert report.lines()[-2:] == [
         "longer still, as its workgroups cannot be divided further: job 2 with 124 us",
@@ -240,7 +255,7 @@ def test_a_trace_that_is_built_is_cut_again() -> None:
 
 
 def test_nothing_is_cut_that_is_short_enough() -> None:
-    trace = build(Trace.read(RAW))
+    trace = lenet()
     after, report = cut(trace, 1e6)
     assert after.trace_id == trace.trace_id
     assert (report.cut, report.kept, report.more) == ({}, [], 0)
@@ -248,7 +263,7 @@ def test_nothing_is_cut_that_is_short_enough() -> None:
 
 
 def test_pieces_have_the_name_of_the_job() -> None:
-    trace = build(Trace.read(RAW))
+    trace = lenet()
     names = [f"layer{number}" for number in range(trace.jobs)]
     after, report = cut(trace.with_(notes={**trace.notes, NOTE: names}), 100)
     expected = [name for number, name in enumerate(names, 1) for _ in range(report.cut.get(number, 1))]
@@ -275,7 +290,7 @@ def test_a_malis_jobs_stay_whole() -> None:
 
 
 def test_a_start_alone_may_be_too_long() -> None:
-    trace = build(Trace.read(RAW))
+    trace = lenet()
     why = reasons(trace, 10)
     assert len(why) == trace.jobs
     assert set(why.values()) == {"to start a job alone takes 20.0 us"}
@@ -287,10 +302,6 @@ def test_gpus_without_constants_are_left_alone() -> None:
     program.longest_us = 10
     assert "no chip with GPU mali_g52 has constants" in cutting.cut_jobs(program)
     assert program.cut is None
-
-
-def lenet() -> Trace:
-    return build(Trace.read(RAW))
 
 
 def without(trace: Trace, index: int) -> Trace:

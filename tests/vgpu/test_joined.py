@@ -28,6 +28,7 @@ from tee_replayer.generator.status import ReplayError
 from tests.support import replayer_samples as s
 from tests.support.json_schemas import check
 from tests.support.places import CHECKOUT
+from tests.support.sampling import SomeOf
 from trace_format import profile
 from trace_format.actions import Columns, Op
 from trace_format.schema import PAGE_BYTES, SlotKind
@@ -327,7 +328,7 @@ def test_raw_and_joint_traces_and_long_names_cannot_be_joined() -> None:
             joining.joint([joining.Joining("lenet", lenet), joining.Joining(name, trace)], "x")
 
 
-def test_ten_thousand_requests_in_any_order() -> None:
+def test_ten_thousand_requests_in_any_order(some_of: SomeOf) -> None:
     """Four networks that copy their inputs through GPU memory; the GPU is only registers."""
     trace = s.joint(4)
     device = s.Device(carveout_bytes=1 << 20, networks=4)
@@ -336,7 +337,8 @@ def test_ten_thousand_requests_in_any_order() -> None:
     for network in range(4):
         device.replayer.bind(2 * network, data[network])
         device.replayer.bind(2 * network + 1, out[network])
-    for number, network in enumerate(np.random.default_rng(1).integers(4, size=10_000).tolist()):
+    order = np.random.default_rng(1).integers(4, size=10_000).tolist()
+    for number, network in enumerate(order[: len(some_of(order, 1000))]):
         before = out.copy()
         data[network] = number
         device.replayer.select(network)

@@ -196,6 +196,7 @@ def test_every_rule_has_a_case() -> None:
     assert set().union(*(rules for _, rules in LEAKS.values())) >= {rule for rule in RULES if rule >= "GR700"}
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("case", LEAKS)
 def test_no_leak_passes_where_warnings_count(case: str) -> None:
     found = LEAKS[case][0]()
@@ -238,7 +239,11 @@ def va_of(trace: Trace, offset: int) -> int:
     raise ValueError(offset)
 
 
-RECORDED_NETWORKS = (RAW, *(SAMPLES / f"{name}.raw.gtr" for name in ("lenet.v3d71", "detector")))
+RECORDED_NETWORKS = (
+    RAW,
+    SAMPLES / "lenet.v3d71.raw.gtr",
+    pytest.param(SAMPLES / "detector.raw.gtr", marks=pytest.mark.exhaustive),
+)
 
 
 @pytest.mark.parametrize("file", RECORDED_NETWORKS, ids=lambda file: file.name)
@@ -266,6 +271,7 @@ def test_lenet_with_an_upload_that_keeps_the_input(lenet: Trace) -> None:
             assert np.array_equal(before, run.run()["prob"]) == same
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("job", [2, 4, 6, 9])  # whose results are in memory until the end
 def test_lenet_with_its_output_over_scratch(job: int, lenet: Trace, lenet_flow: Flow) -> None:
     address = va_of(lenet, lenet_flow.jobs[job].written[-1].first)

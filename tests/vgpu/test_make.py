@@ -134,6 +134,7 @@ def test_a_project_is_made_and_what_changes_is_made_again(project: Project) -> N
     assert states(project.make(status=1), "up to date") == ["build", "sign", "report", "sbom", "replay"]
 
 
+@pytest.mark.exhaustive  # unit/tasks/test_farm.py does with smaller tasks, private keys included
 def test_workers_make_the_same_bytes(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project.write(other='[targets.camera]\ngpu = "v3d42"\nplatform = "qemu-virt"\n')
     monkeypatch.setattr(make, "tool_stamp", tool_stamp)
@@ -149,6 +150,7 @@ def test_workers_make_the_same_bytes(project: Project, tmp_path: Path, monkeypat
     assert all(private not in file.read_bytes() for file in (tmp_path / "shared").rglob("*") if file.is_file())
 
 
+@pytest.mark.exhaustive  # unit/tasks/test_graph.py has a test of this name
 def test_a_failure_leaves_the_others(project: Project) -> None:
     other = '[networks.bad]\nrecording = "bad.raw.gtr"\ngpus = ["v3d42"]\n'
     project.write(other=other)
@@ -162,6 +164,7 @@ def test_a_failure_leaves_the_others(project: Project) -> None:
     assert (project.folder / "out/lenet.v3d42/report.html").exists()
 
 
+@pytest.mark.exhaustive  # unit/support/test_programs.py interrupts one program, test_graph.py makes what is left
 def test_an_interrupt_ends_what_is_being_done_and_the_rest_is_made_later(tmp_path: Path, project: Project) -> None:
     project.write()
     marked = Marked()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from host_tools.gpus.mali.page_tables import MaliTables
@@ -22,6 +22,7 @@ from tee_replayer.generator.status import ReplayError
 from tests.support import replayer_samples as s
 from tests.support.mali_chains import write
 from tests.support.replayer_samples import PAGE, Device, Parts, Registers, signed
+from tests.support.sampling import few
 from trace_format import profile
 from trace_format.actions import ACTION_DTYPE, MAP_EXECUTE, MAP_READ, MAP_WRITE, Action, Op, action
 from trace_format.schema import DType, SlotKind
@@ -149,7 +150,7 @@ def leaf_of(tables: MaliTables, space: int, page: int) -> int:
     return int(leaves[page % ENTRIES])
 
 
-@settings(max_examples=60)
+@few(20, 60)
 @given(rows=changes(), data=st.data())
 def test_tables_are_what_the_actions_say(
     reference: Callable[[], MaliTables], rows: list[Action], data: st.DataObject

@@ -30,7 +30,8 @@ from trace_format.trace import Trace
 
 Note = list[dict[str, Any]]
 Lie = Callable[[Note, Trace], None]
-V3D = ("v3d42", "v3d71")
+# The other GPU is the one that test_noted_accesses.py reads notes of.
+V3D = ("v3d42", pytest.param("v3d71", marks=pytest.mark.exhaustive))
 WEIGHTS = "param5"  # of the last layer: one page, so that nothing faults
 LAYER = 8  # which job that is
 DIGITS = 10

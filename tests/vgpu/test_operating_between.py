@@ -172,6 +172,7 @@ def test_nothing_that_the_cpu_has_computed_is_in_what_is_built(runs: list[Run]) 
     assert CONSTANT.tobytes() in built
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PASSES)
 def test_a_pass_keeps_what_is_computed(runs: list[Run], name: str) -> None:
     trace = build(found(*runs[:2]), skip=[name])

@@ -29,6 +29,7 @@ def differences(whole: Trace, name: str) -> list[str]:
     return joining.differences(whole, network, single(name))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("exclusive", [False, True])
 @pytest.mark.parametrize("names", [PAIR, FOUR, tuple(reversed(FOUR))], ids=("two", "four", "four-turned"))
 def test_all_parts_are_their_owners(names: tuple[str, ...], exclusive: bool) -> None:

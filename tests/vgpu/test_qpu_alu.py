@@ -8,10 +8,11 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.qpu_bench import DATA, END, PROPAGATE_NAN, SINGLE_SEGMENT, U32, dispatch, float_bits
+from tests.support.sampling import few
 
 F32 = npt.NDArray[np.float32]
 NAN, HALF_NAN = 0x7FC00000, 0x7E00
@@ -69,7 +70,7 @@ words = st.one_of(
     st.floats(-100, 100, width=32).map(lambda x: int(np.float32(x).view(np.uint32))),
 )
 vectors = st.lists(words, min_size=16, max_size=16).map(lambda v: np.array(v, np.uint32))
-examples = settings(max_examples=40)
+examples = few(8, 40)  # each is 16 lanes of numbers
 
 
 def run(lines: str, a: U32, b: U32) -> tuple[U32, U32, U32]:

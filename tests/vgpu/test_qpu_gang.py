@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.qpu_bench import DATA, END, ONE_SECTION, PROPAGATE_NAN, Outcome, dispatch
 from tests.support.qpu_programs import ADDRESSES, EPILOGUE, LOADS, conditions, deciding, plain, registers
+from tests.support.sampling import few
 
 OUT, EXCHANGED, SHARED = DATA + 0x1000, DATA + 0x8000, DATA + 0x9000
 BATCHES = 20  # at most
@@ -129,13 +130,13 @@ def same(one: Outcome, two: Outcome) -> None:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@few(40, 300, deadline=None)
 @given(programs, contents, st.integers(1, 160), st.integers(1, 2))
 def test_gangs_equal_single_batches(lines: list[str], words: list[int], size: int, groups: int) -> None:
     same(*both("\n".join(lines), words, size, groups, flags=ONE_SECTION))
 
 
-@settings(max_examples=150, deadline=None)
+@few(40, 150, deadline=None)
 @given(programs, exchanges, programs, contents, st.integers(1, 5), st.integers(1, 2))
 def test_gangs_with_barriers(
     before: list[str], exchange: str, after: list[str], words: list[int], pairs: int, groups: int

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from host_tools.vgpu import VgpuError, VirtualGpu
+from tests.support.sampling import few
 from tests.support.vgpu_model import BRIDGE, CORE, CSD_DONE, MMU_ON, PM, RPIVID, Board, library
 
 Boards = Callable[..., Board]
@@ -145,7 +146,7 @@ def test_no_access_while_in_reset(board: Boards) -> None:
         b.hub(0xC)
 
 
-@settings(max_examples=200, deadline=None)
+@few(40, 200, deadline=None)
 @given(
     st.lists(
         st.tuples(

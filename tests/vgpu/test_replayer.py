@@ -55,9 +55,9 @@ def test_every_flipped_bit_is_refused(device: Device, some_of: SomeOf) -> None:
     assert "FLOW" not in names
 
 
-def test_every_shorter_and_longer_file_is_refused(device: Device) -> None:
+def test_every_shorter_and_longer_file_is_refused(device: Device, some_of: SomeOf) -> None:
     data = signed(trace())
-    for size in range(len(data)):
+    for size in some_of(range(len(data)), 300):
         assert refusal(device, data[:size]).name in ("READ", "SIZE")
     assert refusal(device, data + bytes(8)).name == "SIZE"
 

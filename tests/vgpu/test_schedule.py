@@ -428,6 +428,7 @@ def interleaved(device: Running, names: Sequence[str], count: int, seed: int) ->
     return retries
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("names", [PAIR, FOUR], ids=len)
 def test_interleaved_requests_give_what_single_traces_give(names: Sequence[str], some_of: SomeOf) -> None:
     count = len(some_of(range(10_000), 20))
@@ -435,6 +436,7 @@ def test_interleaved_requests_give_what_single_traces_give(names: Sequence[str],
         assert not any(interleaved(device, names, count, 5))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("names", [PAIR, ("detector", "lenet")], ids="-".join)
 def test_preempted_at_each_job(names: Sequence[str]) -> None:
     """By a request that is due before, whose whole replay comes in between."""

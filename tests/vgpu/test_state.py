@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -22,6 +22,7 @@ from host_tools.passes.pipeline import build
 from host_tools.runners.replay import InputError, ReplayRequest, ReplayResult, RunnerError
 from signing.delivery import Delivery
 from tests.support import replayer_samples as s
+from tests.support.sampling import few
 from tests.support.small_jobs import CLEAR, IN, INPUT, OUTPUT, SCRATCH, UPLOAD, slot, small
 from trace_format.actions import Columns, Op
 from trace_format.errors import SlotError
@@ -63,6 +64,7 @@ def run(on: str, trace: Trace, batches: Ints = BATCHES, each: Sequence[str] = ()
     return result
 
 
+@pytest.mark.sampled(2)
 @in_two_places
 @pytest.mark.parametrize("on", ["vgpu", "unicorn"])
 def test_replays_add_up(on: str, in_place: bool) -> None:
@@ -108,6 +110,7 @@ def test_a_first_value_that_is_not_the_recorded_one(in_place: bool) -> None:
         build(sums(in_place), states={"sum": "sum_next"}, first={"x": FIRST})
 
 
+@pytest.mark.sampled(4)
 @in_two_places
 @pytest.mark.parametrize("left_out", [None, *PASSES])
 def test_every_pass_leaves_it(left_out: str | None, in_place: bool) -> None:
@@ -173,7 +176,7 @@ def test_a_value_that_lies_where_another_goes_is_copied_first(on: str) -> None:
 masks = st.lists(st.tuples(st.integers(0, PAGE_BYTES - 1), st.integers(1, 900)), max_size=4)
 
 
-@settings(max_examples=100)
+@few(40, 100)
 @given(masks, masks, st.integers(0, 2**32))
 def test_a_model_with_state_is_read_again(state: Spans, more: Spans, seed: int) -> None:
     """Which bytes the prologue fills, and with what, comes back from the trace."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import pytest
@@ -44,8 +45,14 @@ def test_waits_of_a_network(raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found == [pytest.approx(us, abs=1) for us in expected]
 
 
+@functools.cache
+def lenet() -> tuple[Trace, Trace]:
+    """With the recorded timeouts, and with those that `build` sets."""
+    return build(Trace.read(RAW), timeout_margin=None), build(Trace.read(RAW))
+
+
 def test_nothing_else_changes() -> None:
-    recorded, found = build(Trace.read(RAW), timeout_margin=None), build(Trace.read(RAW))
+    recorded, found = lenet()
     assert bytes(found.image) == bytes(recorded.image)
     assert len(found.actions) == len(recorded.actions)
     changed = {
@@ -58,7 +65,7 @@ def test_nothing_else_changes() -> None:
 
 def test_the_rule_on_budgets_finds_nothing_any_more() -> None:
     """GR501: the recorded timeouts of LeNet add up to more than the budget."""
-    recorded, found = build(Trace.read(RAW), timeout_margin=None), build(Trace.read(RAW))
+    recorded, found = lenet()
     assert [finding.rule.id for finding in lint(recorded)] == ["GR501"]
     assert [finding.rule.id for finding in lint(found)] == []
 

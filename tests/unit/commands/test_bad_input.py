@@ -179,6 +179,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+@pytest.mark.sampled(400)
 @pytest.mark.parametrize(("line", "name", "content"), CASES)
 def test_a_bad_file_is_named(line: str, name: str, content: bytes | str | None) -> None:
     bad = Path(f"BAD{Path(name).suffix}")
@@ -198,6 +199,7 @@ def test_a_bad_file_is_named(line: str, name: str, content: bytes | str | None) 
         assert " at offset 0x" in sentence
 
 
+@pytest.mark.sampled(60)
 @pytest.mark.parametrize(
     "line", [line for line in COMMANDS if " -o out" in line and not line.startswith(("generate", "enrol"))]
 )

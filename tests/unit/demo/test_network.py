@@ -123,6 +123,7 @@ def test_gradient_is_that_of_finite_differences(name: str) -> None:
         assert gradient[index] == pytest.approx((above - below) / (2 * step), rel=1e-4, abs=1e-8)
 
 
+@pytest.mark.exhaustive  # the gradient that it follows has a test
 def test_training_learns_and_repeats() -> None:
     few = digits.load()[:100]
     first, second = (train.train(few, epochs=20) for _ in range(2))

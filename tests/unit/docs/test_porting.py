@@ -211,7 +211,9 @@ GPUS = {
 }
 
 
-@pytest.mark.parametrize("kind", GPUS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param("jobs in registers", marks=pytest.mark.exhaustive), "jobs in memory"]
+)
 def test_a_gpu(follow: Callable[[Recipe], Tree], tmp_path: Path, kind: str) -> None:
     """Of a family whose jobs are in memory, lint, reports and passes know its answers, too."""
     recipe, names, more = GPUS[kind]
@@ -265,6 +267,7 @@ assert PASSES["dummy"].what == "Leave the actions as they are."
 """
 
 
+@pytest.mark.exhaustive  # a GPU with jobs in memory has a pass of its own, too
 def test_a_pass(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
     tree = follow(porting.PASS)
     tree.run(PASS_SCRIPT, tmp_path)

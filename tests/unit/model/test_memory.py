@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -13,6 +13,7 @@ from host_tools.model.frames import CLEAR_GAP, MERGE_GAP, Page
 from host_tools.model.memory import Memory
 from host_tools.passes.listing import PASSES
 from tests.support.mali_chains import PAGE, RW, Area, header, submit, trace
+from tests.support.sampling import few
 from trace_format.actions import Op
 from trace_format.errors import ManifestError
 from trace_format.trace import Trace
@@ -34,7 +35,7 @@ def fills(made: Trace) -> list[tuple[str, int, int]]:
     ]
 
 
-@settings(max_examples=200)
+@few(40, 200)
 @given(st.lists(st.tuples(st.integers(0, PAGE - 1), st.integers(1, 600)), max_size=8))
 def test_a_page_of_weights_is_filled_as_any_other(zeros: list[tuple[int, int]]) -> None:
     """The short way for pages all of whose bytes matter gives what the long one does."""
@@ -114,7 +115,7 @@ def contents(draw: st.DrawFn) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
     return content, live
 
 
-@settings(max_examples=200)
+@few(40, 200)
 @given(contents())
 def test_every_byte_that_is_known_is_there_and_fills_are_apart(
     made: tuple[NDArray[np.uint8], NDArray[np.bool_]],

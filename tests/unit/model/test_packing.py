@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from host_tools.model.alike import Alike
@@ -16,6 +16,7 @@ from host_tools.model.joined import joined
 from host_tools.model.memory import Memory
 from host_tools.model.packing import Packing
 from tests.support.mali_chains import PAGE, RW, Area, header, submit, trace
+from tests.support.sampling import few
 from trace_format.actions import Action, Actions, Op, action, array_of
 from trace_format.codec import Buffer
 
@@ -39,7 +40,7 @@ def weights(draw: st.DrawFn) -> Bytes:
     return read_only(content)
 
 
-@settings(max_examples=200)
+@few(40, 200)
 @given(st.lists(weights(), min_size=1, max_size=4))
 def test_pages_that_are_dense_are_uploaded_whole(pages: list[Bytes]) -> None:
     for content, dense in zip(pages, dense_pages(np.concatenate(pages)), strict=True):
@@ -91,7 +92,7 @@ def said(packing: Packing) -> tuple[object, ...]:
 
 # A clear of two pages brings along a byte of the second that need not be filled; then the first has other content.
 @example([[(2, None), (3, None), (3, (0, 1))], [(2, np.ones(PAGE, np.uint8))]], False)
-@settings(max_examples=60, deadline=None)
+@few(15, 60, deadline=None)
 @given(st.lists(CHANGES, min_size=1, max_size=3), st.booleans())
 def test_a_program_after_passes_is_packed_as_one_from_nothing(
     passes: list[list[tuple[int, Bytes | tuple[int, int] | None]]], aligned: bool
@@ -138,7 +139,7 @@ def effect(row: Action) -> tuple[int, int, int, int]:
     return row.op, row.target, row.source if row.op == Op.UPLOAD else 0, row.bytes
 
 
-@settings(max_examples=300)
+@few(40, 300)
 @given(fills(), st.data())
 def test_joined_actions_do_what_they_did_one_by_one(rows: Actions, data: st.DataObject) -> None:
     joins = np.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))), np.bool_)
@@ -164,7 +165,7 @@ def test_joined_actions_do_what_they_did_one_by_one(rows: Actions, data: st.Data
             assert one.source + one.bytes != two.source
 
 
-@settings(max_examples=300)
+@few(40, 300)
 @given(
     st.lists(st.tuples(st.sampled_from([b"a" * 64, b"a" * 70, b"b"]), st.binary(max_size=2), st.integers(0, 64)))
 )

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -18,6 +18,7 @@ from host_tools.model.memory import Memory
 from host_tools.passes.listing import PASSES
 from host_tools.passes.parameters import bind
 from tests.support.mali_chains import PAGE, RO, RW, Area, header, submit, trace
+from tests.support.sampling import few
 from trace_format.actions import MAP_READ, Op, action
 from trace_format.errors import SlotError
 from trace_format.schema import DTYPE_BYTES, DType, SlotKind
@@ -85,7 +86,7 @@ def numbers(slot: Slot, seed: int) -> NDArray[Any]:
     return generator.integers(info.min, info.max, slot.shape, slot.numpy_dtype, endpoint=True)
 
 
-@settings(max_examples=300)
+@few(40, 300)
 @given(slots(), st.booleans(), st.integers(0, 99))
 def test_every_element_lies_where_its_slot_says(slot: Slot, filled: bool, seed: int) -> None:
     content = np.random.default_rng(seed + 1).integers(1, 256, PAGES * PAGE, np.uint8) if filled else None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from host_tools.gpus.mali.kbase import AccessError
@@ -46,6 +46,7 @@ from tests.support.panfrost_captures import (
     record,
     write,
 )
+from tests.support.sampling import few
 from trace_format import profile
 from trace_format.actions import Op
 from trace_format.errors import GramophoneError, ProfileError
@@ -335,7 +336,7 @@ GOOD_V3D = capture(V3D, gpu="v3d42", jobs=1)
 GOOD = capture([*PROBE, *first_job(), read(LATEST_FLUSH, 9), *job(2, [], flush=9), *SERVICE, *CLOSE])
 
 
-@settings(max_examples=300)
+@few(40, 300)
 @given(
     st.sampled_from([GOOD, GOOD_V3D]),
     st.lists(st.tuples(st.floats(0, 0.999), st.binary(min_size=1, max_size=4)), max_size=3),

@@ -27,6 +27,7 @@ def test_the_host_says_what_is_wrong(row: Hostile) -> None:
     assert hostile.by_host(row.make()) == row.error
 
 
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("row", hostile.TABLE, ids=str)
 def test_verify_says_no(row: Hostile, tmp_path: Path) -> None:
     (tmp_path / "net.sgtr").write_bytes(row.make())

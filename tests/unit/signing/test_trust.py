@@ -23,6 +23,7 @@ from signing.sign import FileSigner, entries
 from signing.trust import Key, Policy, Role, Rule
 from signing.trust_chain import Chain, load_anchor
 from tests.support import trust_samples as t
+from tests.support.sampling import few
 from tests.support.signing_samples import ES256
 from tests.support.trust_samples import HYBRIDS, ROOTS, SIGNERS, kids, policy, rule
 from trace_format.errors import TraceError
@@ -86,7 +87,7 @@ def test_what_is_written_is_read(found: Policy) -> None:
     st.dictionaries(st.sampled_from([one.kid for one in SIGNERS]), st.sampled_from(SIGNED)),
     st.binary(min_size=24),
 )
-@settings(deadline=None)
+@few(10, deadline=None)
 def test_a_message_is_read_as_it_is_written(by_kid: dict[bytes, Entries], payload: bytes) -> None:
     for message in (Signatures(by_kid), Signatures(by_kid, payload)):
         data = message.encode()

@@ -62,6 +62,7 @@ def archive(path: Path, name: str) -> None:
         packed.addfile(tarfile.TarInfo(name))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "damage",
     [

@@ -29,6 +29,7 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_stores, "RETRY", {"max_retries": 4, "retry_timeout": timedelta(seconds=20)})
 
 
+@pytest.mark.exhaustive  # test_farm.py and test_farm_lost.py do with a folder
 def test_the_same_bytes_with_a_worker_killed_and_artefacts_half_written(tmp_path: Path, store: Buckets) -> None:
     with scheduler("local:2", WAIT_S) as workers:
         project = Project(tmp_path, workers)

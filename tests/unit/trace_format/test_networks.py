@@ -17,6 +17,7 @@ from host_tools.text.reader import assemble
 from host_tools.text.words import TextError
 from host_tools.text.writer import text_of
 from tests.support import replayer_samples as s
+from tests.support.sampling import few
 from tests.support.trace_samples import texts, traces
 from trace_format import networks
 from trace_format.actions import Columns, Op, Type
@@ -88,6 +89,7 @@ def joined(draw: st.DrawFn) -> tuple[list[Trace], joining.Joint]:
 
 
 @given(joined())
+@few(10)
 def test_a_joint_trace_comes_back(sample: tuple[list[Trace], joining.Joint]) -> None:
     trace = sample[1].trace
     data = trace.build()
@@ -114,6 +116,7 @@ def mapped(trace: Trace) -> list[Any]:
 
 
 @given(joined())
+@few(10)
 def test_each_network_does_what_its_trace_did(sample: tuple[list[Trace], joining.Joint]) -> None:
     singles, found = sample
     for single, network in zip(singles, found.trace.networks, strict=True):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from host_tools.runners.firmware import Board
 from host_tools.vgpu.binding import Counters
 from tee_replayer.generator.status import Report
+from tests.support.sampling import few
 from tests.support.trace_samples import structures
 from trace_format import packing, schema
 from trace_format.emit import walk
@@ -48,6 +49,7 @@ def values_of(name: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
+@few(10)
 def test_pack_then_unpack_gives_the_same_values(name: str, data: st.DataObject) -> None:
     values = data.draw(structures(name))
     packed = packing.pack(name, values)
@@ -57,6 +59,7 @@ def test_pack_then_unpack_gives_the_same_values(name: str, data: st.DataObject) 
 
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
+@few(10)
 def test_construct_reads_what_pack_wrote(name: str, data: st.DataObject) -> None:
     values = data.draw(structures(name))
     expect_same(shape_of(name).parse(packing.pack(name, values)), values)
@@ -76,6 +79,7 @@ def expect_same(parsed: Any, values: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ROWS)
 @given(data=st.data())
+@few(10)
 def test_a_row_reads_and_writes_the_same_bytes(name: str, data: st.DataObject) -> None:
     packed = packing.pack(name, data.draw(structures(name)))
     row = Row(name)
@@ -97,6 +101,7 @@ def test_a_row_has_no_place_for_lists() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
+@few(10)
 def test_unpack_then_pack_gives_the_same_bytes(name: str, data: st.DataObject) -> None:
     """Every accepted encoding is the only one of its values."""
     shape = shape_of(name)

@@ -8,10 +8,10 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.sampling import SomeOf
+from tests.support.sampling import SomeOf, few
 from tests.support.trace_edits import HEADER, MANIFEST_AT, NOTES, PACKED, PLAIN, START, same
 from tests.support.trace_samples import CARVEOUT, Damage, offset_of, sample, traces
 from trace_format import errors
@@ -32,7 +32,7 @@ def test_built_traces_are_read_back(trace: Trace, compress: bool, chunk_bytes: i
     assert again.trace_id == trace.trace_id
 
 
-@settings(max_examples=300)
+@few(40, 300)
 @given(st.binary(max_size=400) | st.binary(max_size=400).map(lambda tail: PLAIN[:HEADER] + tail))
 def test_random_files_are_refused(data: bytes) -> None:
     with pytest.raises(TraceError):

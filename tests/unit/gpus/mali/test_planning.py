@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from host_tools.accesses.proof import Job
@@ -22,6 +22,7 @@ from host_tools.passes.planning import ALWAYS, Item, items, place
 from host_tools.vgpu.binding import ACCESS_WRITTEN
 from tests.support.chain_samples import job_page, pointers
 from tests.support.mali_chains import PAGE, RO, RX, Area, CpuWrite, submit, trace
+from tests.support.sampling import few
 from trace_format.actions import Op, actions_of
 from trace_format.schema import DType, SlotKind
 from trace_format.slots import Slot
@@ -49,7 +50,7 @@ def in_use(item: Item, chain: int) -> bool:
     return item.first <= chain <= item.last
 
 
-@settings(max_examples=300)
+@few(40, 300)
 @given(found_items(), st.integers(0, 2000))
 def test_no_page_is_used_twice_at_a_time(found: list[Item], start: int) -> None:
     placed = place(found, start)
@@ -60,7 +61,7 @@ def test_no_page_is_used_twice_at_a_time(found: list[Item], start: int) -> None:
         assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(ranges))
 
 
-@settings(max_examples=300)
+@few(40, 300)
 @given(found_items(), st.integers(0, 2000))
 def test_a_region_with_a_whole_block_keeps_its_place_in_a_block(found: list[Item], start: int) -> None:
     for item, at in place(found, start).items():
@@ -75,7 +76,7 @@ def size(found: list[Item], start: int) -> int:
     return max(at + item.pages for item, at in place(found, start).items()) - start
 
 
-@settings(max_examples=300)
+@few(40, 300)
 @given(found_items(), st.integers(0, 2000))
 def test_sharing_takes_no_more_memory(found: list[Item], start: int) -> None:
     alone = [replace(item, first=ALWAYS[0], last=ALWAYS[1]) for item in found]
@@ -122,7 +123,7 @@ def overlap(source: Trace) -> set[tuple[int, int]]:
     return {(a, b) for a in where for b in where if a < b and where[a] & where[b]}
 
 
-@settings(max_examples=60, deadline=None)
+@few(15, 60, deadline=None)
 @given(st.data())
 def test_regions_of_a_trace_share_when_no_chain_uses_both_in_its_time(data: st.DataObject) -> None:
     sizes = data.draw(st.lists(st.sampled_from([1, 2, 3, 20, 600]), min_size=1, max_size=6))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from host_tools.accesses.by_job import joined
@@ -16,6 +16,7 @@ from host_tools.accesses.proof import AccessMap
 from host_tools.gpus.mali.splitting import Split
 from host_tools.model.memory import Conflict
 from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN
+from tests.support.sampling import few
 from trace_format.schema import PAGE_BYTES
 
 FRAME, CELLS = 7, 10
@@ -118,7 +119,7 @@ def split_up(program: Program, split: Split, replays: int) -> list[Memory]:
     return found
 
 
-@settings(max_examples=500)
+@few(40, 500)
 @given(programs())
 def test_memory_is_as_in_the_recorded_order(program: Program) -> None:
     split = program.split()

@@ -42,6 +42,7 @@ def checked(nodes: list[Any], weights: Mapping[str, tuple[int, ...]], folder: Pa
     return kernels
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("shape", "settings"),
     [
@@ -80,6 +81,7 @@ def test_what_is_joined_or_added_is_computed_once(tmp_path: Path) -> None:
     assert all(sum(axis.summed for axis in kernel.nest.axes) <= 4 for kernel in kernels if kernel.nest)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("settings", [{"pads": [1] * 4}, {"auto_pad": "SAME_LOWER"}])
 def test_what_a_pool_pads_is_computed_first(settings: dict[str, Any], tmp_path: Path) -> None:
     """The convolution's kernel has its own sizes, not those of the picture padded with minus infinity."""

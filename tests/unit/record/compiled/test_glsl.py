@@ -40,6 +40,7 @@ def test_whole_numbers_of_every_size(tmp_path: Path) -> None:
     assert not any(found.differences.values())
 
 
+@pytest.mark.exhaustive  # takes 10 s; test_node_tests.py negates numbers of 64 bits, products are tried here only
 def test_inputs_and_outputs_of_64_bits_become_32(tmp_path: Path) -> None:
     """Products of more than 32 bits on the way are computed in 64."""
     nodes = [node("Mul", "x big", "y"), node("Div", "y big", "z"), node("Add", "z x", "sum")]
@@ -67,6 +68,7 @@ def test_a_load_under_a_condition_is_no_branch(tmp_path: Path) -> None:
     assert not any(found.differences.values())
 
 
+@pytest.mark.exhaustive  # whole numbers take the same path; ONNX's own tests have them
 def test_truth_values(tmp_path: Path) -> None:
     nodes = [
         node("Greater", "x y", "more"),
@@ -116,7 +118,7 @@ def test_terms_are_added_to_each_other_before_they_are_added_to_the_sum(tmp_path
     assert np.abs(left.astype(np.float64) - exact).max() < 8  # one after the other: 255
 
 
-@pytest.mark.parametrize("steps", [1, 5])
+@pytest.mark.parametrize("steps", [pytest.param(1, marks=pytest.mark.exhaustive), 5])
 def test_products_and_windows(steps: int, tmp_path: Path) -> None:
     """Sums over workgroups, arrays of an item, and slices with steps."""
     nodes = [

@@ -117,6 +117,11 @@ def test_a_kernel_that_is_no_glsl() -> None:
         shaders.spirv(["#version 450\nvoid main() {"])
 
 
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> network.Compiled:
+    return network.compile_onnx(scaled(tmp_path_factory.mktemp("compiled") / "net.onnx"), {})
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -129,11 +134,10 @@ def test_a_kernel_that_is_no_glsl() -> None:
     ],
 )
 def test_the_runner_refuses_a_damaged_plan(
-    change: object, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    change: object, said: str, compiled: network.Compiled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = network.compile_onnx(scaled(tmp_path / "net.onnx"), {})
     honest = Layout.words
     assert callable(change)
     monkeypatch.setattr(Layout, "words", lambda self, code: change(honest(self, code)))
     with pytest.raises(RecordError, match=f"does not run on lavapipe: (?s:.*){said}"):
-        runner.judged(laid_out(found.layout.plan), found.shaders, found.cases[0][0])
+        runner.judged(laid_out(compiled.layout.plan), compiled.shaders, compiled.cases[0][0])

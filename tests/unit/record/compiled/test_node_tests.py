@@ -51,7 +51,7 @@ pytestmark = pytest.mark.usefixtures("without_sandboxes")
 def test_a_sample(wide: bool, some_of: SomeOf) -> None:
     found = [case for case in node_cases.collect()[0] if case.name in SAMPLE.split()]
     assert len(found) == len(SAMPLE.split())
-    cases = some_of(found, len(found) // 4, lambda all_, most: spread(all_[wide:], most))
+    cases = some_of(found, len(found) // 10, lambda all_, most: spread(all_[wide:], most))
     run = partial(node_cases.run, wide=wide)
     run(cases[0])  # the others' processes have what it imports
     with ThreadPoolExecutor(2) as pool:

@@ -14,6 +14,7 @@ from host_tools.record.compiled.network import compile_onnx
 from host_tools.record.preflight import NetworkError
 from tests.support.onnx_drawing import drawn
 from tests.support.onnx_graphs import model, node
+from tests.support.sampling import SomeOf
 
 STEPS, BATCH, FEATURES, HIDDEN = 3, 2, 4, 5
 DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
@@ -29,7 +30,7 @@ def weights(gates: int, directions: int) -> dict[str, np.ndarray]:
     return {name: generator.normal(0, 0.5, shape).astype(np.float32) for name, shape in shapes.items()}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize(("kind", "state"), [("LSTM", True), ("LSTM", False), ("GRU", True)])
 def test_it_computes_what_onnx_runtime_does(kind: str, state: bool, direction: str, tmp_path: Path) -> None:
@@ -48,8 +49,8 @@ def test_it_computes_what_onnx_runtime_does(kind: str, state: bool, direction: s
     assert max(found.differences.values()) < 2e-6
 
 
-def test_a_reset_before_the_product(tmp_path: Path) -> None:
-    for linear in (0, 1):
+def test_a_reset_before_the_product(tmp_path: Path, some_of: SomeOf) -> None:
+    for linear in some_of((0, 1), 1):
         nodes = [node("GRU", "x w r b", "y", hidden_size=HIDDEN, linear_before_reset=linear)]
         inputs = {"x": ("float32", [STEPS, BATCH, FEATURES])}
         found = compile_onnx(model(tmp_path / "n.onnx", nodes, inputs, {"y": "float32"}, weights(3, 1)), {})
@@ -69,6 +70,7 @@ def test_a_variant_that_is_not_computed_is_refused(
         compile_onnx(model(tmp_path / "n.onnx", nodes, inputs, {"y": "float32"}, weights(4, 1)), {})
 
 
+@pytest.mark.exhaustive  # an LSTM after its weights are floats
 def test_weights_and_activations_of_8_bits(tmp_path: Path) -> None:
     """ONNX Runtime's own operator, which its quantizer writes."""
     generator = np.random.default_rng(5)
@@ -90,6 +92,7 @@ def test_weights_and_activations_of_8_bits(tmp_path: Path) -> None:
     assert max(found.differences.values()) < 2e-6
 
 
+@pytest.mark.exhaustive  # as tests/qemu/test_random_onnx.py, which draws such networks
 def test_steps_that_a_product_reads(tmp_path: Path) -> None:
     """Two layers of two directions: a kernel read each step's result, had nine buffers, and no driver took it."""
     path = tmp_path / "net.onnx"

@@ -15,6 +15,7 @@ from tests.support.onnx_graphs import model, node
 STEPS, WIDTH = 4, 3
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "attributes",
     [

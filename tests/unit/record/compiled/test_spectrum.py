@@ -18,6 +18,7 @@ WINDOW = np.hanning(8).astype(np.float32)
 STEP, LENGTH = np.array(3), np.array(8)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("given", "parts", "onesided"), [("x step window", 1, 1), ("x step - length", 1, 0), ("x step window", 2, 0)]
 )
@@ -35,6 +36,7 @@ def test_frames_of_a_sound(given: str, parts: int, onesided: int, tmp_path: Path
     assert found.differences["y"] < 1e-6
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("shape", "length", "attributes"),
     [
