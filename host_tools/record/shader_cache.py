@@ -49,7 +49,9 @@ def with_shader_cache(
         RecordError: as `machine.boot`, or a kept cache that is not an archive.
     """
     warming = replace(warming, command=f"{warming.command}\n{SAVE}")
-    key = hashlib.sha256("\0".join([root.key, qemu_version(), job_digest(warming)]).encode()).hexdigest()
+    # Two GPUs with one driver have the same job, but not the same shaders.
+    parts = [root.key, qemu_version(), warming.gpu, job_digest(warming)]
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     path = cache_dir("record", "shaders") / f"{key[:32]}.tar.gz"
     with locked(path.with_suffix(".lock")):
         if not path.exists():

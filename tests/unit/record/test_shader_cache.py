@@ -69,9 +69,10 @@ def test_a_number_of_jobs_that_was_not_kept_is_not_known(root: RecordRoot, boots
         lambda job, root: (replace(job, files={"job/input": b"\0\0\0"}), root),
         lambda job, root: (replace(job, files={"job/inpu": b"t\0\0"}), root),
         lambda job, root: (replace(job, gpu="mali_g71"), root),
+        lambda job, root: (replace(job, gpu="v3d71"), root),
         lambda job, root: (job, replace(root, key="other packages")),
     ],
-    ids=["command", "content", "name", "gpu", "packages"],
+    ids=["command", "content", "name", "gpu", "gpu-of-the-same-driver", "packages"],
 )
 def test_made_anew_when_anything_differs(
     root: RecordRoot,
