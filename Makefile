@@ -113,8 +113,8 @@ check: lint ## lint and the fast tests: three minutes
 test: lint ## all tests; of those with many like cases a sample
 	$(PYTEST)
 
-test-all: lint ## all tests, with all of their cases
-	$(PYTEST) --exhaustive
+test-all: lint ## all tests, with all of their cases: hours (TESTS=... for some only)
+	$(PYTEST) --exhaustive $(TESTS)
 
 coverage: setup-test ## lines and branches that `make test` executes, in Python and C (TESTS=... for some only)
 	$(BIN)/python -m tests.coverage run sampled -n 2 --dist worksteal $(TESTS)

@@ -44,11 +44,21 @@ def test_a_workflow_runs_targets_that_there_are(path: Path) -> None:
 def test_a_workflow_may_only_read_and_ends(path: Path) -> None:
     workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert workflow["permissions"] == {"contents": "read"}
-    assert all(job["timeout-minutes"] <= 90 for job in workflow["jobs"].values())
+    most = 350 if path.name == "all.yml" else 90
+    assert all(job["timeout-minutes"] <= most for job in workflow["jobs"].values())
 
 
 def test_check_and_test_are_run() -> None:
     assert {"make check", "make test"} <= set(commands(FORGE / "workflows/ci.yml"))
+
+
+def test_all_cases_of_all_folders_are_run() -> None:
+    path = FORGE / "workflows/all.yml"
+    assert commands(path)[-1] == "make test-all"
+    [job] = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].values()
+    folders = {module.relative_to(CHECKOUT / "tests").parts[0] for module in CHECKOUT.glob("tests/*/**/test_*.py")}
+    assert set(job["strategy"]["matrix"]["tests"]) == folders
+    assert job["env"]["TESTS"] == "tests/${{ matrix.tests }}"
 
 
 @pytest.mark.parametrize("path", FORMS, ids=lambda path: path.name)
