@@ -4,11 +4,13 @@
 Firmware in QEMU counts them: a replay with the operator less one without it, with layers of MobileNet v1. The
 bound beside it is counted by hand: the inner loop of a good product of matrices, which keeps 8 by 12 sums in
 registers, as ncnn's for AArch64 does: 96 multiply-additions in 5 loads, 24 fmla by lane, and the loop's end each
-four rounds; without packing, and what is around it.
+four rounds; without packing, and what is around it. `--ncnn` has ncnn compute the same layers on the CPU, in the
+recording guest (ncnn_products.py).
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 from typing import Any
 
@@ -21,6 +23,7 @@ from host_tools import runners
 from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.sign import sign_trace
+from tests.bench import ncnn_products
 from tests.support.operator_samples import slots_of, trace_of
 from tests.support.replayer_samples import ES256
 from trace_format.actions import Op
@@ -81,13 +84,20 @@ def _instructions(trace: Trace, inputs: dict[str, Array]) -> int:
 
 def main() -> None:
     """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--ncnn", action="store_true", help="compare with ncnn's kernels; needs the recording guest"
+    )
+    chosen = parser.parse_args()
     rows = [measured(Operator.CONV1X1, *sizes) for sizes in CONVOLUTIONS]
     rows += [measured(Operator.DENSE, *sizes) for sizes in DENSE]
-    table = Table("operator", "sizes", "M products", "products an instruction", "of the bound", box=None)
-    for row in rows:
+    theirs = ncnn_products.rates([row.sizes for row in rows]) if chosen.ncnn else []
+    titles = ("operator", "sizes", "M products", "products an instruction", "of the bound")
+    table = Table(*titles, *(("of ncnn's",) if theirs else ()), box=None)
+    for at, row in enumerate(rows):
         sizes = " x ".join(map(str, row.sizes))
-        share = f"{100 * row.rate / row.bound:.0f} % of {row.bound:.2f}"
-        table.add_row(row.operator.name.lower(), sizes, f"{row.products / 1e6:.2f}", f"{row.rate:.2f}", share)
+        shares = [f"{100 * row.rate / other:.0f} % of {other:.2f}" for other in (row.bound, *theirs[at : at + 1])]
+        table.add_row(row.operator.name.lower(), sizes, f"{row.products / 1e6:.2f}", f"{row.rate:.2f}", *shares)
     Console(width=110).print(table)
 
 
