@@ -66,7 +66,7 @@ def fitting(operator: Operator, row_of: OperatorType, repetitions: int, sizes: M
         gap = 0
         if type.whole:
             data = data.ljust(-(-len(data) // ROW_ALIGNMENT) * ROW_ALIGNMENT, b"\0")
-            gap = -shape[-1] % (ROW_ALIGNMENT // 4) if len(shape) > 1 else 0
+            gap = -shape[-1] % (ROW_ALIGNMENT // 4) if len(shape) > 1 and not type.packed else 0
         rows.append(row(kind, type.dtype or DType.FLOAT32, shape, len(data), gap))
         data += values(type, (*shape[:-1], shape[-1] + gap), numbers)
     return Case(operator, tuple(rows), data)

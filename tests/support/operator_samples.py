@@ -79,7 +79,7 @@ def slots_of(operator: Operator, arrays: Sequence[Array]) -> list[Slot]:
         strides = [step]
         for axis in range(array.ndim - 1, 0, -1):
             strides.insert(0, strides[0] * array.shape[axis] + GAP * step * (axis == array.ndim - 1))
-            if type.whole:
+            if type.whole and not type.packed:
                 strides[0] += -strides[0] % ROW_ALIGNMENT
         kind = SlotKind.INPUT if not type.written else SlotKind.OUTPUT
         kind = SlotKind.INTERNAL if type.name == "work" else kind

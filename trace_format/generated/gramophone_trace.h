@@ -736,6 +736,7 @@ enum gr_operator {
 #define GR_OPERAND_ROWS 2u
 #define GR_OPERAND_CELLS 4u
 #define GR_OPERAND_WHOLE 8u
+#define GR_OPERAND_PACKED 16u
 
 /* An operand of an operator: flags, element type (0: as the first operand's), and shape (no rank: of any, with as
  * many elements as the first operand). */
@@ -770,7 +771,7 @@ struct gr_operator_type {
 #define GR_OPERANDS_FLIP \
     {GR_OPERATOR_FLIP, 2, 0, 0, 0, {{1, GR_DTYPE_FLOAT32, 3, {0x80, 0x81, 0x82}}, {0, GR_DTYPE_FLOAT32, 3, {0x80, 0x81, 0x82}}}}
 #define GR_OPERANDS_CONV1X1 \
-    {GR_OPERATOR_CONV1X1, 5, 0, 0, 0, {{9, GR_DTYPE_FLOAT32, 2, {0x80, 0x81}}, {8, GR_DTYPE_FLOAT32, 2, {0x80, 0x82}}, {8, GR_DTYPE_FLOAT32, 2, {0x82, 0x81}}, {8, GR_DTYPE_FLOAT32, 1, {0x80}}, {8, GR_DTYPE_FLOAT32, 1, {2}}}}
+    {GR_OPERATOR_CONV1X1, 5, 0, 0, 0, {{25, GR_DTYPE_FLOAT32, 2, {0x80, 0x81}}, {8, GR_DTYPE_FLOAT32, 2, {0x80, 0x82}}, {24, GR_DTYPE_FLOAT32, 2, {0x82, 0x81}}, {8, GR_DTYPE_FLOAT32, 1, {0x80}}, {8, GR_DTYPE_FLOAT32, 1, {2}}}}
 #define GR_OPERANDS_DENSE \
     {GR_OPERATOR_DENSE, 5, 0, 0, 0, {{9, GR_DTYPE_FLOAT32, 1, {0x80}}, {8, GR_DTYPE_FLOAT32, 2, {0x80, 0x81}}, {8, GR_DTYPE_FLOAT32, 1, {0x81}}, {8, GR_DTYPE_FLOAT32, 1, {0x80}}, {8, GR_DTYPE_FLOAT32, 1, {2}}}}
 
