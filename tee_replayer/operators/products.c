@@ -226,7 +226,7 @@ void gr_operator_conv1x1(struct gr_work *w)
     struct product p;
     if (!begins(&p, w, false))
         return;
-    const bool is_packed = (p.from_step | p.to_step) % GR_ROW_ALIGNMENT && p.columns >= GR_LANES;
+    const bool is_packed = (p.from_step | p.to_step) % sizeof(gr_four) && p.columns >= GR_LANES;
     for (uint32_t row = 0; row < p.rows; row = next(&p, row)) {
         const struct band band = band_of(&p, row);
         if (is_packed)
