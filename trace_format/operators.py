@@ -126,10 +126,10 @@ _HEAD = (
 )
 
 _CLAMP = OperandType("clamp", "lowest and highest value of a result", (2,), whole=True)
-_CHANNELS = OperandType("to", "the channels that it computes", ("out", "pixels"), written=True, whole=True, packed=True)
-_PICTURE = OperandType(
-    "from", "the channels of which it computes them", ("in", "pixels"), whole=True, packed=True
+_CHANNELS = OperandType(
+    "to", "the channels that it computes", ("out", "pixels"), written=True, whole=True, packed=True
 )
+_PICTURE = OperandType("from", "the channels of which it computes them", ("in", "pixels"), whole=True, packed=True)
 _ALONG = ("outer", "length", "inner")  # a tensor, of which one dimension is the middle one
 
 OPERATORS: dict[Operator, OperatorType] = {

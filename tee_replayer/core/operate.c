@@ -31,6 +31,9 @@ struct gr_work {
 #define OPERANDS_OF(NAME, name) GR_OPERANDS_##NAME,
 /* cppcheck-suppress syntaxError ; it takes the macro for one without arguments */
 static const struct gr_operator_type operator_types[] = {GRAMOPHONE_OPERATORS(OPERANDS_OF)};
+#define OR_HAS_PACKED(NAME, name) || GR_HAS_PACKED_##NAME
+/* Whether any of these operators has packed operands: what asks for one is not there otherwise. */
+static const bool has_packed = 0 GRAMOPHONE_OPERATORS(OR_HAS_PACKED);
 #define DECLARED(NAME, name) void gr_operator_##name(struct gr_work *w);
 GRAMOPHONE_OPERATORS(DECLARED)
 
@@ -80,7 +83,7 @@ static bool has_aligned_rows(const uint8_t *slot, bool is_packed)
 {
     const uint32_t last = slot[GR_SLOT_AT_RANK] - 1u;
     uint64_t places = gr_load64(slot + GR_SLOT_AT_ADDRESS);
-    for (uint32_t i = 0; i < last && !is_packed; i++)
+    for (uint32_t i = 0; i < last && !(has_packed && is_packed); i++)
         places |= operand_stride(slot, i);
     return operand_stride(slot, last) == gr_dtype_bytes(slot[GR_SLOT_AT_DTYPE]) &&
            places % GR_ROW_ALIGNMENT == 0;
@@ -366,7 +369,7 @@ enum gr_status gr_operate(struct gr_replayer *r, const struct gr_action *a)
             .slot = operand_slot(r, a->arg + i),
             .page = 1,
             .is_written = op->operands[in_group].flags & GR_OPERAND_WRITTEN,
-            .is_packed = op->operands[in_group].flags & GR_OPERAND_PACKED,
+            .is_packed = has_packed && op->operands[in_group].flags & GR_OPERAND_PACKED,
         };
     }
     switch (a->value) {

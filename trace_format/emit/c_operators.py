@@ -50,6 +50,8 @@ def _rows() -> Iterator[str]:
         head = f"{len(row.operands)}, {len(row.repeated)}, {row.least}, {row.most}"
         yield f"#define GR_OPERANDS_{row.operator.name} \\"
         yield f"    {{GR_OPERATOR_{row.operator.name}, {head}, {{{types}}}}}"
+        packed = any(operand.packed for operand in (*row.operands, *row.repeated))
+        yield f"#define GR_HAS_PACKED_{row.operator.name} {int(packed)}"
 
 
 def _numbers(row: OperatorType) -> dict[str, int]:
