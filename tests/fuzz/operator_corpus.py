@@ -112,6 +112,9 @@ def operator_inputs() -> Iterator[tuple[str, bytes]]:
     cases["odd-sizes"] = fitting(
         Operator.CONV1X1, OPERATORS[Operator.CONV1X1], 0, {"out": 3, "in": 5, "pixels": 11}
     )
+    cases["packed-rows"] = fitting(
+        Operator.CONV1X1, OPERATORS[Operator.CONV1X1], 0, {"out": 9, "in": 6, "pixels": 9}
+    )
     cases["scattered"] = replace(
         conv,
         rows=(*conv.rows[:2], row(SlotKind.INPUT, DType.FLOAT32, (6, 12), 4096 - 64), *conv.rows[3:]),

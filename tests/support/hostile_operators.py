@@ -49,7 +49,7 @@ def _index(sample: Trace) -> int:
 
 
 def pointwise() -> Trace:
-    """Nor with this: a pointwise convolution; its weights have dense and aligned rows, its pictures packed ones."""
+    """Nor with this: a pointwise convolution: weights in dense and aligned rows, pictures in packed ones."""
     return _made(Operator.CONV1X1, (8, 4), (8, 12), (12, 4), (8,), (2,))
 
 
