@@ -56,6 +56,7 @@ class OperandType:
         cells: its first, third and fourth dimension are cells.
         whole: the operator has it at once, by vectors: its address and the steps between its rows are multiples
             of ROW_ALIGNMENT, its rows are dense, and its pages follow one another in the carve-out.
+        packed: of a whole one: its rows begin at any element, as those of a picture of 7 by 7 without gaps.
     """
 
     name: str
@@ -66,6 +67,7 @@ class OperandType:
     rows: bool = False
     cells: bool = False
     whole: bool = False
+    packed: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,10 @@ _HEAD = (
 )
 
 _CLAMP = OperandType("clamp", "lowest and highest value of a result", (2,), whole=True)
+_CHANNELS = OperandType(
+    "to", "the channels that it computes", ("out", "pixels"), written=True, whole=True, packed=True
+)
+_PICTURE = OperandType("from", "the channels of which it computes them", ("in", "pixels"), whole=True, packed=True)
 _ALONG = ("outer", "length", "inner")  # a tensor, of which one dimension is the middle one
 
 OPERATORS: dict[Operator, OperatorType] = {
@@ -223,9 +229,9 @@ OPERATORS: dict[Operator, OperatorType] = {
             Operator.CONV1X1,
             "a pointwise convolution, clamped: a product of matrices, with a bias for each row",
             (
-                OperandType("to", "the channels that it computes", ("out", "pixels"), written=True, whole=True),
+                _CHANNELS,
                 OperandType("weights", "a row for each of them", ("out", "in"), whole=True),
-                OperandType("from", "the channels of which it computes them", ("in", "pixels"), whole=True),
+                _PICTURE,
                 OperandType("bias", "what each sum begins with", ("out",), whole=True),
                 _CLAMP,
             ),
@@ -379,7 +385,7 @@ def _check_operands(type: OperatorType, given: Sequence[Slot], here: str, index:
         if not fits:
             raise ActionError(f"{what}: shape", expected=tuple(expected), found=slot.shape, action=index)
         if wanted.whole:
-            _check_rows(slot, what, index)
+            _check_rows(slot, what, index, is_packed=wanted.packed)
         sizes |= {name: n for name, n in zip(wanted.shape, slot.shape, strict=True) if isinstance(name, str)}
         rows += slot.shape[0] if wanted.rows else 0
         cells += slot.shape[0] * slot.shape[2] * slot.shape[3] if wanted.cells else 0
@@ -388,11 +394,12 @@ def _check_operands(type: OperatorType, given: Sequence[Slot], here: str, index:
     _check_apart(type, given, here, index)
 
 
-def _check_rows(slot: Slot, what: str, index: int) -> None:
-    """Its rows are dense, and begin where vectors can be loaded."""
+def _check_rows(slot: Slot, what: str, index: int, *, is_packed: bool) -> None:
+    """Its rows are dense, and begin where vectors can be loaded; of a packed one only the first must."""
     if slot.strides[-1] != slot.numpy_dtype.itemsize:
         raise ActionError(f"{what}: rows with gaps", expected="none", found=slot.strides[-1], action=index)
-    for name, value in (("address", slot.address), *(("stride", stride) for stride in slot.strides[:-1])):
+    steps = () if is_packed else slot.strides[:-1]
+    for name, value in (("address", slot.address), *(("stride", stride) for stride in steps)):
         if value % ROW_ALIGNMENT:
             raise ActionError(
                 f"{what}: {name} of its rows",

@@ -13,7 +13,7 @@ struct gr_operand {
     const uint8_t *slot;
     uint64_t page; /* virtual address of the page that `at` is, 1 for none */
     uint8_t *at;
-    bool is_written;
+    bool is_written, is_packed;
 };
 
 struct gr_work {
@@ -31,6 +31,9 @@ struct gr_work {
 #define OPERANDS_OF(NAME, name) GR_OPERANDS_##NAME,
 /* cppcheck-suppress syntaxError ; it takes the macro for one without arguments */
 static const struct gr_operator_type operator_types[] = {GRAMOPHONE_OPERATORS(OPERANDS_OF)};
+#define OR_HAS_PACKED(NAME, name) || GR_HAS_PACKED_##NAME
+/* Whether any of these operators has packed operands: what asks for one is not there otherwise. */
+static const bool has_packed = 0 GRAMOPHONE_OPERATORS(OR_HAS_PACKED);
 #define DECLARED(NAME, name) void gr_operator_##name(struct gr_work *w);
 GRAMOPHONE_OPERATORS(DECLARED)
 
@@ -74,12 +77,13 @@ static bool is_apart(const uint8_t *a, const uint8_t *b)
            operand_end(b) <= gr_load64(a + GR_SLOT_AT_ADDRESS);
 }
 
-/* Whether elements of a row touch, and each row begins where vectors can be loaded from a device's memory. */
-static bool has_aligned_rows(const uint8_t *slot)
+/* Whether elements of a row touch, and each row begins where vectors can be loaded from a device's memory; of
+ * a packed operand the first row only. */
+static bool has_aligned_rows(const uint8_t *slot, bool is_packed)
 {
     const uint32_t last = slot[GR_SLOT_AT_RANK] - 1u;
     uint64_t places = gr_load64(slot + GR_SLOT_AT_ADDRESS);
-    for (uint32_t i = 0; i < last; i++)
+    for (uint32_t i = 0; i < last && !(has_packed && is_packed); i++)
         places |= operand_stride(slot, i);
     return operand_stride(slot, last) == gr_dtype_bytes(slot[GR_SLOT_AT_DTYPE]) &&
            places % GR_ROW_ALIGNMENT == 0;
@@ -108,7 +112,7 @@ static bool fits(const struct gr_operand_type *type, const uint8_t *slot, const 
         if (found != wanted)
             return false;
     }
-    return !(type->flags & GR_OPERAND_WHOLE) || has_aligned_rows(slot);
+    return !(type->flags & GR_OPERAND_WHOLE) || has_aligned_rows(slot, type->flags & GR_OPERAND_PACKED);
 }
 
 static bool is_beside(const struct gr_action *a)
@@ -251,7 +255,8 @@ void *gr_rows(struct gr_work *w, uint32_t operand, uint32_t rows, uint32_t colum
     if (w->status != GR_STATUS_OK || operand >= w->count)
         return failed(w, GR_STATUS_RANGE);
     const struct gr_operand *o = &w->operands[operand];
-    if (o->is_written != to_write || !has_rows(o->slot, rows, columns) || !has_aligned_rows(o->slot))
+    if (o->is_written != to_write || !has_rows(o->slot, rows, columns) ||
+        !has_aligned_rows(o->slot, o->is_packed))
         return failed(w, GR_STATUS_RANGE);
     const uint32_t space = gr_load16(o->slot + GR_SLOT_AT_ADDRESS_SPACE);
     const uint64_t va = gr_load64(o->slot + GR_SLOT_AT_ADDRESS), inside = va % GR_PAGE_BYTES;
@@ -364,6 +369,7 @@ enum gr_status gr_operate(struct gr_replayer *r, const struct gr_action *a)
             .slot = operand_slot(r, a->arg + i),
             .page = 1,
             .is_written = op->operands[in_group].flags & GR_OPERAND_WRITTEN,
+            .is_packed = has_packed && op->operands[in_group].flags & GR_OPERAND_PACKED,
         };
     }
     switch (a->value) {

@@ -130,7 +130,9 @@ def source(
     formats = (GENERATED / "gramophone_trace.h").read_text(encoding="utf-8")
     trust = [(GENERATED / "gramophone_trust.h").read_text(encoding="utf-8")] if HAS_TRUST in on else []
     headers = [_resolved(_bare(text), on) for text in (formats, target.header(profile), *trust)]
-    joined = [f"GR_{kind}_{name}" for name in _LISTED.findall(defines) for kind in ("OPERANDS", "OPERATOR")]
+    joined = [
+        f"GR_{kind}_{name}" for name in _LISTED.findall(defines) for kind in ("OPERANDS", "OPERATOR", "HAS_PACKED")
+    ]
     stock = Stock(headers, kept, {HAS_OPERATORS: joined})
     body = []
     for number, code in enumerate(kept):

@@ -73,9 +73,33 @@ static float *result(const struct product *p, uint32_t row, uint32_t column)
     return (float *)__builtin_assume_aligned(p->to + row * p->to_step, 4) + column;
 }
 
-/* Eight rows of four or of eight columns. */
+/* Eight or four columns of a row; the second four are used of eight only. */
+static inline __attribute__((always_inline)) gr_eight part(const float *from, const bool is_wide,
+                                                           const bool is_packed)
+{
+    if (is_packed && is_wide)
+        return gr_eight_at(from);
+    const gr_four first = is_packed ? gr_loose_four_at(from) : gr_four_at(from);
+    return (gr_eight){{first, is_wide ? gr_four_at(from + GR_LANES) : first}};
+}
+
+static inline __attribute__((always_inline)) void put_part(float *to, gr_eight sums, const bool is_wide,
+                                                           const bool is_packed)
+{
+    if (is_packed && is_wide)
+        gr_eight_to(to, sums);
+    else if (is_packed)
+        gr_loose_four_to(to, sums.val[0]);
+    else
+        gr_four_to(to, sums.val[0]);
+    if (!is_packed && is_wide)
+        gr_four_to(to + GR_LANES, sums.val[1]);
+}
+
+/* Eight rows of four or of eight columns; of pictures that are packed each row begins at any number. */
 static inline __attribute__((always_inline)) void tile(struct product *p, const struct band *band,
-                                                       uint32_t row, uint32_t column, const bool is_wide)
+                                                       uint32_t row, uint32_t column, const bool is_wide,
+                                                       const bool is_packed)
 {
 #define BEGIN(i)                                                                                             \
     const uint8_t *w##i = band->weights[i];                                                                  \
@@ -100,7 +124,8 @@ static inline __attribute__((always_inline)) void tile(struct product *p, const 
 #define ADD3(i) ADD(i, 3)
 #define ROUND(ADDED)                                                                                         \
     {                                                                                                        \
-        const gr_four x = gr_four_at(floats(from)), y = is_wide ? gr_four_at(floats(from) + GR_LANES) : x;   \
+        const gr_eight columns = part(floats(from), is_wide, is_packed);                                     \
+        const gr_four x = columns.val[0], y = columns.val[1];                                                \
         from += step;                                                                                        \
         EACH_ROW(ADDED)                                                                                      \
     }
@@ -122,10 +147,20 @@ static inline __attribute__((always_inline)) void tile(struct product *p, const 
     const gr_four sums[TILE][2] = {EACH_ROW(SUMS)};
     uint8_t *to = (uint8_t *)result(p, row, column);
     for (uint32_t i = 0; i < TILE && p->rows - row > i; i++, to += p->to_step) {
-        for (uint32_t k = 0; k < (is_wide ? 2 : 1); k++)
-            gr_four_to((float *)__builtin_assume_aligned(to, 4) + GR_LANES * k,
-                       gr_four_clamped(sums[i][k], p->low, p->high));
+        const gr_four first = gr_four_clamped(sums[i][0], p->low, p->high);
+        const gr_eight clamped = {{first, is_wide ? gr_four_clamped(sums[i][1], p->low, p->high) : first}};
+        put_part((float *)__builtin_assume_aligned(to, 4), clamped, is_wide, is_packed);
     }
+}
+
+/* A band of pictures that are packed; the last columns again where they are no multiple of four. */
+static void packed_tiles(struct product *p, const struct band *band, uint32_t row)
+{
+    uint32_t column = 0;
+    for (; p->columns - column >= 2 * GR_LANES && goes_on(p, 1); column += 2 * GR_LANES)
+        tile(p, band, row, column, true, true);
+    for (; column < p->columns && goes_on(p, 1); column += GR_LANES)
+        tile(p, band, row, p->columns - column >= GR_LANES ? column : p->columns - GR_LANES, false, true);
 }
 
 /* One number: what is left where columns are no multiple of four. */
@@ -170,24 +205,34 @@ static bool begins(struct product *p, struct gr_work *w, bool is_dense)
     return gr_goes_on(w);
 }
 
+/* A band whose rows begin where vectors do, and one that is narrower than a vector. */
+static void tiles(struct product *p, const struct band *band, uint32_t row)
+{
+    uint32_t column = 0;
+    for (; p->columns - column >= 2 * GR_LANES && goes_on(p, 1); column += 2 * GR_LANES)
+        tile(p, band, row, column, true, false);
+    if (p->columns - column >= GR_LANES && p->columns - column < 2 * GR_LANES) {
+        tile(p, band, row, column, false, false);
+        column += GR_LANES;
+    }
+    for (; column < p->columns && !p->is_stopped; column++) {
+        for (uint32_t i = row; i < p->rows && i - row < TILE; i++)
+            single(p, i, column);
+    }
+}
+
 void gr_operator_conv1x1(struct gr_work *w)
 {
     struct product p;
     if (!begins(&p, w, false))
         return;
+    const bool is_packed = (p.from_step | p.to_step) % sizeof(gr_four) && p.columns >= GR_LANES;
     for (uint32_t row = 0; row < p.rows; row = next(&p, row)) {
         const struct band band = band_of(&p, row);
-        uint32_t column = 0;
-        for (; p.columns - column >= 2 * GR_LANES && goes_on(&p, 1); column += 2 * GR_LANES)
-            tile(&p, &band, row, column, true);
-        if (p.columns - column >= GR_LANES && p.columns - column < 2 * GR_LANES) {
-            tile(&p, &band, row, column, false);
-            column += GR_LANES;
-        }
-        for (; column < p.columns && !p.is_stopped; column++) {
-            for (uint32_t i = row; i < p.rows && i - row < TILE; i++)
-                single(&p, i, column);
-        }
+        if (is_packed)
+            packed_tiles(&p, &band, row);
+        else
+            tiles(&p, &band, row);
         if (!gr_goes_on(w))
             return;
     }

@@ -31,8 +31,12 @@ from trace_format.operators import Operator
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
-# Output channels, input channels, pixels: pointwise layers of MobileNet v1 at 224 by 224, some of them smaller.
-CONVOLUTIONS = ((64, 32, 3136), (128, 64, 784), (256, 128, 784), (512, 256, 196), (512, 512, 196), (61, 67, 99))
+# Output channels, input channels, pixels: pointwise layers of MobileNet v1 at 224 by 224, some of them smaller; 49
+# and 99 pixels are rows of no multiple of 16 bytes, 48 and 52 the nearest that are.
+CONVOLUTIONS = (
+    *((64, 32, 3136), (128, 64, 784), (256, 128, 784), (512, 256, 196), (512, 512, 196), (61, 67, 99)),
+    *((1024, 512, 48), (1024, 512, 49), (1024, 512, 52), (1024, 1024, 48), (1024, 1024, 49), (1024, 1024, 52)),
+)
 DENSE = ((1000, 1024), (999, 1021))
 BOUND = 96 / (5 + 24 + 0.25)
 BOUND_OF_DENSE = 16 / (4 + 1 + 4)  # four rows by four inputs: four loads of weights, one of inputs, four fmla
@@ -66,7 +70,7 @@ def measured(operator: Operator, *sizes: int) -> Row:
     shapes = ((rows, *pixels), (rows, inner), (inner, *pixels), (rows,))
     arrays = [generator.normal(0, 1, shape).astype(np.float32) for shape in shapes]
     arrays.append(np.array([0, 6], np.float32))
-    slots = slots_of(operator, arrays)
+    slots = slots_of(operator, arrays, gap=0)
     trace = trace_of(operator, slots)
     inputs = {s.name: a for s, a in zip(slots, arrays, strict=True) if s.kind is SlotKind.INPUT}
     without = trace.with_(actions=trace.actions[trace.actions["op"] != Op.OPERATE])

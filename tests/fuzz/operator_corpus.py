@@ -66,7 +66,7 @@ def fitting(operator: Operator, row_of: OperatorType, repetitions: int, sizes: M
         gap = 0
         if type.whole:
             data = data.ljust(-(-len(data) // ROW_ALIGNMENT) * ROW_ALIGNMENT, b"\0")
-            gap = -shape[-1] % (ROW_ALIGNMENT // 4) if len(shape) > 1 else 0
+            gap = -shape[-1] % (ROW_ALIGNMENT // 4) if len(shape) > 1 and not type.packed else 0
         rows.append(row(kind, type.dtype or DType.FLOAT32, shape, len(data), gap))
         data += values(type, (*shape[:-1], shape[-1] + gap), numbers)
     return Case(operator, tuple(rows), data)
@@ -111,6 +111,9 @@ def operator_inputs() -> Iterator[tuple[str, bytes]]:
     conv = cases["conv1x1-0"]
     cases["odd-sizes"] = fitting(
         Operator.CONV1X1, OPERATORS[Operator.CONV1X1], 0, {"out": 3, "in": 5, "pixels": 11}
+    )
+    cases["packed-rows"] = fitting(
+        Operator.CONV1X1, OPERATORS[Operator.CONV1X1], 0, {"out": 9, "in": 6, "pixels": 9}
     )
     cases["scattered"] = replace(
         conv,

@@ -49,7 +49,7 @@ def _index(sample: Trace) -> int:
 
 
 def pointwise() -> Trace:
-    """Nor with this: a pointwise convolution, whose operands have dense and aligned rows."""
+    """Nor with this: a pointwise convolution: weights in dense and aligned rows, pictures in packed ones."""
     return _made(Operator.CONV1X1, (8, 4), (8, 12), (12, 4), (8,), (2,))
 
 
@@ -112,6 +112,7 @@ _BOXES = [
 _WHOLE = [
     operand("an operand that is not aligned", "ACTION", WRONG, WEIGHTS, ("address", VA * PAGE + 132)),
     operand("a result that is not aligned", "ACTION", WRONG, TO, ("address", VA * PAGE + 8)),
+    operand("a picture that is not aligned", "ACTION", WRONG, FROM, ("address", VA * PAGE + 1028)),
     operand("rows that are not aligned", "ACTION", WRONG, WEIGHTS, ("strides", _dims(52, 4))),
     operand("rows with gaps in them", "ACTION", WRONG, FROM, ("strides", _dims(64, 8))),
     operand("weights of fewer channels", "ACTION", WRONG, WEIGHTS, ("dims", _dims(8, 8))),

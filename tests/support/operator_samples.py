@@ -69,8 +69,12 @@ OPERANDS: dict[Operator, list[Array]] = {
 }
 
 
-def slots_of(operator: Operator, arrays: Sequence[Array]) -> list[Slot]:
-    """Slots for operands that look like the arrays: read ones are inputs, working memory is internal."""
+def slots_of(operator: Operator, arrays: Sequence[Array], *, gap: int = GAP) -> list[Slot]:
+    """Slots for operands that look like the arrays: read ones are inputs, working memory is internal.
+
+    Args:
+        gap: elements left out between rows, at least.
+    """
     slots: list[Slot] = []
     at = VA * PAGE
     for type, array in zip(OPERATORS[operator].types(len(arrays)), arrays, strict=True):
@@ -78,8 +82,8 @@ def slots_of(operator: Operator, arrays: Sequence[Array]) -> list[Slot]:
         step = DTYPE_BYTES[dtype]
         strides = [step]
         for axis in range(array.ndim - 1, 0, -1):
-            strides.insert(0, strides[0] * array.shape[axis] + GAP * step * (axis == array.ndim - 1))
-            if type.whole:
+            strides.insert(0, strides[0] * array.shape[axis] + gap * step * (axis == array.ndim - 1))
+            if type.whole and not type.packed:
                 strides[0] += -strides[0] % ROW_ALIGNMENT
         kind = SlotKind.INPUT if not type.written else SlotKind.OUTPUT
         kind = SlotKind.INTERNAL if type.name == "work" else kind
@@ -135,9 +139,9 @@ def on_host(trace: Trace, inputs: dict[str, Array]) -> dict[str, Array]:
         return run.run(inputs)
 
 
-def both(operator: Operator, arrays: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+def both(operator: Operator, arrays: Sequence[Array], *, gap: int = GAP) -> tuple[list[Array], list[Array]]:
     """What core and interpreter write, in the order of the operands; working memory is left out."""
-    slots = slots_of(operator, arrays)
+    slots = slots_of(operator, arrays, gap=gap)
     trace = trace_of(operator, slots)
     inputs = {slot.name: array for slot, array in zip(slots, arrays, strict=True) if slot.kind == SlotKind.INPUT}
     one, two = on_core(trace, inputs), on_host(trace, inputs)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.support.operator_samples import OPERANDS, both, by_ncnn, empty
+from tests.support.operator_samples import GAP, OPERANDS, both, by_ncnn, empty
 from trace_format.operators import Operator
 
 Array = NDArray[Any]
@@ -23,9 +23,9 @@ NEAR = 2e-5  # of float32 computations against those in double precision
 ODD = np.array([np.nan, np.inf, -np.inf, 3e38, -3e38, 0, -0.0, 1e-40], np.float32)
 
 
-def same(operator: Operator, arrays: list[Array]) -> list[Array]:
+def same(operator: Operator, arrays: list[Array], *, gap: int = GAP) -> list[Array]:
     """What both compute, which must be the same bytes; a NaN is a NaN."""
-    one, two = both(operator, arrays)
+    one, two = both(operator, arrays, gap=gap)
     for first, second in zip(one, two, strict=True):
         np.testing.assert_array_equal(first, second)
     return one

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from host_tools.families.page_tables import DivergenceError
-from host_tools.model.fused import fused
+from host_tools.model.fused import conv1x1, fused
 from tee_replayer.generator.status import ReplayError
 from tests.support.operator_samples import both, empty, on_core, on_host, slots_of, trace_of
 from tests.vgpu.test_operators import ODD, Array, same
@@ -42,6 +42,15 @@ def test_pointwise_convolutions(seed: int, out: int, into: int, pixels: int) -> 
     np.testing.assert_allclose(found, exact, atol=2e-5)
 
 
+@pytest.mark.parametrize("pixels", [1, 3, 4, 5, 7, 12, 13, 48, 49, 50, 51, 53])
+@pytest.mark.parametrize("out", [8, 11])
+def test_pictures_without_gaps(pixels: int, out: int) -> None:
+    """Of 7 by 7 and others, whose rows begin at any number: each number is that of the plain sum."""
+    _, weights, x, bias, clamp = operands = conv(np.random.default_rng(pixels), out, 23, pixels)
+    (found,) = same(Operator.CONV1X1, operands, gap=0)
+    np.testing.assert_array_equal(found, conv1x1(weights, x, bias, clamp))
+
+
 @some
 @given(seed=st.integers(0, 2**32 - 1), out=sizes, into=sizes)
 def test_dense_layers(seed: int, out: int, into: int) -> None:
@@ -53,7 +62,8 @@ def test_dense_layers(seed: int, out: int, into: int) -> None:
 @pytest.mark.parametrize("out", [1, 9])
 def test_long_sums_look_at_the_clock_on_the_way(out: int) -> None:
     generator = np.random.default_rng(3)
-    same(Operator.CONV1X1, conv(generator, out, 5003, 5, NO_CLAMP))
+    for gap in (0, 3):
+        same(Operator.CONV1X1, conv(generator, out, 5003, 5, NO_CLAMP), gap=gap)
     same(Operator.DENSE, dense(generator, out, 9001, NO_CLAMP))
 
 
@@ -66,7 +76,8 @@ def test_no_number_is_too_odd(seed: int) -> None:
         (Operator.DENSE, dense(generator, 9, 6)),
     ):
         odd = [np.where(generator.random(a.shape) < 0.2, generator.choice(ODD, a.shape), a) for a in operands]
-        same(operator, [operands[0], *odd[1:]])
+        for gap in (0, 3):
+            same(operator, [operands[0], *odd[1:]], gap=gap)
 
 
 @some

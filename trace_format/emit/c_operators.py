@@ -10,7 +10,7 @@ from trace_format.schema import DType
 
 NAMED, LOCAL = 0x80, 4  # a size with a name: its number; from LOCAL on, of one repetition
 SIZES = 8
-FLAGS = (("WRITTEN", "written"), ("ROWS", "rows"), ("CELLS", "cells"), ("WHOLE", "whole"))
+FLAGS = (("WRITTEN", "written"), ("ROWS", "rows"), ("CELLS", "cells"), ("WHOLE", "whole"), ("PACKED", "packed"))
 
 TYPES = f"""\
 #define GR_MAX_OPERANDS {MAX_OPERANDS}u
@@ -50,6 +50,8 @@ def _rows() -> Iterator[str]:
         head = f"{len(row.operands)}, {len(row.repeated)}, {row.least}, {row.most}"
         yield f"#define GR_OPERANDS_{row.operator.name} \\"
         yield f"    {{GR_OPERATOR_{row.operator.name}, {head}, {{{types}}}}}"
+        packed = any(operand.packed for operand in (*row.operands, *row.repeated))
+        yield f"#define GR_HAS_PACKED_{row.operator.name} {int(packed)}"
 
 
 def _numbers(row: OperatorType) -> dict[str, int]:

@@ -193,7 +193,8 @@ operands in brackets name are of one repetition. Besides:
   candidate for a box, and no largest element; all else that is computed from one is a NaN.
 - Of boxes with equal scores, that of the first head, class, box and cell is the better one.
 - conv1x1 and dense have operands as a whole: their rows are dense, at multiples of {alignment} bytes, and their
-  pages follow one another in the carve-out as in the address space.
+  pages follow one another in the carve-out as in the address space. Of conv1x1's **to** and **from** only the
+  first row must be at such a multiple.
 - They compute in single precision, each multiply-addition fused (rounded once). conv1x1 begins with the bias and
   goes along `in`. dense has four sums, that of element i the one of number i modulo 4; it adds the third to the
   first, the fourth to the second, these two, and the bias. What is below the lowest value becomes that, what is
