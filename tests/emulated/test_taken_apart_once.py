@@ -103,7 +103,9 @@ def test_every_runner_is_here() -> None:
     assert ON.keys() == RUNNERS.keys()
 
 
-@pytest.mark.parametrize("on", ON)
+@pytest.mark.parametrize(
+    "on", [pytest.param(on, marks=[pytest.mark.exhaustive] if on == "qemu" else []) for on in ON]
+)
 def test_a_replay_takes_a_trace_apart_once(on: str, machines: list[bytes]) -> None:
     for name in [GCC] * (on in ("unicorn", "qemu")) + ["qemu-system-aarch64"] * (on == "qemu"):
         if shutil.which(name) is None:

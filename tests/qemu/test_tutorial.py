@@ -29,10 +29,10 @@ from tests.support.pages import RUN, blocks
 from tests.support.places import CHECKOUT
 from tests.support.processes import without_progress
 
-# With `make test` the sessions of README, of the tutorial, and of a fleet's keys, with a token, a policy and
-# encryption. What the others show, other tests show without the pages: tests/emulated/test_audit_firmware.py,
-# test_evidence.py of logs, tests/unit/provenance.
-ALWAYS = ("README.md", "docs/TUTORIAL.md", "docs/KEYS.md")
+# With `make test` the sessions of README and of the tutorial. What the others show, other tests show without the
+# pages: tests/emulated/test_audit_firmware.py, test_evidence.py of logs, test_trust.py and test_encryption.py of
+# keys, tests/unit/provenance.
+ALWAYS = ("README.md", "docs/TUTORIAL.md")
 MARK = "----- end of command, status "
 TIMEOUT_S = 600
 NUMBER = re.compile(r"(?<![\w.])(\d[\d,]{3,})(?![\w.])")

@@ -7,12 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
-
 
 def validated(path: Path) -> dict[str, Any]:
     """The bill in a file; AssertionError where it is not CycloneDX 1.6."""
+    # To import this takes seconds, in each process that only collects tests.
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
     text = path.read_text(encoding="utf-8")
     error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
     assert error is None, str(error)

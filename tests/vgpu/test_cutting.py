@@ -140,7 +140,7 @@ def test_pieces_have_the_supergroups_of_the_whole(
         assert all(math.prod(count) < 2 * math.lcm(layer, together) for count in counts)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("size", "together"), [(5, 3), (16, 1), (64, 2), (100, 1), (1, 16)])
 @pytest.mark.parametrize("wanted", [2, 5, 30])
 def test_every_item_of_every_workgroup_runs_once(size: int, together: int, wanted: int) -> None:
