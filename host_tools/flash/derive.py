@@ -115,7 +115,7 @@ def is_known(image: Image, name: str) -> bool:
     return name in (*kind.needed, *kind.possible, *kind.derived) or TRACE_NAME.fullmatch(name) is not None
 
 
-def request_for(board: Board, traces: Mapping[str, bytes], has_queue: bool = False) -> bytes:
+def request_for(board: Board, traces: Mapping[str, bytes], has_queue: bool) -> bytes:
     """What lies at the mailbox's address for the first trace to be replayed with its recorded inputs.
 
     Raises:

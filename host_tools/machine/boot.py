@@ -340,6 +340,12 @@ def job_digest(job: GuestJob) -> str:
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
 
+def run_digest(job: GuestJob, root: RecordRoot) -> str:
+    """SHA-256 of all that decides what a run gives: two GPUs with one driver have the same job."""
+    parts = (root.key, qemu_version(), job.gpu, job_digest(job))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
 def guest_archive(job: GuestJob, driver: str, command: str) -> bytes:
     """The job's files with the guest's init, for a machine that has them from the start.
 

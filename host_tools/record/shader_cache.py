@@ -6,14 +6,13 @@ runs twice: once unrecorded for the cache, then with it; later ones find it in t
 the recorded run starts from the same bytes (docs/adr/0003-shader-cache.md).
 """
 
-import hashlib
 import io
 import tarfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from host_tools.machine.boot import BOOT_TIMEOUT_S, GuestJob, boot, job_digest, qemu_version
+from host_tools.machine.boot import BOOT_TIMEOUT_S, GuestJob, boot, run_digest
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import RecordRoot
 from host_tools.support.cache import cache_dir, locked, written_whole
@@ -49,10 +48,7 @@ def with_shader_cache(
         RecordError: as `machine.boot`, or a kept cache that is not an archive.
     """
     warming = replace(warming, command=f"{warming.command}\n{SAVE}")
-    # Two GPUs with one driver have the same job, but not the same shaders.
-    parts = [root.key, qemu_version(), warming.gpu, job_digest(warming)]
-    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
-    path = cache_dir("record", "shaders") / f"{key[:32]}.tar.gz"
+    path = cache_dir("record", "shaders") / f"{run_digest(warming, root)[:32]}.tar.gz"
     with locked(path.with_suffix(".lock")):
         if not path.exists():
             with phase("a run that compiles the shaders, once for each network"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from host_tools.runners.buffers import Buffers
 from host_tools.runners.replay import RunnerError
@@ -107,9 +108,13 @@ def request(
         size = len(extra.data)
         memory[at : at + size] = extra.data
         rows.append({"slot": extra.slot, "step": extra.step, "offset": at, "bytes": extra.step or size})
-    for network, at in reversed(list(enumerate(places.answers_at))):  # from the last, so that places before stay
-        index = sum(row["slot"] < heads[network] for row in rows[: len(buffers.rows)])
-        rows.insert(index, {"slot": MAILBOX_REQUEST + network, "step": 0, "offset": at, "bytes": _ANY_TIME})
+    asked = [
+        (first, {"slot": MAILBOX_REQUEST + network, "step": 0, "offset": at, "bytes": _ANY_TIME})
+        for network, (first, at) in enumerate(zip(heads, places.answers_at, strict=True))
+    ]
+    asked += [(row["slot"], row) for row in rows[: len(buffers.rows)]]
+    asked.sort(key=itemgetter(0))  # a request stays before the slot that is its network's first
+    rows = [row for _, row in asked] + rows[len(buffers.rows) :]
     packed = b"".join(packing.pack("mailbox_buffer", row) for row in rows)
     memory[_REQUEST_BYTES : _REQUEST_BYTES + len(packed)] = packed
     memory[places.trace_at : places.trace_at + len(signed)] = signed

@@ -86,14 +86,15 @@ static inline __attribute__((always_inline)) gr_eight part(const float *from, co
 static inline __attribute__((always_inline)) void put_part(float *to, gr_eight sums, const bool is_wide,
                                                            const bool is_packed)
 {
-    if (is_packed && is_wide)
+    if (is_packed && is_wide) {
         gr_eight_to(to, sums);
-    else if (is_packed)
+    } else if (is_packed) {
         gr_loose_four_to(to, sums.val[0]);
-    else
+    } else {
         gr_four_to(to, sums.val[0]);
-    if (!is_packed && is_wide)
-        gr_four_to(to + GR_LANES, sums.val[1]);
+        if (is_wide)
+            gr_four_to(to + GR_LANES, sums.val[1]);
+    }
 }
 
 /* Eight rows of four or of eight columns; of pictures that are packed each row begins at any number. */

@@ -20,14 +20,13 @@ from host_tools.vgpu.build import qemu_plugin
 
 NS_AN_INSTRUCTION = 2  # -icount shift=1
 _PROGRAM = b"""
-import json, sys, time
+import json, math, sys, time
 sys.path.insert(0, "/job")
 from guest_ncnn import infer, load
 found = []
 for at, (inner, *picture) in enumerate(json.load(open("/job/shapes"))):
     net = load(f"/job/{at}.param", f"/job/{at}.bin", False)
-    given = memoryview(bytes(4 * len(range(inner)) * (picture[0] * picture[1] if picture else 1)))
-    given = given.cast("f", [inner, *picture])
+    given = memoryview(bytes(4 * math.prod([inner, *picture]))).cast("f", [inner, *picture])
     times = []
     for _ in range(3):
         start = time.perf_counter_ns()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from host_tools.flash.pack import Sources, pack
-from tests.emulated.builds import kept
+from tests.support.firmware_samples import kept
 from tests.support.image_samples import GPUS, Packed, sample
 
 

@@ -29,10 +29,9 @@ from host_tools.vgpu.binding import VirtualGpu
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner
 from tee_replayer.generator.evidence import Evidence
-from tests.emulated.builds import kept
 from tests.support import replayer_samples as s
 from tests.support.figures import documented, is_near
-from tests.support.firmware_samples import GCC, values
+from tests.support.firmware_samples import GCC, kept, values
 from tests.support.image_samples import Packed
 from tests.support.planted import DEFECTS, Defect, plant
 from tests.support.replayer_samples import signed, trace

@@ -18,10 +18,9 @@ from host_tools.audit_firmware.rules import UNKNOWN
 from host_tools.cli import main
 from host_tools.runners import firmware
 from host_tools.runners.firmware import ELF
-from tests.emulated.builds import kept
 from tests.support import replayer_samples as s
 from tests.support.back_doors import FOUND, NOT_FOUND, WITH_MMU
-from tests.support.firmware_samples import GCC
+from tests.support.firmware_samples import GCC, kept
 from tests.support.planted import Defect, plant
 
 

@@ -26,9 +26,9 @@ from tee_replayer.generator.evidence import Evidence
 from tee_replayer.generator.generate import generate
 from tee_replayer.generator.options import GenerateError, Options
 from tee_replayer.generator.platforms import platform_of
-from tests.emulated.builds import kept
 from tests.support import replayer_samples as s
 from tests.support.figures import documented, is_near
+from tests.support.firmware_samples import kept
 from tests.support.log_samples import KEYS, PRIVATE, SECRET
 from tests.support.logging_boot import DRAM_BYTES, INPUT, boot
 from tests.support.replayer_samples import signed, trace

@@ -17,9 +17,9 @@ from host_tools.audit_firmware.program import Program
 from host_tools.audit_firmware.rules import FirmwareFinding
 from host_tools.runners import firmware
 from tee_replayer.generator.evidence import Evidence
-from tests.emulated.builds import kept
 from tests.support import trust_samples as t
 from tests.support.bare_metal import COMPILER, require
+from tests.support.firmware_samples import kept
 from tests.support.planted import Defect, plant
 from tests.support.sampling import SomeOf
 

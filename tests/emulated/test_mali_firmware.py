@@ -13,9 +13,8 @@ from host_tools.runners import firmware
 from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from tee_replayer.generator.board_checks import BoardError
-from tests.emulated.builds import kept
 from tests.support import replayer_samples as s
-from tests.support.firmware_samples import compiled, small_mali, values
+from tests.support.firmware_samples import compiled, kept, small_mali, values
 from tests.support.replayer_samples import signed, trace
 from trace_format.actions import Op, action
 from trace_format.trace import Trace

@@ -13,8 +13,8 @@ from host_tools.accesses.observe import random_inputs
 from host_tools.model.interpreter import interpreter
 from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
-from tests.emulated.builds import kept
 from tests.support import replayer_samples as s
+from tests.support.firmware_samples import kept
 from tests.support.mali_shares import at_once, lenet
 from tests.support.replayer_samples import signed
 

@@ -30,9 +30,8 @@ from tee_replayer.generator.generate import generate
 from tee_replayer.generator.options import GenerateError, Options
 from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.translation import cached_bytes
-from tests.emulated.builds import kept
 from tests.support import replayer_samples as s
-from tests.support.firmware_samples import compiled
+from tests.support.firmware_samples import compiled, kept
 from tests.support.planted import Defect, plant
 from tests.support.replayer_samples import signed, trace
 from tests.support.sampling import SomeOf

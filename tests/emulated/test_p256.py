@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.emulated.builds import kept
 from tests.support import p256_cases as p
 from tests.support.crypto_seam import Seam
+from tests.support.firmware_samples import kept
 from tests.support.sampling import SomeOf
 
 Verify = Callable[[p.Case], bool]

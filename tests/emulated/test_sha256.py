@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from unicorn import UC_HOOK_BLOCK
 
-from tests.emulated.builds import kept
 from tests.support.crypto_seam import CODE, DATA, DATA_BYTES, Seam
+from tests.support.firmware_samples import kept
 from tests.support.plain_core import without_features
 
 DIGEST = DATA + DATA_BYTES - 64

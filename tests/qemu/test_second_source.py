@@ -9,7 +9,6 @@ computes is kept in the user's cache: LLVM takes most of the time.
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import re
 from collections.abc import Callable
@@ -21,7 +20,7 @@ import numpy.typing as npt
 import pytest
 
 from host_tools.machine.apt import AptRoot
-from host_tools.machine.boot import GuestJob, boot, job_digest, qemu_version
+from host_tools.machine.boot import GuestJob, boot, run_digest
 from host_tools.machine.elf import closure
 from host_tools.machine.initramfs import LIBRARIES
 from host_tools.machine.more_packages import NEEDED_HERE, with_packages
@@ -99,13 +98,12 @@ def words_of(job: GuestJob, root: RecordRoot) -> bytes:
 
 def by_lavapipe(job: GuestJob, root: RecordRoot) -> bytes:
     """The same of a run without GPU, which depends on the job and the machine alone: kept."""
-    key = hashlib.sha256("\0".join([root.key, qemu_version(), job_digest(job)]).encode()).hexdigest()
 
     def make(folder: Path) -> None:
         folder.mkdir()
         (folder / RESULT).write_bytes(words_of(job, root))
 
-    return (made_once(cache_dir("tests", "lavapipe") / key[:32], make) / RESULT).read_bytes()
+    return (made_once(cache_dir("tests", "lavapipe") / run_digest(job, root)[:32], make) / RESULT).read_bytes()
 
 
 def job_of(root: RecordRoot, program: Path, folder: Path, gpu: str, lavapipe: bool, shader: str) -> GuestJob:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,18 +38,28 @@ def compiled(
     mmu: bool | None = None,
 ) -> Path:
     """A compiled firmware for the samples' key, in `folder`/out."""
-    if shutil.which(GCC) is None:
-        pytest.skip(f"{GCC} is missing: apt-get install gcc-aarch64-linux-gnu")
     out = folder / "out"
-    crypto = libraries.source()
-    generate(
-        Options(
-            gpu, platform_of(platform), s.KEY, crypto, carveout_bytes=carveout_bytes, evidence=evidence, mmu=mmu
-        ),
-        out,
-    )
+    generate(_options(gpu, platform, carveout_bytes=carveout_bytes, evidence=evidence, mmu=mmu), out)
     firmware.compile_firmware(out, STRICT)
     return out
+
+
+def kept(
+    gpu: str, platform: str = "qemu-virt", *, evidence: Evidence = NO_EVIDENCE, mmu: bool | None = None
+) -> Path:
+    """The same, compiled once and kept in the user's cache: a folder only to be read."""
+    options = _options(gpu, platform, evidence=evidence, mmu=mmu)
+
+    def write(folder: Path) -> None:
+        generate(options, folder)
+
+    return firmware.compiled_once(write, STRICT)
+
+
+def _options(gpu: str, platform: str | Board, **more: Any) -> Options:
+    if shutil.which(GCC) is None:
+        pytest.skip(f"{GCC} is missing: apt-get install gcc-aarch64-linux-gnu")
+    return Options(gpu, platform_of(platform), s.KEY, libraries.source(), **more)
 
 
 def small_mali(folder: Path) -> Trace:

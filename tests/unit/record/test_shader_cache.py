@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from host_tools.machine import boot as machine
 from host_tools.machine.boot import GuestJob, GuestResult
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import RecordRoot
@@ -40,7 +41,7 @@ def boots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[GuestJob]:
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(shader_cache, "boot", boot)
-    monkeypatch.setattr(shader_cache, "qemu_version", lambda: "7.2")
+    monkeypatch.setattr(machine, "qemu_version", lambda: "7.2")
     return done
 
 
