@@ -89,6 +89,7 @@ enum gr_status gr_take_networks(struct gr_replayer *r, const uint8_t *rows, uint
         return GR_STATUS_OK;
     }
     const uint64_t count = bytes / GR_NETWORK_BYTES;
+    /* cppcheck-suppress incorrectLogicOperator ; it takes GR_NETWORKS, two or more, for 1 */
     if (bytes % GR_NETWORK_BYTES || count < 2 || count > GR_NETWORKS)
         return GR_STATUS_NETWORKS;
     r->network_count = (uint32_t)count;

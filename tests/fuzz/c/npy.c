@@ -43,6 +43,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (file < 0 || write(file, data + SETUP_BYTES, size - SETUP_BYTES) != (ssize_t)(size - SETUP_BYTES))
         found("a file can be made");
     uint8_t *tensor = malloc(slot.bytes), *again = malloc(slot.bytes); /* no byte more, so that it shows */
+    if (!tensor || !again)
+        abort();
     memset(again, 0, slot.bytes);
     gr_fail("%s", ""); /* forget the last message */
     const bool good = gr_npy_read(path, &slot, tensor);
