@@ -141,9 +141,14 @@ fuzz: setup-test ## fuzz what reads an attacker's bytes, ten minutes in all; pri
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 lint: setup-test ## ruff, mypy, clang-format, cppcheck, generated files up to date
+	@$(MAKE) --no-print-directory -j2 --output-sync=target lint-types lint-text
+
+.PHONY: lint-types lint-text
+lint-types:
+	$(BIN)/python -m mypy
+lint-text:
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
-	$(BIN)/python -m mypy
 	$(BIN)/python -m trace_format.emit --check
 	$(BIN)/python -m host_tools.gpus.mali.emit --check
 	git ls-files '*.c' '*.h' | xargs $(BIN)/clang-format --dry-run -Werror

@@ -10,6 +10,9 @@
 
 extern const uint8_t gr_rom_start[], gr_rom_end[]; /* firmware.ld */
 
+/* startup.S. Called before anything goes out: compilers and libraries leave pieces of keys on the stack. */
+void gr_wipe_stack(void);
+
 struct evidence {
     struct gr_log log;
     struct mailbox_buffer entries, nonce, attestation; /* of zero bytes: not given */
@@ -46,6 +49,7 @@ static bool keep(void *ctx, const struct gr_log_entry *entry, const struct gr_lo
     const uint64_t at = sizeof(struct mailbox_message) + e->used;
     if (sizeof *entry > e->entries.bytes - at) /* open_evidence has seen to it that this is not so */
         return false;
+    gr_wipe_stack();
     publish(e->entries.offset + at, entry, sizeof *entry, sizeof *entry);
     e->used += sizeof *entry;
     write_size(&e->entries, e->used);
@@ -108,6 +112,7 @@ static bool attest(struct evidence *e)
         gr_attest(&e->log, nonce, (uint32_t)e->nonce.bytes, &gr_device, sizeof gr_device, out);
     if (!bytes || bytes > room)
         return false;
+    gr_wipe_stack();
     publish(e->attestation.offset + sizeof(struct mailbox_message), out, bytes, sizeof out);
     write_size(&e->attestation, bytes);
 #else

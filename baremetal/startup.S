@@ -46,6 +46,18 @@ gr_stack_excess:                    // not 0: the stack has grown over its guard
     sub x0, x0, x1
     ret
 
+    .section .text.gr_wipe_stack, "ax"  // of its own: only where it is called
+    .global gr_wipe_stack
+gr_wipe_stack:                      // what functions that have ended left on the stack
+    ldr x0, =STACK_START
+    mov x1, sp
+0:  add x0, x0, #8                  // the guard stays
+    cmp x0, x1
+    b.hs 1f
+    str xzr, [x0]
+    b 0b
+1:  ret
+
     .section .text.vectors, "ax"
 exception:                          // synchronous, at 0x200: every error ends here
     ldr x0, =gr_stack_end           // the old stack may be the reason

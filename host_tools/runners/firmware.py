@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import re
@@ -228,6 +229,13 @@ def build(
     return load(compiled_once(write))
 
 
+@functools.cache
+def _compiler() -> bytes:
+    """What the cross compiler says that it is: another one compiles firmware again."""
+    found = shutil.which(f"{CROSS}gcc")
+    return programs.run([found, "--version"]).stdout.encode() if found else b""
+
+
 def compiled_once(write: Callable[[Path], None], *arguments: str) -> Path:
     """A generated folder after make, from the cache.
 
@@ -242,7 +250,7 @@ def compiled_once(write: Callable[[Path], None], *arguments: str) -> Path:
     with tempfile.TemporaryDirectory(dir=cache) as name:
         fresh = Path(name) / "out"
         write(fresh)
-        digest = hashlib.sha256()
+        digest = hashlib.sha256(_compiler())
         for path in sorted(fresh.rglob("*")):
             if path.is_file():
                 digest.update(str(path.relative_to(fresh)).encode() + b"\0" + path.read_bytes())

@@ -68,7 +68,7 @@ def test_digests_are_of_what_the_compiler_makes(folder: Path) -> None:
     """If this fails, look at the functions again, then write what it found into known.py."""
     evidence = kept("mali_g71", evidence=Evidence(log=True, hashes=True, attestation=True))
     found = digests(program_of(folder / "firmware.elf")) | digests(program_of(evidence / "firmware.elf"))
-    assert found == {known.name: known.digest for known in KNOWN}
+    assert {known.name: found[known.name] in known.digests for known in KNOWN} == dict.fromkeys(found, True)
 
 
 def test_a_function_of_the_same_name_that_does_something_else(folder: Path, tmp_path: Path) -> None:

@@ -10,7 +10,15 @@ void secure_call(uint64_t registers[8]);
 void second_core(void);
 
 #define PSCI_CPU_ON 0xc4000003u /* Arm DEN0022, 5.1.4 */
-enum { CHUNK_BYTES = 4096, TRIES = 1000, MAX_CHUNKS = 256, OUTPUT = 1, OUTPUT_BYTES = 4096, SECOND = 1 };
+enum {
+    CHUNK_BYTES = 4096,
+    TRIES = 1000,
+    WAIT_A_TRY = 10000,
+    MAX_CHUNKS = 256,
+    OUTPUT = 1,
+    OUTPUT_BYTES = 4096,
+    SECOND = 1
+};
 
 struct outcome {
     uint32_t result;  /* of LOAD */
@@ -59,11 +67,15 @@ static void attack_for_ever(void)
     }
 }
 
-static void start_attack(uint8_t *target)
+/* The attack goes on for a while before what is attacked begins, longer with each try: where one processor
+ * emulates both cores in turn, the other one's turn would else never come in between. */
+static void start_attack(uint8_t *target, uint32_t try)
 {
     const uint32_t before = attack.changes;
     attack.target = target;
     while (attack.changes - before < 2)
+        ;
+    for (volatile uint32_t i = 0; i < try * WAIT_A_TRY; i++)
         ;
 }
 
@@ -75,7 +87,7 @@ static void end_attack(void)
 }
 
 /* Send the trace, with chunk `attacked` under attack; how often it changed while it was copied. */
-static uint32_t send(uint32_t session, const struct mailbox_request *request, uint64_t attacked,
+static uint32_t send(uint32_t session, const struct mailbox_request *request, uint64_t attacked, uint32_t try,
                      uint32_t *result)
 {
     uint32_t changes = 0;
@@ -86,7 +98,7 @@ static uint32_t send(uint32_t session, const struct mailbox_request *request, ui
         uint8_t *chunk = tee_chunk();
         memcpy(chunk, mailbox(request->trace_offset + done), bytes);
         if (is_attacked)
-            start_attack(chunk + bytes / 2);
+            start_attack(chunk + bytes / 2, try);
         const uint32_t before = attack.changes;
         *result = INVOKE(session, GRAMOPHONE_LOAD_DATA, {TEE_MEMREF_IN, (uintptr_t)chunk, bytes});
         if (is_attacked) {
@@ -117,7 +129,7 @@ static void attack_chunk(uint32_t session, const struct mailbox_request *request
 {
     struct outcome *outcome = &answer.chunks[chunk];
     for (uint32_t i = 0; i < TRIES && !outcome->changes && !answer.result; i++)
-        outcome->changes = send(session, request, chunk, &answer.result);
+        outcome->changes = send(session, request, chunk, i, &answer.result);
     outcome->result = INVOKE(session, GRAMOPHONE_LOAD, {0});
     if (!outcome->result)
         outcome->same = !replay(session) && is_expected(tee_chunk());
@@ -127,8 +139,8 @@ static void attack_chunk(uint32_t session, const struct mailbox_request *request
  * its own memory counts. */
 static void attack_after_sending(uint32_t session, const struct mailbox_request *request)
 {
-    send(session, request, UINT64_MAX, &answer.result);
-    start_attack((uint8_t *)tee_chunk() + CHUNK_BYTES / 2);
+    send(session, request, UINT64_MAX, 0, &answer.result);
+    start_attack((uint8_t *)tee_chunk() + CHUNK_BYTES / 2, 0);
     const uint32_t before = attack.changes;
     answer.loaded.result = INVOKE(session, GRAMOPHONE_LOAD, {0});
     if (!answer.loaded.result)
@@ -150,7 +162,7 @@ static void race(const struct mailbox_request *request)
     if (!answer.result)
         answer.result = open_session(&session);
     if (!answer.result)
-        send(session, request, UINT64_MAX, &answer.result);
+        send(session, request, UINT64_MAX, 0, &answer.result);
     if (!answer.result)
         answer.result = INVOKE(session, GRAMOPHONE_LOAD, {0});
     if (!answer.result)

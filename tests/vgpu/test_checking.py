@@ -12,7 +12,7 @@ from host_tools.demo import PARAM, RAW, WEIGHTS
 from host_tools.machine.errors import RecordError
 from host_tools.record.checking import check_replay
 from host_tools.record.differences import TOLERANCE
-from host_tools.record.inputs import Tensors, held_out
+from host_tools.record.inputs import Tensors, held_out, telling_inputs
 from host_tools.record.ncnn import cpu as ncnn_cpu
 from trace_format.trace import Trace
 
@@ -35,6 +35,23 @@ def moved(name: str, by: int) -> Trace:
     raw = Trace.read(RAW)
     slots = [replace(slot, address=slot.address + by * (slot.name == name)) for slot in raw.slots]
     return raw.with_(slots=slots)
+
+
+@pytest.mark.parametrize("made_of_it", [np.nan, np.inf, 2.4061436e38])
+def test_inputs_whose_outputs_say_nothing(made_of_it: float) -> None:
+    """Powers of negative numbers: ncnn's CPU code has the last one where a GPU has no number."""
+
+    def power(inputs: Tensors) -> Tensors:
+        (x,) = inputs.values()
+        return {"y": np.where(x < 0, np.float32(made_of_it), np.abs(x) ** np.float32(2.5))}
+
+    ((inputs, expected),) = held_out({"x": (64,)}, power)
+    assert (inputs["x"] >= 0).all()
+    assert (expected["y"] <= 1).all()
+    second = telling_inputs({"x": (64,)}, power)[1]
+    assert (second["x"] >= 0).all()
+    ((inputs, _),) = held_out({"x": (64,)}, lambda inputs: {"y": inputs["x"] * np.float32(1e9)})
+    assert (inputs["x"] < 0).any()
 
 
 def test_the_demo_recording(third: Cases) -> None:

@@ -246,7 +246,6 @@ REFUSED = {
     ),
     "without a value": (changed(X, replace(SUM, bound=False), LEFT), {"sum": "sum_next"}, (), "no value to begin"),
     "open, but no state": (sums(False), {"sum": "sum_next"}, ("x",), "slot x belongs to no state"),
-    "twice over": (kept(False, *BOTH), {"sum": "sum_next"}, (), "slot sum is state already"),
 }  # fmt: skip
 
 
@@ -255,6 +254,12 @@ def test_what_cannot_be_kept(case: str) -> None:
     trace, states, open_slots, said = REFUSED[case]
     with pytest.raises(SlotError, match=said):
         build(trace, states=states, open_slots=open_slots)
+
+
+def test_what_is_kept_already() -> None:
+    trace = kept(False, *BOTH)
+    with pytest.raises(SlotError, match="slot sum is state already"):
+        build(trace, states={"sum": "sum_next"})
 
 
 def test_series_that_do_not_fit() -> None:
