@@ -16,6 +16,7 @@ from host_tools.record.ncnn.cpu_operators import LAYERS
 from host_tools.record.ncnn.equivalents import BY_TINYGRAD, EQUIVALENTS, hint, meant
 from host_tools.record.ncnn.known_layers import known_layers
 from host_tools.record.ncnn.param import Layer, WrongError, layers_of
+from tests.support import ncnn_text
 
 Float32 = npt.NDArray[np.float32]
 CHANCE = np.random.default_rng(1)
@@ -67,12 +68,18 @@ PAIRS: dict[str, tuple[Network, Network]] = {
 }
 
 
-def computed(network: Network) -> Float32:
+def files(network: Network) -> tuple[bytes, bytes]:
+    """The `.param` and the `.bin`; inputs in0, in1, ..., output out0."""
     layers, weights, given = network
-    lines = [*(f"Input i{at} 0 1 in{at}" for at in range(len(given))), *layers]
-    blobs = {top for line in lines for top in line.split()[4 + int(line.split()[2]) :] if "=" not in top}
-    text = f"7767517\n{len(lines)} {len(blobs)}\n" + "".join(f"{line}\n" for line in lines)
-    return run_files((text.encode(), weights), {f"in{at}": value for at, value in enumerate(given)})["out0"]
+    return ncnn_text.param([*(f"Input i{at} 0 1 in{at}" for at in range(len(given))), *layers]), weights
+
+
+def inputs(network: Network) -> dict[str, Float32]:
+    return {f"in{at}": value for at, value in enumerate(network[2])}
+
+
+def computed(network: Network) -> Float32:
+    return run_files(files(network), inputs(network))["out0"]
 
 
 def types(network: Network) -> list[str]:
