@@ -25,8 +25,10 @@ void *gr_rows(struct gr_work *w, uint32_t operand, uint32_t rows, uint32_t colum
 /* Bytes from one row to the next. */
 uint32_t gr_row_step(const struct gr_work *w, uint32_t operand);
 
-/* Whether there is time left, and nothing has gone wrong: asked in every outer loop. */
+/* Whether there is time left, and nothing has gone wrong: asked in every outer loop, and after so many rounds
+ * of an inner one. */
 bool gr_goes_on(struct gr_work *w);
+#define GR_ROUNDS_A_LOOK 4096u
 
 /* Copy operand 1 to operand 0. */
 void gr_operator_copy(struct gr_work *w);

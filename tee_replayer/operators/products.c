@@ -3,10 +3,7 @@
  * operands are looked up once; from then on each loop is bounded by sizes that they were looked up with. */
 #include "fours.h"
 
-enum {
-    TILE = 8,
-    ROUNDS_A_LOOK = 4096
-}; /* rows at once; rounds of an inner loop before a look at the clock */
+enum { TILE = 8 }; /* rows at once */
 #define EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
 
 struct product {
@@ -32,7 +29,7 @@ static const float *floats(const uint8_t *at)
 static bool goes_on(struct product *p, uint32_t rounds)
 {
     p->rounds += rounds;
-    if (p->rounds >= ROUNDS_A_LOOK) {
+    if (p->rounds >= GR_ROUNDS_A_LOOK) {
         p->rounds = 0;
         p->is_stopped = !gr_goes_on(p->work);
     }
@@ -48,7 +45,7 @@ static uint32_t next(const struct product *p, uint32_t row)
 /* The last round that is gone before the next look at the clock, of those up to `end`. */
 static uint32_t stop(uint32_t from, uint32_t end)
 {
-    return end - from > ROUNDS_A_LOOK ? from + ROUNDS_A_LOOK : end;
+    return end - from > GR_ROUNDS_A_LOOK ? from + GR_ROUNDS_A_LOOK : end;
 }
 
 /* Eight rows: their weights and biases; behind the last row the last one again. */

@@ -19,7 +19,7 @@ from trace_format import profile
 from trace_format.emit import GENERATED
 
 HERE = Path(__file__).parent
-FOLDERS = (CORE, CORE.parent / "log", CORE.parent / "store")
+FOLDERS = (CORE, *(CORE.parent / name for name in ("log", "operators", "store")))
 TOOLS = {"frama-c": "frama-c-base", "why3": "why3", "cvc4": "cvc4"}
 # Seconds of wall time: what is proved takes less than seven on a free machine.
 GOAL_SECONDS, DEFECT_SECONDS, RUN_SECONDS = 120, 3, 1800
@@ -57,6 +57,7 @@ def configure(folder: Path) -> dict[str, str]:
 
 def functions(source: str) -> list[str]:
     """Names of the functions that a shipped C file defines."""
+    source = re.sub(r"__attribute__\(\(\w+\)\) ", "", source)
     return re.findall(r"^(?!static const)\w[\w *]*?\b(\w+)\([^;{]*\)\n\{", source, re.MULTILINE) + re.findall(
         r"^static const [\w *]*?\b(\w+)\([^;{]*\)\n\{", source, re.MULTILINE
     )
@@ -92,7 +93,7 @@ def prove(unit: Unit, gpu: str, folder: Path, environment: dict[str, str], defec
     (folder / "shipped").mkdir(parents=True)
     (folder / "shipped" / path.name).write_text(text)
     (folder / "gr_target.h").write_text(target.header(profile.load(gpu)))
-    includes = " ".join(f"-I{part}" for part in (folder, *FOLDERS, GENERATED, HERE / "wp"))
+    includes = " ".join(f"-I{part}" for part in (folder, *FOLDERS, GENERATED, HERE / "wp", HERE / "eva"))
     macros = " ".join(f"-D{name}={value}" for name, value in unit.macros.items())
     command = ["frama-c", "-c11", "-machdep", "gcc_x86_64", f"-cpp-extra-args={includes} {macros}"]
     command.append(str(HERE / unit.tool / f"{unit.stem}.c"))
@@ -101,7 +102,7 @@ def prove(unit: Unit, gpu: str, folder: Path, environment: dict[str, str], defec
         command += ["-wp-model", unit.model, "-wp-par", "2", "-wp-cache", "none"]
         command += ["-wp-timeout", str(DEFECT_SECONDS if defect else GOAL_SECONDS)]
     else:
-        command += ["-eva", "-eva-precision", "5", "-eva-slevel", str(unit.slevel)]
+        command += ["-eva", "-eva-precision", "5", "-eva-slevel", str(unit.slevel), "-warn-special-float", "none"]
     start = time.monotonic()
     said = _run(command, environment)
     seconds = time.monotonic() - start

@@ -63,6 +63,7 @@ LOG = {"GRAMOPHONE_LOG": 1, "GRAMOPHONE_LOG_HASHES": 1, "GRAMOPHONE_TRUST": 1}
 JOINT = {"GRAMOPHONE_NETWORKS": 3, "GRAMOPHONE_STEPS": 1}
 KINDS = {"GRAMOPHONE_ML_DSA": 1, "GRAMOPHONE_ES384": 1, "GRAMOPHONE_ED25519": 1}
 TRUST = {"GRAMOPHONE_TRUST": 1, "GRAMOPHONE_CLOCK": 1, **KINDS}
+NEON = {"__aarch64__": 1, "__ARM_NEON": 1}
 NO_CASTS = {"table": "a cast of bytes to words, which WP's memory model lacks"}
 QUEUE = JOINT | {"GRAMOPHONE_SCHEDULE": 3}
 UNITS = (
@@ -121,6 +122,8 @@ UNITS = (
     Unit("log/log.c", ANY, tool="eva", macros=LOG),
     Unit("log/attest.c", ANY, tool="eva", macros=LOG),
     Unit("store/store.c", ANY, tool="eva", macros={"GRAMOPHONE_STORE": 1, "GRAMOPHONE_TRUST": 1}),
+    Unit("operators/products.c", ANY, tool="eva"),
+    Unit("operators/products.c", ANY, tool="eva", variant="neon", macros=NEON),
     Unit("core/networks.c", ANY, tool="eva", macros=JOINT, slevel=20),
     Unit("core/schedule.c", ANY, tool="eva", macros=QUEUE),
     Unit("core/policy.c", ANY, tool="eva", macros=TRUST, slevel=5),
@@ -204,6 +207,19 @@ DEFECTS = (
     Defect("policy", "v3d42", "gr_trust_is_valid", "bytes < sizeof *p || ", ""),
     Defect("trust", "v3d42", "judge", "m.payload_bytes > GR_MAX_TRUST_BYTES", "0"),
     Defect("trust", "v3d42", "judge", "manifest_at + GR_MANIFEST_BYTES > l->head_bytes", "0"),
+    Defect("products", "v3d42", "next", "p->rows - row > TILE ? row + TILE : p->rows", "row + TILE"),
+    Defect("products", "v3d42", "band_of", "p->rows - row > i ? row + i : p->rows - 1", "row + i"),
+    Defect("products", "v3d42", "some", "i < count && i < GR_LANES", "i < GR_LANES"),
+    Defect("products-neon", "v3d42", "tile", "i < TILE && p->rows - row > i; i++, to", "i < TILE; i++, to"),
+    Defect("products-neon", "v3d42", "gr_operator_conv1x1", "(p.from_step | p.to_step)", "p.to_step"),
+    Defect("products-neon", "v3d42", "gr_operator_conv1x1", " && p.columns >= GR_LANES", ""),
+    Defect(
+        "products-neon",
+        "v3d42",
+        "packed_tiles",
+        "p->columns - column >= GR_LANES ? column : p->columns - GR_LANES",
+        "column",
+    ),
     Defect("networks", "v3d42", "gr_take_networks", "count < 2 || count > GR_NETWORKS", "count < 2"),
     Defect("networks", "v3d42", "gr_network_info", "index >= gr_network_count(r)", "index > gr_network_count(r)"),
     Defect("schedule", "v3d42", "place", "at = i + 1", "at = i + 2"),
