@@ -11,12 +11,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tee_replayer import operators
 from tee_replayer.generator import conditionals, target
 from tee_replayer.generator.status import CORE
 from tests.proof.splice import ProofError, parse, splice
 from tests.proof.units import Defect, Unit
 from trace_format import profile
 from trace_format.emit import GENERATED
+from trace_format.operators import OPERATORS
 
 HERE = Path(__file__).parent
 FOLDERS = (CORE, *(CORE.parent / name for name in ("log", "operators", "store")))
@@ -93,6 +95,7 @@ def prove(unit: Unit, gpu: str, folder: Path, environment: dict[str, str], defec
     (folder / "shipped").mkdir(parents=True)
     (folder / "shipped" / path.name).write_text(text)
     (folder / "gr_target.h").write_text(target.header(profile.load(gpu)))
+    (folder / "gr_operators.h").write_text(operators.define(OPERATORS))
     includes = " ".join(f"-I{part}" for part in (folder, *FOLDERS, GENERATED, HERE / "wp", HERE / "eva"))
     macros = " ".join(f"-D{name}={value}" for name, value in unit.macros.items())
     command = ["frama-c", "-c11", "-machdep", "gcc_x86_64", f"-cpp-extra-args={includes} {macros}"]
@@ -103,6 +106,8 @@ def prove(unit: Unit, gpu: str, folder: Path, environment: dict[str, str], defec
         command += ["-wp-timeout", str(DEFECT_SECONDS if defect else GOAL_SECONDS)]
     else:
         command += ["-eva", "-eva-precision", "5", "-eva-slevel", str(unit.slevel), "-warn-special-float", "none"]
+        if unit.inlined:
+            command += ["-inline-calls", ",".join(unit.inlined)]
     start = time.monotonic()
     said = _run(command, environment)
     seconds = time.monotonic() - start

@@ -22,6 +22,7 @@ class Unit:
         slevel: how many states Eva keeps apart at a statement.
         variant: what tells units with one harness apart.
         only: the functions that an Eva harness is about; () for all.
+        inlined: functions that Eva analyses as part of those that call them, so that it relates what they leave.
     """
 
     source: str
@@ -34,6 +35,7 @@ class Unit:
     variant: str = ""
     slevel: int = 2000
     only: tuple[str, ...] = ()
+    inlined: tuple[str, ...] = ()
 
     @property
     def stem(self) -> str:
@@ -66,6 +68,7 @@ TRUST = {"GRAMOPHONE_TRUST": 1, "GRAMOPHONE_CLOCK": 1, **KINDS}
 NEON = {"__aarch64__": 1, "__ARM_NEON": 1}
 NO_CASTS = {"table": "a cast of bytes to words, which WP's memory model lacks"}
 QUEUE = JOINT | {"GRAMOPHONE_SCHEDULE": 3}
+OPERATORS = {"GRAMOPHONE_OPERATORS": 1, "GRAMOPHONE_NETWORKS": 3}
 UNITS = (
     Unit("core/lz4.c", ANY),
     Unit("core/planes.c", ANY, macros={"GRAMOPHONE_PLANES": 1}),
@@ -126,6 +129,7 @@ UNITS = (
     Unit("operators/products.c", ANY, tool="eva", variant="neon", macros=NEON),
     Unit("core/networks.c", ANY, tool="eva", macros=JOINT, slevel=20),
     Unit("core/schedule.c", ANY, tool="eva", macros=QUEUE),
+    Unit("core/operate.c", ANY, tool="eva", macros=OPERATORS, slevel=200, inlined=("element", "elements_from")),
     Unit("core/policy.c", ANY, tool="eva", macros=TRUST, slevel=5),
     Unit("core/trust.c", ANY, tool="eva", macros=TRUST, slevel=30),
     Unit("core/encryption.c", ANY, tool="eva", macros={"GRAMOPHONE_ENCRYPTION": 1}),
@@ -204,6 +208,27 @@ DEFECTS = (
     Defect("attest", "v3d42", "gr_attest", "nonce_bytes - GR_NONCE_MIN > GR_NONCE_MAX - GR_NONCE_MIN || ", ""),
     Defect("encryption", "v3d42", "is_message", "bytes < MESSAGE_BYTES || ", ""),
     Defect("encryption", "v3d42", "is_message", " || bytes != MESSAGE_BYTES + (uint64_t)*count * ROW_BYTES", ""),
+    Defect("operate", "v3d42", "gr_check_operator", "first + count > GR_END_SLOT(r)", "first > GR_END_SLOT(r)"),
+    Defect("operate", "v3d42", "element", "(to_write || offset >= r->image_end)", "offset >= r->image_end"),
+    Defect("operate", "v3d42", "element", "offset >= GR_WORK_END(r) || ", ""),
+    Defect(
+        "operate",
+        "v3d42",
+        "element",
+        "    if (to_write && !o->is_written)\n        return failed(w, GR_STATUS_RANGE);\n",
+        "",
+    ),
+    Defect(
+        "operate",
+        "v3d42",
+        "element",
+        "operand >= w->count)\n        return failed(w, GR_STATUS_RANGE);\n    struct",
+        "0)\n        return failed(w, GR_STATUS_RANGE);\n    struct",
+    ),
+    Defect("operate", "v3d42", "may_access", "end <= GR_WORK_END(r)", "first <= GR_WORK_END(r)"),
+    Defect("operate", "v3d42", "elements_from", "    if (*most > in_page)\n        *most = in_page;\n", ""),
+    Defect("operate", "v3d42", "gr_operator_copy", "        if (between < n * bytes)\n            n = 1;\n", ""),
+    Defect("operate", "v3d42", "gr_operate", "!op || a->a > GR_MAX_OPERANDS", "!op"),
     Defect("policy", "v3d42", "gr_trust_is_valid", "bytes < sizeof *p || ", ""),
     Defect("trust", "v3d42", "judge", "m.payload_bytes > GR_MAX_TRUST_BYTES", "0"),
     Defect("trust", "v3d42", "judge", "manifest_at + GR_MANIFEST_BYTES > l->head_bytes", "0"),
