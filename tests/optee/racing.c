@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A normal world with two cores: while the first sends a signed trace to the pseudo-TA, the second changes
- * the shared memory as fast as it can, in each chunk of the trace once; then while the trace is checked and
- * replayed. The outcome stands after the mailbox's response (struct answer), for test_racing.py.
+ * the shared memory as fast as it can, in each chunk of the trace once, or in each `repeat`-th; then while
+ * the trace is checked and replayed. The outcome stands after the mailbox's response (struct answer), for
+ * test_racing.py.
  */
 #include "program.h"
 
@@ -169,7 +170,7 @@ static void race(const struct mailbox_request *request)
         answer.result = replay(session);
     memcpy(expected, tee_chunk(), output_bytes);
     const uint64_t chunks = (request->trace_bytes + CHUNK_BYTES - 1) / CHUNK_BYTES;
-    for (; !answer.result && answer.count < chunks; answer.count++)
+    for (; !answer.result && answer.count < chunks; answer.count += request->repeat)
         attack_chunk(session, request, answer.count);
     if (!answer.result)
         attack_after_sending(session, request);
