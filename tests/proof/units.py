@@ -232,7 +232,9 @@ DEFECTS = (
     Defect("policy", "v3d42", "gr_trust_is_valid", "bytes < sizeof *p || ", ""),
     Defect("trust", "v3d42", "judge", "m.payload_bytes > GR_MAX_TRUST_BYTES", "0"),
     Defect("trust", "v3d42", "judge", "manifest_at + GR_MANIFEST_BYTES > l->head_bytes", "0"),
-    Defect("products", "v3d42", "next", "p->rows - row > TILE ? row + TILE : p->rows", "row + TILE"),
+    Defect(
+        "products", "v3d42", "stop", "end - from > GR_ROUNDS_A_LOOK ? from + GR_ROUNDS_A_LOOK : end", "end + 1"
+    ),
     Defect("products", "v3d42", "band_of", "p->rows - row > i ? row + i : p->rows - 1", "row + i"),
     Defect("products", "v3d42", "some", "i < count && i < GR_LANES", "i < GR_LANES"),
     Defect("products-neon", "v3d42", "tile", "i < TILE && p->rows - row > i; i++, to", "i < TILE; i++, to"),
