@@ -167,6 +167,8 @@ static void access_any(struct gr_work *w)
         remember(w, i, 0);
     }
     gr_get(w, Frama_C_unsigned_int_interval(w->count, UINT32_MAX), 0, 0, 0, 0);
+    w->status = Frama_C_nondet(GR_STATUS_OK, GR_STATUS_BUDGET);
+    gr_rows(w, Frama_C_unsigned_int_interval(w->count, UINT32_MAX), 1, 1, false);
     w->status = GR_STATUS_OK;
 }
 
@@ -182,8 +184,9 @@ static void run(struct gr_replayer *r, uint32_t op, uint32_t first, uint32_t cou
         set_any(i, (uint8_t)Frama_C_interval(1, GR_DTYPE_UINT8), element_bytes);
     Frama_C_make_unknown((char *)&a, sizeof a);
     a.value = op;
-    a.arg = (uint16_t)first;
     a.a = count;
+    gr_check_operator(r, &a, Frama_C_unsigned_int_interval(0, ACTIONS - 1)); /* of any slots */
+    a.arg = (uint16_t)first;
     if (gr_check_operator(r, &a, Frama_C_unsigned_int_interval(0, ACTIONS - 1)) != GR_STATUS_OK)
         return;
     //@ assert slots: first + count <= SLOTS;
@@ -203,10 +206,12 @@ static void run_each(struct gr_replayer *r)
             run(r, op, SLOTS - count, count); /* the last ones */
             run(r, op, SLOTS - count + 1, count);
         }
-        /* Without a check before, more of them are refused. */
+        /* More of them are refused by each of the two. */
         Frama_C_make_unknown((char *)&a, sizeof a);
         a.value = op;
         a.a = Frama_C_unsigned_int_interval(GR_MAX_OPERANDS + 1, UINT32_MAX);
+        const enum gr_status status = gr_check_operator(r, &a, Frama_C_unsigned_int_interval(0, ACTIONS - 1));
+        //@ assert refused: status != GR_STATUS_OK;
         gr_operate(r, &a);
     }
 }
@@ -283,6 +288,7 @@ static void have_rows(struct gr_replayer *r, uint32_t rank, uint32_t rows, uint3
             w.operands[0].slot = (const uint8_t *)slots;
             w.operands[0].is_written = is_written;
             w.operands[0].is_packed = Frama_C_interval(0, 1);
+            remember(&w, 0, 0);
             gr_rows(&w, 0, rows, columns, Frama_C_interval(0, 1));
             rows_bytes = 0;
         }
