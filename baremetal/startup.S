@@ -50,10 +50,9 @@ gr_stack_excess:                    // not 0: the stack has grown over its guard
     .global gr_wipe_stack
 gr_wipe_stack:                      // what functions that have ended left on the stack
     ldr x0, =STACK_START
-    mov x1, sp
 0:  add x0, x0, #8                  // the guard stays
-    cmp x0, x1
-    b.hs 1f
+    cmp sp, x0
+    b.ls 1f
     str xzr, [x0]
     b 0b
 1:  ret
