@@ -22,7 +22,7 @@ from tests.support.signing_samples import small_trace
 from trace_format.trace import Trace
 
 OLD, BETWEEN, NEW = "20251101T000000Z", "20251107T120000Z", "20251115T000000Z"
-TOMORROW = datetime.now(UTC) + timedelta(days=1)
+NEXT_WEEK = datetime.now(UTC) + timedelta(days=7)  # tests may run over midnight
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_what_is_no_date(date: str) -> None:
     [
         pytest.param("2005-03-11", id="before the first"),
         pytest.param("0001-01-01", id="long before"),
-        pytest.param(f"{TOMORROW:%Y-%m-%d}", id="tomorrow"),
-        pytest.param(f"{TOMORROW:%Y%m%dT%H%M%SZ}", id="in 24 hours"),
+        pytest.param(f"{NEXT_WEEK:%Y-%m-%d}", id="next week"),
+        pytest.param(f"{NEXT_WEEK:%Y%m%dT%H%M%SZ}", id="in seven days"),
     ],
 )
 def test_dates_without_a_snapshot(date: str) -> None:
