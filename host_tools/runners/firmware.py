@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import os
 import re
@@ -88,10 +87,20 @@ class Firmware:
         return self.folder / BINARY
 
 
-def compile_firmware(folder: Path, *arguments: str) -> None:
-    """Run make in a generated folder, with targets or NAME=VALUE; RunnerError, with its output, when it fails."""
+def _check_compiler() -> None:
     if shutil.which(f"{CROSS}gcc") is None:
         raise RunnerError("no aarch64 cross compiler: apt-get install gcc-aarch64-linux-gnu")
+
+
+def compiler_version() -> str:
+    """The first line of what the cross compiler says of itself; RunnerError: there is none."""
+    _check_compiler()
+    return programs.run([f"{CROSS}gcc", "--version"]).stdout.partition("\n")[0]
+
+
+def compile_firmware(folder: Path, *arguments: str) -> None:
+    """Run make in a generated folder, with targets or NAME=VALUE; RunnerError, with its output, when it fails."""
+    _check_compiler()
     command = ["make", "-s", "-C", str(folder), f"-j{os.cpu_count() or 1}", *arguments]
     done = programs.run(command)
     if done.returncode:
@@ -229,13 +238,6 @@ def build(
     return load(compiled_once(write))
 
 
-@functools.cache
-def _compiler() -> bytes:
-    """What the cross compiler says that it is: another one compiles firmware again."""
-    found = shutil.which(f"{CROSS}gcc")
-    return programs.run([found, "--version"]).stdout.encode() if found else b""
-
-
 def compiled_once(write: Callable[[Path], None], *arguments: str) -> Path:
     """A generated folder after make, from the cache.
 
@@ -250,7 +252,7 @@ def compiled_once(write: Callable[[Path], None], *arguments: str) -> Path:
     with tempfile.TemporaryDirectory(dir=cache) as name:
         fresh = Path(name) / "out"
         write(fresh)
-        digest = hashlib.sha256(_compiler())
+        digest = hashlib.sha256(compiler_version().encode())
         for path in sorted(fresh.rglob("*")):
             if path.is_file():
                 digest.update(str(path.relative_to(fresh)).encode() + b"\0" + path.read_bytes())

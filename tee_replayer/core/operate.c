@@ -23,8 +23,7 @@ struct gr_work {
     struct gr_operand operands[GR_MAX_OPERANDS];
 };
 
-#define ACCESSES_A_LOOK 4096u /* at the clock */
-#ifndef GR_WITH_FLOATS        /* around work in floating point; a platform that must allow it has its own */
+#ifndef GR_WITH_FLOATS /* around work in floating point; a platform that must allow it has its own */
 #define GR_WITH_FLOATS(work) work
 #endif
 
@@ -211,7 +210,7 @@ static uint8_t *element(struct gr_work *w, uint32_t operand, const uint32_t *ind
     const uint64_t offset = (uint64_t)(at - r->memory.base);
     if (offset >= GR_WORK_END(r) || (offset < GR_WORK_AT(r) && (to_write || offset >= r->image_end)))
         return failed(w, GR_STATUS_RANGE);
-    if (++w->accesses % ACCESSES_A_LOOK == 0 && gr_port_now_us() >= r->deadline_us)
+    if (++w->accesses % GR_ROUNDS_A_LOOK == 0 && gr_port_now_us() >= r->deadline_us)
         return failed(w, GR_STATUS_BUDGET);
     return at;
 }

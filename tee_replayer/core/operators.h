@@ -26,7 +26,7 @@ void *gr_rows(struct gr_work *w, uint32_t operand, uint32_t rows, uint32_t colum
 uint32_t gr_row_step(const struct gr_work *w, uint32_t operand);
 
 /* Whether there is time left, and nothing has gone wrong: asked in every outer loop, and after so many rounds
- * of an inner one. */
+ * of an inner one, or accesses. */
 bool gr_goes_on(struct gr_work *w);
 #define GR_ROUNDS_A_LOOK 4096u
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from unicorn import UC_HOOK_MEM_WRITE
 from unicorn.arm64_const import UC_ARM64_REG_SP
@@ -288,9 +289,9 @@ def test_what_goes_to_the_mailbox_is_bounded() -> None:
 
 def below_the_stack(memory: bytes, start: int, pointer: int) -> bytes:
     """What lies between the stack's guard, a word that holds its own address, and the stack pointer."""
-    guards = [at for at in range(0, len(memory), 8) if int.from_bytes(memory[at : at + 8], "little") == start + at]
-    assert len(guards) == 1
-    return memory[guards[0] + 8 : pointer - start]
+    words = np.frombuffer(memory, "<u8")
+    (guard,) = np.flatnonzero(words == start + 8 * np.arange(len(words), dtype="u8"))
+    return memory[8 * (guard + 1) : pointer - start]
 
 
 def test_no_key_is_in_memory_while_something_goes_out(folder: Path, store: Path) -> None:

@@ -15,8 +15,8 @@ def test_other_files_or_another_compiler_are_compiled_again(
 ) -> None:
     compiled: list[str] = []
 
-    def folder(text: str, compiler: bytes) -> Path:
-        monkeypatch.setattr(firmware, "_compiler", lambda: compiler)
+    def folder(text: str, compiler: str) -> Path:
+        monkeypatch.setattr(firmware, "compiler_version", lambda: compiler)
         return firmware.compiled_once(lambda folder: _write(folder, text))
 
     def _write(folder: Path, text: str) -> None:
@@ -27,7 +27,7 @@ def test_other_files_or_another_compiler_are_compiled_again(
     monkeypatch.setattr(
         firmware, "compile_firmware", lambda folder: compiled.append((folder / "main.c").read_text())
     )
-    first = folder("a", b"gcc 12")
-    assert folder("a", b"gcc 12") == first
-    assert len({first, folder("b", b"gcc 12"), folder("a", b"gcc 14")}) == 3
+    first = folder("a", "gcc 12")
+    assert folder("a", "gcc 12") == first
+    assert len({first, folder("b", "gcc 12"), folder("a", "gcc 14")}) == 3
     assert compiled == ["a", "b", "a"]
