@@ -52,7 +52,7 @@ _OTHER_DEVICES = {
 # Functions of the core whose every call matters: what is checked, checked again, or wiped.
 _STEPS = (
     *("gr_wipe", "gr_unload", "gr_find_register", "gr_fetch_action", "settle", "gr_sha256", "gr_is_same"),
-    *("check_signature", "gr_signature_verify", "differences", "gr_stack_excess", "gr_driver_check_write"),
+    *("check_signature", "gr_known_answer", "gr_signature_verify", "differences", "gr_stack_excess", "gr_driver_check_write"),
     *("gr_mmu_on", "gr_mmu_off"),
 )
 # Macros of options, each with a function that only firmware with it has.
@@ -65,7 +65,7 @@ OF_FUNCTIONS = {
     amalgamate.HAS_STEPS: "gr_step",
     amalgamate.HAS_SCHEDULE: "take_out",
 }
-_LOG_STEPS = ("gr_hmac",)  # of firmware with a replay log
+_LOG_STEPS = ("gr_hmac", "is_hmac_known")  # of firmware with a replay log
 _LEFT_OUT = re.compile(r"/\*.*?\*/|^#ifdef GRAMOPHONE_OPERATORS\n.*?^#endif", re.DOTALL | re.MULTILINE)
 _WRITES = re.compile(r"\b(gr_port_write32|write64)\(\s*(GR_\w+)")
 

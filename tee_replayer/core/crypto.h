@@ -16,10 +16,16 @@
 /* False when the library failed, for lack of memory; `digest` is then nothing. */
 GR_API bool gr_sha256(const void *data, size_t bytes, uint8_t digest[32]);
 
-/* ES256: key 04 || x || y, signature r || s. The answer is `good`, which is the caller's to choose, or a
- * value far from it. No library's verdict is believed after one call: a skipped instruction can make it any.
- * The core verifies twice, with two values of `good`. */
-GR_API uint32_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65],
+/* What a verification answers about a bad signature. Far from every value of `good`, and from its complement.
+ */
+#define GR_BAD_VERDICT 0x269e0d37u
+
+/* ES256: key 04 || x || y, signature r || s. The low half of the answer is `good`, which is the caller's to
+ * choose, or GR_BAD_VERDICT, or a value that is neither. The high half is the low half of the x coordinate
+ * that was recomputed, modulo the group's order; 0 where none was. No library's verdict is believed after one
+ * call: a skipped instruction can make it any. The core verifies twice, with two values of `good`, and asks
+ * for a known answer, because an instruction that stays changed makes each verdict the same. */
+GR_API uint64_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65],
                                     const uint8_t signature[64], uint32_t good);
 
 #ifdef GRAMOPHONE_ENCRYPTION

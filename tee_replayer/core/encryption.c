@@ -80,9 +80,10 @@ static bool derive(const uint8_t shared[SECRET_BYTES], const uint8_t binding[HAS
     return good;
 }
 
-/* RFC 3394, 2.2.2. False: it was not wrapped with this key. */
+/* RFC 3394, 2.2.2. False: it was not wrapped with this key. *differing says the same in another form, zero
+ * where it was, for the loader's state: one instruction that stays changed does not decide both. */
 static bool unwrap(struct gr_cipher *cipher, const uint8_t wrapping[KEY_BYTES], const uint8_t *wrapped,
-                   uint8_t key[KEY_BYTES])
+                   uint8_t key[KEY_BYTES], uint32_t *differing)
 {
     static const uint8_t expected[8] = {0xa6, 0xa6, 0xa6, 0xa6, 0xa6, 0xa6, 0xa6, 0xa6};
     _Alignas(8) uint8_t block[16]; /* what is checked, and a word of the key */
@@ -98,6 +99,7 @@ static bool unwrap(struct gr_cipher *cipher, const uint8_t wrapping[KEY_BYTES], 
     }
     gr_cipher_end(cipher);
     const uint32_t same = gr_is_same(block, expected, sizeof expected);
+    *differing = (gr_load32(block) ^ UINT32_C(0xa6a6a6a6)) | (gr_load32(block + 4) ^ UINT32_C(0xa6a6a6a6));
     gr_wipe(block, sizeof block);
     return good && same == 1;
 }
@@ -128,6 +130,7 @@ static bool find_key(struct loader *l, const uint8_t *rows, uint32_t count,
                      uint8_t key[KEY_BYTES])
 {
     _Alignas(8) uint8_t shared[SECRET_BYTES], wrapping[HASH_BYTES];
+    uint32_t differing = 0;
     bool found = false;
     for (uint32_t i = 0; i < count && !found && gr_port_now_us() < l->stream.deadline_us; i++) {
         const uint8_t *row = rows + i * ROW_BYTES;
@@ -135,8 +138,10 @@ static bool find_key(struct loader *l, const uint8_t *rows, uint32_t count,
         memcpy(point + 1, row + ROW_X, 32);
         memcpy(point + 33, row + ROW_Y, 32);
         found = gr_agree(secret, point, shared) && derive(shared, binding, wrapping) &&
-                unwrap(&l->cipher, wrapping, row + ROW_WRAPPED, key);
+                unwrap(&l->cipher, wrapping, row + ROW_WRAPPED, key, &differing);
     }
+    if (found)
+        l->state ^= differing;
     gr_wipe(shared, sizeof shared);
     gr_wipe(wrapping, sizeof wrapping);
     return found;

@@ -113,6 +113,7 @@ struct gr_stream {
     uint8_t *chunk;        /* buffer of chunk_bytes */
     uint32_t chunk_bytes;
     uint32_t index;           /* number of the next chunk */
+    uint64_t differing;       /* not 0: a chunk was not what its hash says */
     const uint8_t *at, *stop; /* bytes handed out that were not taken */
     const uint8_t *end;       /* of the current chunk */
     enum gr_status status;    /* the first failure; after it no more is handed out */

@@ -292,7 +292,7 @@ static enum gr_status load_body(struct loader *l)
     const uint64_t body_bytes = l->trace_bytes - l->head_bytes;
     l->state ^= (uint32_t)(stream->opened - (is_encrypted ? (body_bytes + 15) / 16 : 0));
 #endif
-    l->state ^= STEP_BODY;
+    l->state ^= STEP_BODY ^ (uint32_t)(stream->differing | stream->differing >> 32);
     return GR_STATUS_OK;
 }
 

@@ -186,4 +186,44 @@ bool gr_trust_is_valid(const uint8_t *data, uint32_t bytes)
     return named == (uint32_t)(((uint64_t)1 << p->device_count) - 1); /* no device that no rule names */
 }
 
+/* 0: bytes are the same; of a prefix, up to its end. */
+static uint32_t distance(const uint8_t *a, const uint8_t *b, uint32_t bytes, bool is_prefix)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < bytes && !(is_prefix && !a[i]); i++)
+        found |= (uint32_t)a[i] ^ b[i];
+    return found;
+}
+
+GR_NOINLINE uint32_t gr_trust_breach(const struct gr_policy *policy, const struct gr_trust_policy *p,
+                                     const struct gr_trust_rule *rule, const uint8_t *manifest)
+{
+    const uint8_t *m = gr_aligned(manifest);
+    const uint64_t now = policy->now_s;
+    uint32_t found = (now != 0) & ((now < p->not_before) | ((p->not_after != 0) & (now > p->not_after)));
+#ifdef GRAMOPHONE_CLOCK
+    found |= (now == GR_NO_TIME) & ((p->not_before | p->not_after) != 0);
+#endif
+    const struct gr_trust_rule *first = rule_at(p, 0);
+    for (uint32_t i = p->rule_count; i && distance((const uint8_t *)first->name, m + GR_MANIFEST_AT_NAME,
+                                                   sizeof first->name, first->flags & GR_TRUST_PREFIX);
+         i--)
+        first++;
+    found |= first != rule;
+    found |= p->version < policy->least_trust_version;
+    found |= gr_load32(m + GR_MANIFEST_AT_SECURITY_VERSION) < rule->min_security_version;
+    found |= (rule->gpu != 0) & (rule->gpu != gr_load32(m + GR_MANIFEST_AT_GPU));
+    found |=
+        (rule->carveout_bytes != 0) & (gr_load64(m + GR_MANIFEST_AT_CARVEOUT_BYTES) > rule->carveout_bytes);
+    found |=
+        (rule->time_budget_us != 0) & (gr_load64(m + GR_MANIFEST_AT_TIME_BUDGET_US) > rule->time_budget_us);
+    found |= (rule->platform[0] != 0) &
+             (distance((const uint8_t *)rule->platform, policy->platform, sizeof rule->platform, false) != 0);
+    uint32_t elsewhere = rule->devices != 0;
+    for (uint32_t i = 0; i < p->device_count; i++)
+        elsewhere &= !(rule->devices >> i & 1) |
+                     (distance(device_at(p, i), policy->device_id, TRUST_ID_BYTES, false) != 0);
+    return found | elsewhere;
+}
+
 #endif

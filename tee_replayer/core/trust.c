@@ -115,11 +115,12 @@ static uint32_t verify(const struct loader *l, const struct gr_trust_key *key, c
         uint8_t longer[48] = {0};
         return gr_sha384(start, size, longer) && is_low_384(entry->signature + sizeof longer)
                    ? gr_es384_verify(longer, key->key, entry->signature, good)
-                   : ~good;
+                   : GR_BAD_VERDICT;
     }
 #endif
-    return gr_sha256(start, size, digest) ? gr_signature_verify(digest, key->key, entry->signature, good)
-                                          : ~good;
+    return gr_sha256(start, size, digest)
+               ? (uint32_t)gr_signature_verify(digest, key->key, entry->signature, good)
+               : GR_BAD_VERDICT;
 }
 
 #ifdef GRAMOPHONE_ML_DSA
@@ -134,12 +135,14 @@ static uint32_t key_difference(const struct gr_trust_key *key, const struct gr_e
 #endif
 
 /* Zero if enough keys of a role have signed a payload: `threshold` times `good`, less what the verifications
- * answer. A key that is named and whose signature does not fit is no lack, but an attempt: *why says it. */
+ * answer. A key that is named and whose signature does not fit is no lack, but an attempt: *why says it.
+ * Entries and keys ascend, so each key comes after the one before; one that is met twice counts for nothing,
+ * whatever made the loop take an entry again. */
 GR_NOINLINE static uint32_t lacking(const struct loader *l, const struct gr_trust_policy *p, uint32_t keys,
                                     uint32_t threshold, uint8_t *payload, uint32_t bytes,
                                     const struct gr_message *m, uint32_t good, enum gr_status *why)
 {
-    uint32_t left = threshold * good, counted = 0;
+    uint32_t left = threshold * good, counted = 0, after = 0;
     const uint8_t *at = m->entries;
     struct gr_entry entry;
     for (uint32_t i = 0; i < m->count && gr_read_entry(at, m->end, &entry); i++) {
@@ -168,17 +171,18 @@ GR_NOINLINE static uint32_t lacking(const struct loader *l, const struct gr_trus
             *why = !is_pair ? GR_STATUS_TRUST_HALF : key_difference(key, &other) ? GR_STATUS_TRUST_KEY : *why;
         }
         if (is_pair != halves || *why != GR_STATUS_SIGNATURE)
-            return ~0u;
+            return GR_BAD_VERDICT;
 #endif
-        if (entry.kind != kind)
-            return ~0u;
+        if (entry.kind != kind || number < after)
+            return GR_BAD_VERDICT;
+        after = number + 1;
         volatile uint32_t verdict = verify(l, key, &entry, payload, bytes, good - rest);
 #ifdef GRAMOPHONE_ML_DSA
         if (rest)
             verdict += verify(l, key, &other, payload, bytes, rest) ^ key_difference(key, &other);
 #endif
         if (verdict != good)
-            return ~0u;
+            return GR_BAD_VERDICT;
         *why = GR_STATUS_OK;
         if (counted < threshold) {
             left -= verdict;
@@ -273,6 +277,7 @@ GR_NOINLINE static enum gr_status judge(struct loader *l, const struct gr_policy
     if (!rule)
         return GR_STATUS_TRUST_NAME;
     left |= lacking(l, p, rule->keys, rule->threshold, l->head, l->head_bytes, &trace, good, &why);
+    l->state ^= good ^ left;
     if (why != GR_STATUS_OK)
         return why;
     if (left) {
@@ -289,7 +294,7 @@ GR_NOINLINE static enum gr_status judge(struct loader *l, const struct gr_policy
     l->r->trust_version = p->version;
     GR_TELL(l->r, gr_log_policy(l->r->log, (const uint8_t *)p, p->bytes, p->version));
     l->has_signed_weights = rule->flags & GR_TRUST_SIGNED_WEIGHTS;
-    l->state ^= good ^ left;
+    l->state ^= gr_trust_breach(policy, p, rule, manifest);
     return GR_STATUS_OK;
 }
 
@@ -302,6 +307,12 @@ enum gr_status gr_check_signature_again(struct loader *l)
 {
     struct gr_policy policy = {0};
     gr_port_policy_again(&policy);
+    l->state ^= gr_known_answer();
+    /* With one bit of the head changed, all of it must be refused: REFUSAL. */
+    volatile uint8_t *bit = l->head + l->head_bytes - 1;
+    *bit ^= 1;
+    (void)judge(l, &policy, KNOWN_VERDICT);
+    *bit ^= 1;
     const enum gr_status status = judge(l, &policy, SECOND_VERDICT);
     return status == GR_STATUS_OK ? gr_check_weights(l) : status;
 }

@@ -55,6 +55,11 @@ GR_INTERNAL bool gr_trust_has_algorithms(const struct gr_trust_policy *p);
 GR_INTERNAL const struct gr_trust_rule *gr_trust_find_rule(const struct gr_trust_policy *p,
                                                            const uint8_t *name);
 
+/* Zero if a rule is the first that fits the manifest's name, and is kept, and the policy holds: what the
+ * judge asks by branches, in another form, whose answer goes into the loader's state. */
+GR_INTERNAL uint32_t gr_trust_breach(const struct gr_policy *policy, const struct gr_trust_policy *p,
+                                     const struct gr_trust_rule *rule, const uint8_t *manifest);
+
 /* Whether one id is below another. */
 GR_INTERNAL bool gr_trust_is_before(const uint8_t *kid, const uint8_t *other);
 

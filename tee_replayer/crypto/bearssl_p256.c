@@ -46,14 +46,17 @@ static uint32_t difference(const uint8_t *r)
     return (compared ^ COORDINATE_BYTES) | (from_r && (from_r_and_n | borrow));
 }
 
-GR_SEAM uint32_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65],
+GR_SEAM uint64_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65],
                                      const uint8_t signature[64], uint32_t good)
 {
     /* BearSSL declares the point as not const, but does not write to it. */
     const br_ec_public_key public = {BR_EC_secp256r1, (unsigned char *)(uintptr_t)key, 65};
     memset(recomputed_at(), 0xff, COORDINATE_BYTES); /* no r: that is less than n */
     const volatile uint32_t verdict = br_ecdsa_i31_vrfy_raw(&p256, digest, 32, &public, signature, 64);
+    const uint8_t *low = recomputed_at() + COORDINATE_BYTES - 4;
+    const uint64_t x =
+        (uint64_t)low[0] << 56 | (uint64_t)low[1] << 48 | (uint64_t)low[2] << 40 | (uint64_t)low[3] << 32;
     if (verdict != 1 || difference(signature))
-        return ~good;
-    return verdict == 1 ? good ^ difference(signature) : ~good;
+        return x | GR_BAD_VERDICT;
+    return x | (good ^ (verdict - 1));
 }

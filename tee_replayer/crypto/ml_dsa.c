@@ -160,6 +160,6 @@ GR_SEAM uint32_t gr_ml_dsa_verify(const uint8_t *message, size_t bytes,
     const volatile int verdict = mldsa_verify_internal(signature, GR_ML_DSA_SIGNATURE_BYTES, message, bytes,
                                                        no_context, sizeof no_context, key, 0, w);
     if (verdict != 0 || challenge_difference(w, signature))
-        return ~good;
-    return verdict == 0 ? good ^ challenge_difference(w, signature) : ~good;
+        return GR_BAD_VERDICT;
+    return verdict == 0 ? good ^ challenge_difference(w, signature) : GR_BAD_VERDICT;
 }

@@ -22,6 +22,32 @@ bool gr_sha256(const void *data, size_t bytes, uint8_t digest[32])
            SHA256_Final(digest, &context) == 1;
 }
 
+/* The low half of x, modulo the order, of the point that ECDSA recomputes on P-256; 0 where there is none. */
+static uint32_t recomputed_x(const uint8_t digest[32], const uint8_t key[65], const uint8_t signature[64])
+{
+    EC_GROUP *group = EC_GROUP_new_by_curve_name(NID_X9_62_prime256v1);
+    const BIGNUM *order = EC_GROUP_get0_order(group);
+    BN_CTX *ctx = BN_CTX_new();
+    BIGNUM *r = BN_bin2bn(signature, 32, NULL), *s = BN_bin2bn(signature + 32, 32, NULL);
+    BIGNUM *e = BN_bin2bn(digest, 32, NULL), *x = BN_new();
+    EC_POINT *point = EC_POINT_new(group), *public = EC_POINT_new(group);
+    uint8_t bytes[32] = {0};
+    if (EC_POINT_oct2point(group, public, key, 65, ctx) == 1 && BN_mod_inverse(s, s, order, ctx) &&
+        BN_mod_mul(e, e, s, order, ctx) && BN_mod_mul(s, r, s, order, ctx) &&
+        EC_POINT_mul(group, point, e, public, s, ctx) == 1 &&
+        EC_POINT_get_affine_coordinates(group, point, x, NULL, ctx) == 1 && BN_mod(x, x, order, ctx))
+        BN_bn2binpad(x, bytes, sizeof bytes);
+    EC_POINT_free(point);
+    EC_POINT_free(public);
+    EC_GROUP_free(group);
+    BN_free(x);
+    BN_free(e);
+    BN_free(s);
+    BN_free(r);
+    BN_CTX_free(ctx);
+    return (uint32_t)bytes[28] << 24 | (uint32_t)bytes[29] << 16 | (uint32_t)bytes[30] << 8 | bytes[31];
+}
+
 /* Whether an ECDSA signature is good, of whose numbers each has `bytes` bytes, as the digest does. */
 static bool is_good(int curve, int bytes, const uint8_t *digest, const uint8_t *key, const uint8_t *signature)
 {
@@ -42,10 +68,11 @@ static bool is_good(int curve, int bytes, const uint8_t *digest, const uint8_t *
     return verdict;
 }
 
-uint32_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65], const uint8_t signature[64],
+uint64_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65], const uint8_t signature[64],
                              uint32_t good)
 {
-    return is_good(NID_X9_62_prime256v1, 32, digest, key, signature) ? good : ~good;
+    return (uint64_t)recomputed_x(digest, key, signature) << 32 |
+           (is_good(NID_X9_62_prime256v1, 32, digest, key, signature) ? good : GR_BAD_VERDICT);
 }
 
 #ifdef GRAMOPHONE_ES384
@@ -59,7 +86,7 @@ bool gr_sha384(const void *data, size_t bytes, uint8_t digest[48])
 uint32_t gr_es384_verify(const uint8_t digest[48], const uint8_t key[97], const uint8_t signature[96],
                          uint32_t good)
 {
-    return is_good(NID_secp384r1, 48, digest, key, signature) ? good : ~good;
+    return is_good(NID_secp384r1, 48, digest, key, signature) ? good : GR_BAD_VERDICT;
 }
 #endif
 

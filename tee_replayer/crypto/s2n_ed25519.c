@@ -100,6 +100,17 @@ static uint64_t edwards_difference(const struct edwards_point *sum, const struct
     return found | (compared ^ EDWARDS_WORDS) | is_coordinate_zero(sum->z);
 }
 
+/* The same in another form: 0 if x' z - x and y' z - y are, in the field. */
+static uint64_t edwards_distance(const struct edwards_point *sum, const struct edwards_point *r)
+{
+    coordinate x, y;
+    bignum_mul_p25519_alt(x, sum->z, r->x);
+    bignum_mul_p25519_alt(y, sum->z, r->y);
+    bignum_sub_p25519(x, x, sum->x);
+    bignum_sub_p25519(y, y, sum->y);
+    return x[0] | x[1] | x[2] | x[3] | y[0] | y[1] | y[2] | y[3];
+}
+
 /* Whether anybody can sign for a key: four times a point whose order divides 8 is (0, 1) or (0, -1). */
 static bool is_of_small_order(const struct edwards_point *key)
 {
@@ -127,14 +138,15 @@ static GR_SEAM uint32_t verify_edwards(const uint64_t digest[EDWARDS_DIGEST_WORD
     memcpy(s, signature + EDWARDS_BYTES, sizeof s);
     if (!is_below_order(s) || !load_edwards(&base, B25519) || !load_edwards(&r, signature) ||
         !load_edwards(&q, key) || is_of_small_order(&q))
-        return ~good;
+        return GR_BAD_VERDICT;
     bignum_mod_n25519(h, EDWARDS_DIGEST_WORDS, digest);
     bignum_sub_p25519(q.x, zero, q.x); /* -A */
     bignum_sub_p25519(q.t, zero, q.t);
     add_edwards_multiples(&sum, s, h, &base, &q);
     if (edwards_difference(&sum, &r))
-        return ~good;
-    return good ^ (uint32_t)edwards_difference(&sum, &r);
+        return GR_BAD_VERDICT;
+    const uint64_t other = edwards_distance(&sum, &r);
+    return good ^ (uint32_t)(other | other >> 32);
 }
 
 GR_SEAM uint32_t gr_ed25519_verify(const uint8_t *message, size_t bytes, const uint8_t key[32],
@@ -145,6 +157,6 @@ GR_SEAM uint32_t gr_ed25519_verify(const uint8_t *message, size_t bytes, const u
     memcpy(first, signature, EDWARDS_BYTES);
     memcpy(first + EDWARDS_BYTES, key, EDWARDS_BYTES);
     if (!gr_sha512(first, message, bytes, (uint8_t *)digest))
-        return ~good;
+        return GR_BAD_VERDICT;
     return verify_edwards(digest, key, signature, good);
 }

@@ -194,6 +194,19 @@ static uint64_t difference(const struct point *point, const number r)
     return (compared ^ WORDS) | is_zero(point->z) | (from_r && (from_r_and_n | wraps));
 }
 
+/* x of a point as a number modulo N; 0 at infinity. */
+static void affine_x(number x, const struct point *point)
+{
+    number inverse, t;
+    uint64_t scratch[3 * WORDS];
+    bignum_modinv(WORDS, inverse, point->z, P, scratch); /* of z times 2^256 */
+    field_multiply(t, point->x, inverse);
+    field_multiply(t, t, inverse); /* x / z^2 times 2^-768 */
+    for (uint32_t i = 0; i < 3; i++)
+        field_multiply(t, t, TO_FIELD);
+    bignum_mod_n256_alt(x, WORDS, t);
+}
+
 /* a * b modulo N, for any two numbers. */
 static void multiply_modulo_n(number product, const number a, const number b)
 {
@@ -295,7 +308,7 @@ GR_SEAM bool gr_agree(const uint8_t secret[32], const uint8_t point[65], uint8_t
 }
 #endif
 
-GR_SEAM uint32_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65],
+GR_SEAM uint64_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65],
                                      const uint8_t signature[64], uint32_t good)
 {
     number r, s, e, inverse;
@@ -304,13 +317,16 @@ GR_SEAM uint32_t gr_signature_verify(const uint8_t digest[32], const uint8_t key
     load_number(r, signature);
     load_number(s, signature + NUMBER_BYTES);
     if (is_zero(r) || is_zero(s) || !is_less(r, N) || !is_less(s, N) || !load_point(&q, key))
-        return ~good;
+        return GR_BAD_VERDICT;
     load_number(e, digest);
     bignum_modinv(WORDS, inverse, s, N, scratch);
     multiply_modulo_n(e, e, inverse);
     multiply_modulo_n(s, r, inverse);
     add_multiples(&sum, e, s, &q);
+    affine_x(e, &sum);
     if (difference(&sum, r))
-        return ~good;
-    return good ^ (uint32_t)difference(&sum, r);
+        return e[0] << 32 | GR_BAD_VERDICT;
+    /* Compared once more in another form, the textbook's, so that one fault does not change both. */
+    const uint64_t other = (e[0] ^ r[0]) | (e[1] ^ r[1]) | (e[2] ^ r[2]) | (e[3] ^ r[3]);
+    return e[0] << 32 | (good ^ (uint32_t)(other | other >> 32));
 }

@@ -162,7 +162,9 @@ def scenes(gpu: str) -> Iterator[tuple[str, bytes]]:
         yield "code-in-image", code + raw(Op.REG_WRITE, 0, cfg5, 0, 0xFFFFFFFF) + go
     for name, which, value in (
         ("old", Number.MIN_SECURITY_VERSION, 1),
-        ("stranger", Number.VERDICT_BAD_AT, 2),
+        ("stranger", Number.VERDICT_BAD_AT, 1),
+        ("accepts-all", Number.VERDICT_BAD_AT, 2),
+        ("stranger-again", Number.VERDICT_BAD_AT, 3),
         ("no-hash", Number.HASH_FAILS_AT, 3),
         ("no-read", Number.READ_FAILS_AT, 3),
         ("little-memory", Number.DEVICE_PAGES, 9),

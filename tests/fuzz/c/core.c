@@ -181,11 +181,14 @@ bool gr_fuzz_hash_fails(void)
     return scene.loading && ++scene.hashes == scene.numbers[HASH_FAILS_AT];
 }
 
-uint32_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65], const uint8_t signature[64],
+uint64_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65], const uint8_t signature[64],
                              uint32_t good)
 {
     (void)digest, (void)key, (void)signature;
-    return ++scene.verdicts == scene.numbers[VERDICT_BAD_AT] ? ~good : good;
+    const bool is_wrong = ++scene.verdicts == scene.numbers[VERDICT_BAD_AT];
+    if (good == KNOWN_VERDICT)
+        return is_wrong ? good : (uint64_t)KNOWN_X << 32 | GR_BAD_VERDICT;
+    return is_wrong ? GR_BAD_VERDICT : good;
 }
 
 static bool read_file(void *ctx, uint64_t offset, uint8_t *to, uint32_t bytes)

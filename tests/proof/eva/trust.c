@@ -43,7 +43,7 @@ bool gr_sha384(const void *data, size_t bytes, uint8_t digest[48]);
 /*@ requires \valid_read(digest + (0 .. 31)) && \initialized(digest + (0 .. 31));
     requires \valid_read(key + (0 .. 64)) && \valid_read(signature + (0 .. 63));
     assigns \result \from digest[0 .. 31], key[0 .. 64], signature[0 .. 63], good; */
-uint32_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65], const uint8_t signature[64],
+uint64_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65], const uint8_t signature[64],
                              uint32_t good);
 /*@ requires \valid_read(digest + (0 .. 47)) && \initialized(digest + (0 .. 47));
     requires \valid_read(key + (0 .. 96)) && \valid_read(signature + (0 .. 95));

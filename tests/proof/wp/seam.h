@@ -14,7 +14,7 @@ bool proof_hash(const uint8_t *data, size_t bytes, uint8_t *digest);
     requires signature: \valid_read(signature + (0 .. 63));
     assigns \nothing;
 */
-uint32_t gr_signature_verify(const uint8_t *digest, const uint8_t *key, const uint8_t *signature,
+uint64_t gr_signature_verify(const uint8_t *digest, const uint8_t *key, const uint8_t *signature,
                              uint32_t good);
 
 /*@ requires \valid_read(a + (0 .. bytes - 1)) && \valid_read(b + (0 .. bytes - 1));

@@ -3,14 +3,14 @@
 #include "common.h"
 
 #ifdef GRAMOPHONE_ENCRYPTION
-#define ALSO_OPENED , s->opened, *s->cipher
+#define ALSO_OPENED , s->differing, s->opened, *s->cipher
 #define WHOLE_BLOCKS(s) s->chunk_bytes % 16 == 0 && ciphered(s) &&
 /*@ predicate ciphered(struct gr_stream *s) = s->cipher == \null || (\valid(s->cipher) && \separated(s,
    s->cipher, s->source) && \separated(s->cipher, s->chunk + (0 .. s->chunk_bytes - 1)) &&
    \separated(s->cipher, s->hashes + (0 .. 31)));
 */
 #else
-#define ALSO_OPENED
+#define ALSO_OPENED , s->differing
 #define WHOLE_BLOCKS(s)
 #endif
 

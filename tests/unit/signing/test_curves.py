@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+from pathlib import Path
+
 import ecdsa
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -108,3 +112,31 @@ def test_the_middle() -> None:
     half = curves.P256_ORDER // 2
     assert curves.is_low(half)
     assert not curves.is_low(half + 1)
+
+
+def test_nobody_can_sign_with_the_key_of_the_known_answer() -> None:
+    x = int.from_bytes(hashlib.sha256(b"gramophone known answer 0").digest(), "big")
+    point = ecdsa.ellipticcurve.Point(ecdsa.NIST256p.curve, x, _even_root(x))
+    assert b"\4" + point.x().to_bytes(32, "big") + point.y().to_bytes(32, "big") == curves.KNOWN_ANSWER_KEY
+
+
+def test_the_known_answer_is_that_of_another_program() -> None:
+    core = Path("tee_replayer/core")
+    rows = re.search(r"key\[65\] = \{(.*?)\}", (core / "envelope.c").read_text(), re.DOTALL)
+    assert rows
+    assert bytes(int(byte, 16) for byte in re.findall(r"0x\w\w", rows[1])) == curves.KNOWN_ANSWER_KEY
+    curve, order = ecdsa.NIST256p, curves.P256_ORDER
+    r, s = curves.scalars(curves.KNOWN_ANSWER_KEY[1:])
+    e = int.from_bytes(hashlib.sha256(curves.KNOWN_ANSWER_KEY).digest(), "big")
+    inverse = pow(s, -1, order)
+    recomputed = curve.generator * (e * inverse % order) + ecdsa.ellipticcurve.Point(curve.curve, r, s) * (
+        r * inverse % order
+    )
+    assert recomputed.x() % order != r
+    assert f"KNOWN_X {recomputed.x() % order & 0xFFFFFFFF:#x}u" in (core / "load.h").read_text()
+
+
+def _even_root(x: int) -> int:
+    curve = ecdsa.NIST256p.curve
+    root = ecdsa.numbertheory.square_root_mod_prime((x**3 + curve.a() * x + curve.b()) % curve.p(), curve.p())
+    return int(root if root % 2 == 0 else curve.p() - root)
