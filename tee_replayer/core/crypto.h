@@ -20,6 +20,12 @@ GR_API bool gr_sha256(const void *data, size_t bytes, uint8_t digest[32]);
  */
 #define GR_BAD_VERDICT 0x269e0d37u
 
+/* What the verification is to answer if it takes a bad signature for a good one; the low half of the x
+ * coordinate that it then has recomputed; and what gr_known_answer is when it refuses. */
+#define GR_KNOWN_VERDICT 0x6513270eu
+#define GR_KNOWN_X 0x2326c8au
+#define GR_KNOWN_ANSWER (GR_BAD_VERDICT ^ GR_KNOWN_X)
+
 /* ES256: key 04 || x || y, signature r || s. The low half of the answer is `good`, which is the caller's to
  * choose, or GR_BAD_VERDICT, or a value that is neither. The high half is the low half of the x coordinate
  * that was recomputed, modulo the group's order; 0 where none was. No library's verdict is believed after one

@@ -98,7 +98,7 @@ static enum gr_status copy_head(struct loader *l)
     return GR_STATUS_OK;
 }
 
-/* KNOWN_ANSWER if the verification refuses what it must, and computes what it must. A bit of its code that
+/* GR_KNOWN_ANSWER if the verification refuses what it must, and computes what it must. A bit of its code that
  * stays flipped, or an instruction that is skipped each time, is the same in both verdicts on a trace. So it
  * is asked about a bad signature whose recomputed point is known: that of a key over its own bytes, by its
  * own coordinates. Nobody can sign with the key: its x is a hash (signing/curves.py). A verification that
@@ -114,7 +114,7 @@ GR_NOINLINE uint32_t gr_known_answer(void)
     };
     uint8_t digest[32] = {0};
     gr_sha256(key, sizeof key, digest);
-    const uint64_t answer = gr_signature_verify(digest, key, key + 1, KNOWN_VERDICT);
+    const uint64_t answer = gr_signature_verify(digest, key, key + 1, GR_KNOWN_VERDICT);
     return (uint32_t)answer ^ (uint32_t)(answer >> 32);
 }
 

@@ -41,12 +41,6 @@ enum {
 #define FIRST_VERDICT 0x627bf322u
 #define SECOND_VERDICT 0xb1a69d54u
 
-/* What the verification is to answer if it takes a bad signature for a good one; the low half of the x
- * coordinate that it then has recomputed; and what gr_known_answer is when it refuses. */
-#define KNOWN_VERDICT 0x6513270eu
-#define KNOWN_X 0x2326c8au
-#define KNOWN_ANSWER (GR_BAD_VERDICT ^ KNOWN_X)
-
 /* Each step changes `state` once it is done. Only all of them together, with both verdicts on the signature
  * and the known answer, make GR_STATE_LOADED: an attacker who skips a step, or the branch after it, ends in
  * another state. */
@@ -59,12 +53,12 @@ enum step {
     STEP_IDENTITY = 0x70707070,
 };
 #ifdef GRAMOPHONE_TRUST
-#define REFUSAL (KNOWN_VERDICT ^ GR_BAD_VERDICT) /* of a trust policy's judge */
+#define REFUSAL (GR_KNOWN_VERDICT ^ GR_BAD_VERDICT) /* of a trust policy's judge */
 #else
 #define REFUSAL 0
 #endif
 #define STEP_ACTIONS                                                                                         \
-    (GR_STATE_LOADED ^ FIRST_VERDICT ^ SECOND_VERDICT ^ KNOWN_ANSWER ^ REFUSAL ^ STEP_ENVELOPE ^             \
+    (GR_STATE_LOADED ^ FIRST_VERDICT ^ SECOND_VERDICT ^ GR_KNOWN_ANSWER ^ REFUSAL ^ STEP_ENVELOPE ^          \
      STEP_HEADER ^ STEP_SECTIONS ^ STEP_MANIFEST ^ STEP_BODY ^ STEP_IDENTITY)
 
 /* Where the trace starts in the file, and where its header lies in `start`. */
@@ -152,7 +146,7 @@ GR_INTERNAL uint64_t gr_network_differences(const struct gr_replayer *r);
 /* Copy header, envelope and head into secure memory, check them, verify the signature. */
 GR_INTERNAL enum gr_status gr_check_envelope(struct loader *l);
 
-/* KNOWN_ANSWER if the verification works. */
+/* GR_KNOWN_ANSWER if the verification works. */
 GR_INTERNAL uint32_t gr_known_answer(void);
 
 /* Verify the signature of the head's copy once more, when all of it has been used: with the port's other copy

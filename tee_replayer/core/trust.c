@@ -311,7 +311,7 @@ enum gr_status gr_check_signature_again(struct loader *l)
     /* With one bit of the head changed, all of it must be refused: REFUSAL. */
     volatile uint8_t *bit = l->head + l->head_bytes - 1;
     *bit ^= 1;
-    (void)judge(l, &policy, KNOWN_VERDICT);
+    (void)judge(l, &policy, GR_KNOWN_VERDICT);
     *bit ^= 1;
     const enum gr_status status = judge(l, &policy, SECOND_VERDICT);
     return status == GR_STATUS_OK ? gr_check_weights(l) : status;

@@ -158,8 +158,6 @@ PLANTED = {
     "boxes of an earlier run": ("operators", "boxes.c", "gr_put(w, BOXES, n, i, 0, 0);", ";"),
     "one signature less": ("trust", "trust.c", "lacking(l, p, rule->keys, rule->threshold,",
                            "lacking(l, p, rule->keys, rule->threshold - 1,"),
-    "a key that counts twice": ("trust", "cose.c", "if (i && !gr_trust_is_before(last.kid, entry.kid)",
-                                "if (false && !gr_trust_is_before(last.kid, entry.kid)"),
     "a policy longer than its room": ("trust", "trust.c", "m.payload_bytes > GR_MAX_TRUST_BYTES", "false"),
     "a payload behind the end": ("trust", "cose.c", "bytes >= room(p, end)", "false"),
     "recipients behind the end": ("encryption", "encryption.c",
@@ -176,7 +174,7 @@ PLANTED = {
                                      "            memset(data, 0, slot.bytes);", "            {}"),
     "a GPU that is not taken back": ("pta-sharing", "gramophone_pta_sharing.c",
                                      "        gr_optee_take();", "        {}"),
-    "hash not compared": ("lz4", "stream.c", "!gr_is_same(digest, s->hashes, sizeof digest) ||", "false &&"),
+    "hash not compared": ("lz4", "stream.c", "if (!gr_is_same(digest, s->hashes, sizeof digest))", "if (false)"),
 }  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from tests.support import replayer_samples as s
 
 GOODS = (0x5AA53CC3, 0xA35C96E1)  # two values of "good", as the core has
 WORD = (1 << 32) - 1  # the verdict is the answer's low half
-BAD, KNOWN_X = 0x269E0D37, 0x02326C8A  # crypto.h; load.h, by tests/unit/signing/test_curves.py
+BAD, KNOWN_X = 0x269E0D37, 0x02326C8A  # crypto.h; the second by tests/unit/signing/test_curves.py
 FFI = cffi.FFI()
 FFI.cdef(
     "uint64_t gr_signature_verify(const uint8_t *digest, const uint8_t *key, const uint8_t *sig, uint32_t good);"

@@ -186,8 +186,8 @@ uint64_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65], co
 {
     (void)digest, (void)key, (void)signature;
     const bool is_wrong = ++scene.verdicts == scene.numbers[VERDICT_BAD_AT];
-    if (good == KNOWN_VERDICT)
-        return is_wrong ? good : (uint64_t)KNOWN_X << 32 | GR_BAD_VERDICT;
+    if (good == GR_KNOWN_VERDICT)
+        return is_wrong ? good : (uint64_t)GR_KNOWN_X << 32 | GR_BAD_VERDICT;
     return is_wrong ? GR_BAD_VERDICT : good;
 }
 

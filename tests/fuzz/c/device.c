@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "device.h"
-#include "load.h"
+#include "crypto.h"
 
 struct fuzz_device device_state;
 
@@ -15,7 +15,7 @@ uint64_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65], co
                              uint32_t good)
 {
     (void)digest, (void)key, (void)signature;
-    return good == KNOWN_VERDICT ? (uint64_t)KNOWN_X << 32 | GR_BAD_VERDICT : good;
+    return good == GR_KNOWN_VERDICT ? (uint64_t)GR_KNOWN_X << 32 | GR_BAD_VERDICT : good;
 }
 
 const uint8_t *gr_port_key_again(void)

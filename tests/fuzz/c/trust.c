@@ -25,6 +25,10 @@ static size_t file_bytes;
 static uint32_t reads, read_fails_at, hashes, hash_fails_at;
 static const uint8_t *good_keys[64];
 static uint32_t good_count;
+/* Hashes that were signed; the known answer and a changed head have others. */
+enum { HASHES = (2 * GR_MAX_TRUST_POLICIES + 1) * GR_MAX_TRUST_SIGNATURES };
+static uint8_t signed_hashes[HASHES][32];
+static uint32_t signed_count;
 
 static void check(bool good)
 {
@@ -40,10 +44,14 @@ bool gr_fuzz_hash_fails(void)
 uint64_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65], const uint8_t signature[64],
                              uint32_t good)
 {
-    (void)digest;
     check(key[0] == 4);
-    if (good == KNOWN_VERDICT)
-        return (uint64_t)KNOWN_X << 32 | GR_BAD_VERDICT;
+    if (good != GR_KNOWN_VERDICT && signed_count < HASHES)
+        memcpy(signed_hashes[signed_count++], digest, 32);
+    uint32_t i = 0;
+    while (i < signed_count && memcmp(signed_hashes[i], digest, 32))
+        i++;
+    if (i == signed_count)
+        return (uint64_t)GR_KNOWN_X << 32 | GR_BAD_VERDICT;
     if (!(signature[1] & 1))
         return GR_BAD_VERDICT;
     if (good_count < 64)
@@ -135,7 +143,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     hash_fails_at = data[0] >> 3;
     const uint64_t room = data[1] ? (uint64_t)data[1] << 8 : ROOM;
     file_bytes = make_file(data + 2, bytes - 2);
-    reads = hashes = good_count = 0;
+    reads = hashes = good_count = signed_count = 0;
     struct gr_replayer replayer = {0};
     struct gr_source source = {read_file, NULL};
     struct loader l = {.r = &replayer, .policy = &policy, .trace_bytes = file_bytes};
@@ -150,7 +158,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         good_count = 0;
         const enum gr_status again = gr_check_signature_again(&l);
         const bool is_good = (l.state ^ STEP_ENVELOPE ^ STEP_HEADER ^ FIRST_VERDICT) ==
-                             (SECOND_VERDICT ^ KNOWN_ANSWER ^ REFUSAL);
+                             (SECOND_VERDICT ^ GR_KNOWN_ANSWER ^ REFUSAL);
         check((again == GR_STATUS_OK && is_good) || hash_fails_at);
         check(!is_good || again == GR_STATUS_OK);
         check(again != GR_STATUS_OK || is_newer() || distinct() >= FUZZ_TRUST_THRESHOLD);

@@ -133,7 +133,7 @@ def test_the_known_answer_is_that_of_another_program() -> None:
         r * inverse % order
     )
     assert recomputed.x() % order != r
-    assert f"KNOWN_X {recomputed.x() % order & 0xFFFFFFFF:#x}u" in (core / "load.h").read_text()
+    assert f"GR_KNOWN_X {recomputed.x() % order & 0xFFFFFFFF:#x}u" in (core / "crypto.h").read_text()
 
 
 def _even_root(x: int) -> int:
