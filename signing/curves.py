@@ -14,7 +14,7 @@ P384_SCALAR_BYTES = 48
 P384_ORDER = 2**384 - 0x389CB27E_0BC8D220_A7E5F24D_B74F5885_1313E695_333AD68D
 ED25519_PRIME = 2**255 - 19
 # A point of P-256 of which nobody knows the discrete logarithm: x is SHA-256 of "gramophone known answer 0", y is
-# even. Devices ask their verification about it (tee_replayer/core/envelope.c).
+# even. Devices ask their verification about it (tee_replayer/core/known.c).
 KNOWN_ANSWER_KEY = bytes.fromhex(
     "040b74c5722bf16f1f697ac25f001f87f06c89148d5701fe673681a2ddfcfa533e"
     "9b7d0e39f74b4ac960473f189c645ed9aeadc421baecf1cac4de86c54e854b8c"

@@ -29,7 +29,7 @@ _REPORT = "gramophone_report.h"
 # core files in reading order; memory.c, which the first ones use too, is with those that take memory
 CORE_SOURCES = (
     *("lz4.c", "planes.c", "stream.c", "check.c", "slots.c", "operate.c", "memory.c", "policy.c", "cose.c"),
-    *("envelope.c", "trust.c", "encryption.c", "networks.c", "load.c", "run.c", "schedule.c"),
+    *("known.c", "envelope.c", "trust.c", "encryption.c", "networks.c", "load.c", "run.c", "schedule.c"),
 )
 OPERATORS = "operators.h"
 HAS_OPERATORS = "GRAMOPHONE_OPERATORS"

@@ -280,7 +280,7 @@ TARGETS = {
         ),
         Target(
             "trust",
-            [CORE / name for name in ("trust.c", "cose.c", "policy.c", "envelope.c")],
+            [CORE / name for name in ("trust.c", "cose.c", "policy.c", "envelope.c", "known.c")],
             [C / "trust.c", C / "seam.c"],
             {
                 "gr_target.h": lambda: target.header(profile.load("v3d42")),

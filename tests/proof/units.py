@@ -75,6 +75,7 @@ UNITS = (
     Unit("core/stream.c", ANY),
     Unit("core/stream.c", ANY, variant="encryption", macros={"GRAMOPHONE_ENCRYPTION": 1}),
     Unit("core/cose.c", ANY, macros=TRUST),
+    Unit("core/known.c", ANY),
     Unit("core/envelope.c", ANY),
     Unit(
         "core/memory.c",

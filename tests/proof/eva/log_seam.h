@@ -34,6 +34,11 @@ bool gr_sha256(const void *data, size_t bytes, uint8_t digest[32]);
     ensures 0 <= \result <= 1 && \initialized(mac + (0 .. 31)); */
 bool gr_hmac(const uint8_t key[32], const void *data, size_t bytes, uint8_t mac[32]);
 
+/*@ requires \valid_read(a + (0 .. bytes - 1)) && \initialized(a + (0 .. bytes - 1));
+    requires \valid_read(b + (0 .. bytes - 1)) && \initialized(b + (0 .. bytes - 1));
+    assigns \result \from a[0 .. bytes - 1], b[0 .. bytes - 1]; ensures 0 <= \result <= 1; */
+uint32_t gr_is_same(const uint8_t *a, const uint8_t *b, size_t bytes);
+
 void gr_wipe(void *to, uint64_t bytes)
 {
     memset(to, 0, bytes);

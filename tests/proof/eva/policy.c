@@ -14,7 +14,8 @@
 uint32_t gr_is_same(const uint8_t *a, const uint8_t *b, size_t bytes);
 
 static uint64_t memory[GR_MAX_TRUST_BYTES / 8];
-static uint8_t id[16], name[64];
+static uint64_t manifest[GR_MANIFEST_BYTES / 8];
+static uint8_t id[16], name[64], platform[16];
 
 static const uint32_t some[] = {0, 1, 2, 15, 16};
 
@@ -27,6 +28,15 @@ static void look_up(const struct gr_trust_policy *p)
     }
     const struct gr_trust_rule *rule = gr_trust_find_rule(p, name);
     //@ assert rule: rule == \null || \valid_read(rule);
+    if (rule) {
+        const struct gr_policy device = {
+            .platform = platform,
+            .device_id = id,
+            .least_trust_version = Frama_C_unsigned_int_interval(0, UINT32_MAX),
+            .now_s = Frama_C_unsigned_long_interval(0, UINT64_MAX),
+        };
+        gr_trust_breach(&device, p, rule, (const uint8_t *)manifest);
+    }
     gr_trust_is_revoked(p, id);
     gr_trust_has_device(p, Frama_C_unsigned_int_interval(0, UINT32_MAX), id);
     gr_trust_has_algorithms(p);
@@ -50,6 +60,8 @@ int main(void)
 {
     Frama_C_make_unknown((char *)id, sizeof id);
     Frama_C_make_unknown((char *)name, sizeof name);
+    Frama_C_make_unknown((char *)platform, sizeof platform);
+    Frama_C_make_unknown((char *)manifest, sizeof manifest);
     //@ loop unroll 5;
     for (uint32_t i = 0; i < 5; i++) {
         const uint32_t n = some[i];

@@ -111,6 +111,13 @@ bool gr_trust_is_valid(const uint8_t *data, uint32_t bytes)
     return true;
 }
 
+/*@ requires \valid_read(policy) && \valid_read(p) && \valid_read(r);
+    requires \valid_read(manifest + (0 .. GR_MANIFEST_BYTES - 1));
+    assigns \result \from *policy, *p, *r, manifest[0 .. GR_MANIFEST_BYTES - 1]; */
+uint32_t gr_trust_breach(const struct gr_policy *policy, const struct gr_trust_policy *p,
+                         const struct gr_trust_rule *r, const uint8_t *manifest);
+/*@ assigns \result \from \nothing; */
+uint32_t gr_known_answer(void);
 /*@ requires \valid_read(p); assigns \result \from *p; ensures 0 <= \result <= 1; */
 bool gr_trust_has_algorithms(const struct gr_trust_policy *p);
 /*@ requires \valid_read(p) && \valid_read(kid + (0 .. KID_BYTES - 1));

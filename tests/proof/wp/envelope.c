@@ -41,6 +41,9 @@ static enum gr_status copy_head(struct loader *l);
 */
 const uint8_t *gr_port_key_again(void);
 
+/*@ assigns \nothing; */
+uint32_t gr_known_answer(void);
+
 /*@ requires table(l) && \valid_read(key + (0 .. 64));
     assigns l->state, l->r->memory.base[0 .. l->r->memory.bytes - 1];
     EACH_OF_TABLE(ensures)

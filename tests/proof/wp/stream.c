@@ -12,6 +12,11 @@
 uint32_t gr_cipher_apply(struct gr_cipher *cipher, uint8_t *data, uint32_t blocks);
 #endif
 
+/*@ requires \valid_read(a + (0 .. 31)) && \valid_read(b + (0 .. 31));
+    assigns \nothing;
+*/
+static inline uint64_t hash_difference(const uint8_t *a, const uint8_t *b);
+
 /*@ requires stream(s) && held(s);
     assigns s->offset, s->left, s->hashes, s->index, s->at, s->stop, s->end ALSO_OPENED, s->chunk[0 ..
    s->chunk_bytes - 1]; ensures held(s); ensures part(s); ensures \result == GR_STATUS_OK ==> s->at ==

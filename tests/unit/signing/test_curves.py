@@ -122,7 +122,7 @@ def test_nobody_can_sign_with_the_key_of_the_known_answer() -> None:
 
 def test_the_known_answer_is_that_of_another_program() -> None:
     core = Path("tee_replayer/core")
-    rows = re.search(r"key\[65\] = \{(.*?)\}", (core / "envelope.c").read_text(), re.DOTALL)
+    rows = re.search(r"key\[65\] = \{(.*?)\}", (core / "known.c").read_text(), re.DOTALL)
     assert rows
     assert bytes(int(byte, 16) for byte in re.findall(r"0x\w\w", rows[1])) == curves.KNOWN_ANSWER_KEY
     curve, order = ecdsa.NIST256p, curves.P256_ORDER
