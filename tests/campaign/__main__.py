@@ -16,13 +16,16 @@ from tests.campaign.cases import Case
 from tests.campaign.computing import CASES
 from tests.campaign.device import (
     BARE_METAL,
+    BOARDS,
     ENCRYPTION,
+    HIKEY960,
     LINKED,
     LINKED_MMU,
     LOG_MMU,
     MMU,
     NETWORKS,
     OPTEE,
+    RPI4,
     TRUST,
     Device,
 )
@@ -30,14 +33,14 @@ from tests.campaign.faults import KINDS
 from trace_format.errors import GramophoneError
 
 FOLDER = Path("build/campaign")
-PATHS = (BARE_METAL, TRUST, ENCRYPTION, NETWORKS, MMU, LINKED, LINKED_MMU, LOG_MMU, OPTEE)
+PATHS = (BARE_METAL, TRUST, ENCRYPTION, NETWORKS, MMU, LINKED, LINKED_MMU, LOG_MMU, RPI4, HIKEY960, OPTEE)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__)
     parser.add_argument("--gpu", choices=list(cases.DRIVER), action="append", help="only this GPU")
     parser.add_argument("--path", choices=PATHS, action="append", help="only this port")
-    every = (*cases.CASES, *CASES, *trust.CASES, *encryption.CASES, *networks.CASES, *networks.ALONE)
+    every = (*cases.CASES, *CASES, *trust.CASES, *encryption.CASES, *networks.CASES, *networks.ALONE, cases.OWNERS)
     names = sorted({case.name for case in every})
     parser.add_argument("--case", choices=names, action="append", help="only this case")
     parser.add_argument(
@@ -84,7 +87,7 @@ def main() -> int:
         return seconds < 60 * float(arguments.minutes)
 
     try:
-        devices = [campaign.device(gpu, path) for path, gpu in paths]
+        devices = [campaign.device(gpu, path) for path, gpu in paths if BOARDS.get(path, gpu) == gpu]
         result = campaign.run(devices, arguments.case or [], kinds, on_case)
     except GramophoneError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -4,6 +4,7 @@
  *
  *     campaign MACHINE run LIMIT EVIDENCE PCS
  *     campaign MACHINE inject LIMIT EVIDENCE PLAN OUT MEET...
+ *     campaign MACHINE stay LIMIT EVIDENCE PLAN OUT
  *
  * run: without a fault; PCS is a file for each instruction's address (u32), or "-". inject: PLAN has struct
  * fault, in order of their numbers, OUT gets struct outcome. EVIDENCE gets what runs have answered beside
@@ -15,6 +16,9 @@
  *
  * When a run with a fault reaches the address MEET in the same state as the run without a fault once did, or
  * an earlier one with a fault, its end is known and not waited for: END_SAME for the former.
+ *
+ * stay: the same for faults of kind STAY. The code differs from then on, so no state is a known one; in
+ * return nothing is called at each instruction.
  */
 #include "machine.h"
 
@@ -31,14 +35,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum kind { SKIP, EXCHANGE, ZERO, ONES, FLIP, KIND_COUNT };
+enum kind { SKIP, EXCHANGE, ZERO, ONES, FLIP, STAY, KIND_COUNT };
 
 enum { KNOWN = 1 << 14, MEETINGS = 4 };
 
 /* What the driver decided; its view of these structures: faults.py. */
 struct one_fault {
     uint64_t number;        /* of the instruction, from 0 */
-    uint32_t kind, operand; /* SKIP: how many; EXCHANGE: bits of the encoding; others: see spoil_register */
+    uint32_t kind, operand; /* SKIP: how many; EXCHANGE, STAY: bits of the encoding; others: spoil_register */
 };
 
 struct fault {
@@ -65,7 +69,7 @@ struct memory_of_states {
     } known[KNOWN];
 };
 
-enum { SECONDS_MAX = 60, INSTRUCTION_BYTES = 4 };
+enum { SECONDS_MAX = 60 };
 
 static int register_of(uint32_t number)
 {
@@ -106,6 +110,12 @@ static void inject(struct machine *m, const struct one_fault *f)
         if (machine_run_to(m, m->executed + 1))
             spoil_register(m, f);
         break;
+    case STAY: { /* before the block is as good as before its instruction, which is executed for the first
+                    time */
+        const uint64_t at = pc + (f->number - m->executed) * INSTRUCTION_BYTES;
+        machine_set_word(m, at, machine_word(m, at) ^ f->operand);
+        break;
+    }
     default: fail("unknown fault %" PRIu32, f->kind);
     }
 }
@@ -295,7 +305,7 @@ static void inject_all(struct machine *m, uint64_t limit, const char *evidence, 
     struct outcome *outcomes = map_file(out, count * sizeof *outcomes, true);
     for (uint64_t i = 0; i < count; i++) {
         const uint64_t number = faults[i].first.number;
-        if (m->executed != number && !go_to(m, number))
+        if ((m->executed != number || m->in_blocks) && !go_to(m, number))
             fail("the run ended before instruction %" PRIu64, number);
         attack(m, &faults[i], limit, states, evidence, &outcomes[i]);
     }
@@ -306,10 +316,16 @@ int main(int argc, char **argv)
     static struct machine m;
     if (argc < 6)
         fail("usage: campaign MACHINE run LIMIT EVIDENCE PCS | "
-             "campaign MACHINE inject LIMIT EVIDENCE PLAN OUT MEET...");
+             "campaign MACHINE inject LIMIT EVIDENCE PLAN OUT MEET... | "
+             "campaign MACHINE stay LIMIT EVIDENCE PLAN OUT");
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    machine_open(&m, argv[1]);
+    const bool stays = !strcmp(argv[2], "stay");
+    machine_open(&m, argv[1], stays);
     const uint64_t limit = strtoull(argv[3], NULL, 0);
+    if (stays && argc == 7) {
+        inject_all(&m, limit, argv[4], argv[5], argv[6]);
+        return 0;
+    }
     if (!strcmp(argv[2], "inject") && argc > 7 && argc <= 7 + MEET_MAX) {
         for (int i = 0; i < MEET_MAX; i++)
             m.meet_at[i] = 7 + i < argc ? strtoull(argv[7 + i], NULL, 0) : NOWHERE;

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tee_replayer.generator.status import statuses
 from tests.campaign import cases, computing, device, networks, optee, report, runner, sampling
 from tests.campaign.device import Device
-from tests.campaign.faults import Kind
+from tests.campaign.faults import Do, Kind, Run
 from tests.campaign.runner import Bench
 from tests.support import replayer_samples as s
 from tests.support.trace_samples import offset_of
@@ -167,7 +167,7 @@ class Campaign:
         if not good and (runner.accepted(found)[0] or runner.written(found)[0]):
             return  # it needs no fault
         attacked = networks.TURNING if bench.attempt.turns else COMPUTING
-        functions = self.functions or (attacked if good else ())
+        functions = self.functions or (attacked if good and case.promised else ())
         parts = sampling.within(run, functions) if functions else sampling.parts(run)
         plans, names = [], [kind.name for kind in kinds]
         for kind in kinds:
@@ -175,7 +175,9 @@ class Campaign:
             chosen = sampling.chosen(run, kind, parts, share)
             plans.append(run.plan(kind, np.concatenate([numbers for _, numbers in chosen.values()])))
             able = sum(count for count, _ in chosen.values())
-            result.table.rows[of.name, case.name, kind.name] = report.Counts(instructions=able)
+            result.table.rows[of.name, case.name, kind.name] = report.Counts(
+                instructions=able, promised=case.promised
+            )
         if self.pairs:
             names.append(PAIR)
             plans.append(run.pairs(np.concatenate([parts[name] for name in DENSE]), self.pairs, self.seed))
@@ -192,7 +194,24 @@ class Campaign:
                 counts.harmless += int(harmless.sum())
                 plan, mine = plan[~harmless], mine[~harmless]
             counts.add(mine)
-            result.findings += report.findings(where, of.gpu, run, plan, mine)
+            bad = runner.accepted(mine) | runner.written(mine)
+            counts.unnoticed = self._unnoticed(of, case, run, plan[bad & (plan["kind"] == Do.STAY)])
+            through = report.findings(where, of.gpu, run, plan, mine)
+            result.findings += through if case.promised else []
+
+    def _unnoticed(self, of: Device, case: cases.Case, run: Run, plan: npt.NDArray[Any]) -> int:
+        """With how many of these faults, which stay, the control is accepted."""
+        if not len(plan):
+            return 0
+        bench = self.bench(of, case, case.control(of.gpu), "unnoticed")
+        there, unspoilt = bench.run()
+        addresses = run.addresses[run.index[plan["number"].astype(np.int64)]].tolist()
+        first = there.first_of(set(addresses))
+        is_there = np.array([address in first for address in addresses])
+        mine = plan[is_there]
+        mine["number"] = [first[address] for address in addresses if address in first]
+        outcomes = bench.inject(there, unspoilt, mine, self.jobs)
+        return int((~is_there).sum() + runner.accepted(outcomes).sum())
 
     def run(
         self,
@@ -204,9 +223,9 @@ class Campaign:
         """All cases of the devices, or those named; `on_case` says before each whether there is time."""
         result = Result()
         for of in devices:
-            for case in computing.cases_of(of):
-                if names and case.name not in names:
-                    continue
+            of_device = computing.cases_of(of)
+            named = [case for case in (*of_device, cases.OWNERS) if case.name in names]
+            for case in named if names else of_device:
                 if on_case(of, case, result):
                     self.attack(of, case, kinds, result)
                 else:

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from signing import envelope
+from signing.keys import SIGNATURE_BYTES
 from signing.sign import FileSigner
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import Parts, signed
-from trace_format import profile
+from trace_format import layout, profile
 from trace_format.actions import ALL_BITS, MAP_READ, MAP_WRITE, Action, Op, action
+from trace_format.schema import SectionType
 from trace_format.trace import Trace
 
 MIN_SECURITY_VERSION = 2
@@ -96,6 +98,7 @@ class Case:
         refused: the trace of a GPU, and its circumstances.
         control: the same with nothing wrong.
         gpus: GPUs that have the case.
+        promised: nothing may get through; else it is only counted what becomes of a good trace.
     """
 
     name: str
@@ -104,6 +107,7 @@ class Case:
     refused: Callable[[str], Attempt]
     control: Callable[[str], Attempt]
     gpus: tuple[str, ...] = tuple(DRIVER)
+    promised: bool = True
 
 
 # Without repetitions: in one that had some, a fault in a pointer copied the untampered bytes of another place.
@@ -128,6 +132,27 @@ def by_a_stranger(gpu: str) -> Attempt:
     head = data[: int.from_bytes(data[24:28], "little")]
     theirs = STRANGER.sign(envelope.to_be_signed(s.ES256.alg, s.ES256.kid, head))
     return Attempt(envelope.join(envelope.Envelope(s.ES256.alg, s.ES256.kid, theirs), data))
+
+
+def owners(gpu: str) -> Attempt:
+    """The good trace, whose mark is no finding."""
+    trace = sample(gpu)
+    return Attempt(signed(trace), trace=trace)
+
+
+def unsigned(gpu: str) -> Attempt:
+    """Zeros where the signature is."""
+    data = sample(gpu).build(compress=False)
+    return Attempt(envelope.join(envelope.Envelope(s.ES256.alg, s.ES256.kid, bytes(SIGNATURE_BYTES)), data))
+
+
+def changed_head(gpu: str) -> Attempt:
+    """Another name, after signing."""
+    data = bytearray(signed(sample(gpu)))
+    start = envelope.split(bytes(data)).offset
+    at = start + layout.disassemble(bytes(data[start:]))[1].one(SectionType.MANIFEST).offset
+    data[at : at + len(OTHER)] = OTHER
+    return Attempt(bytes(data))
 
 
 def old(gpu: str) -> Attempt:
@@ -182,11 +207,14 @@ MMU_ON = MMU_CTL.may_set  # every bit that a trace may set
 MMU_OFF = MMU_ON & ~1  # without ENABLE
 TIMES = 3
 TABLE_BASE = 0x00ABCDE0
+OTHER = b"other"  # as long as the sample's name
 IMAGE_READABLE = action(Op.MAP_GPU_MEM, flags=MAP_READ, pages=1, a=0x18, frame=0)
 V3D, MALI = ("v3d42",), ("mali_g71",)
 
 CASES = (
     Case("stranger", "a stranger's signature", "SIGNATURE", by_a_stranger, good),
+    Case("unsigned", "zeros for a signature", "SIGNATURE", unsigned, good),
+    Case("changed-head", "a head that was changed", "SIGNATURE", changed_head, good),
     Case("old", "an old security version", "ROLLBACK", old, good),
     Case("profile", "another profile's id", "PROFILE", wrong_profile, good),
     Case("chunk", "a tampered chunk", "CHUNK", tampered_chunk, good),
@@ -217,6 +245,10 @@ CASES = (
     ),
     Case("image", "signed: image writable", "RANGE", image_writable, hostile(IMAGE_READABLE)),
 )
+
+
+# What becomes of the owner's traces while a fault stays: harmless ones are replayed as before.
+OWNERS = Case("owner", "the owner's trace", "OK", owners, good, promised=False)
 
 
 def cases_of(gpu: str) -> list[Case]:

@@ -30,6 +30,8 @@ BARE_METAL, MMU, LINKED, LINKED_MMU, LOG_MMU = "bare-metal", "mmu", "linked", "l
 OPTEE = "optee"
 ENCRYPTION = "encryption"  # the same, with a key of a fleet, by which it reads encrypted traces
 NETWORKS = "networks"  # the same, for joint traces, with a queue of requests
+RPI4, HIKEY960 = "rpi4", "hikey960"  # of boards of silicon, each with one GPU: their ports, with an MMU
+BOARDS = {RPI4: "v3d42", HIKEY960: "mali_g71"}
 TRUST = "trust"  # on bare metal without an MMU, with a trust policy instead of one key
 ALL = Evidence(log=True, hashes=True, attestation=True)
 EVIDENCE = {LINKED: ALL, LINKED_MMU: ALL, LOG_MMU: Evidence(log=True, hashes=True)}
@@ -146,9 +148,14 @@ def build(gpu: str, folder: Path, options: str = "", *, path: str = BARE_METAL) 
     linked = path in (LINKED, LINKED_MMU)
     out = generate(
         Options(
-            *(gpu, platform_of(QEMU_VIRT), trust.OWN if path == TRUST else s.KEY, libraries.source()),
+            *(
+                gpu,
+                platform_of(path if path in BOARDS else QEMU_VIRT),
+                trust.OWN if path == TRUST else s.KEY,
+                libraries.source(),
+            ),
             min_security_version=MIN_SECURITY_VERSION,
-            mmu=path in (MMU, LINKED_MMU, LOG_MMU),
+            mmu=path in (MMU, LINKED_MMU, LOG_MMU) or path in BOARDS,
             evidence=EVIDENCE.get(path, NO_EVIDENCE),
             operators=tuple(OPERATORS) if linked else (),
             codecs=LINKED_CODECS if linked else (),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -33,9 +33,11 @@ class Do(IntEnum):
     ZERO = 2
     ONES = 3
     FLIP = 4
+    STAY = 5
 
 
 ENCODING_BITS = 32
+NOP = 0xD503201F
 VERIFY, SIGNING = "gr_signature_verify", ("gr_public_key", "gr_sign")  # of the crypto seam
 _HALF = 1 << 16  # operand of a register's fault: only 32 bits of it are used
 _LR, _SP = 30, 31
@@ -88,6 +90,7 @@ class Kind:
         operands: operands for an instruction by its encoding; empty: it cannot have this fault.
         vary: the operand for an instruction by its number in the run.
         of_all_bits: it is many faults at each instruction, tried on our own code.
+        stays: the instruction stays changed, so its first execution stands for all.
     """
 
     name: str
@@ -95,6 +98,7 @@ class Kind:
     operands: Callable[[int], list[int]]
     vary: Callable[[int, int], int] = lambda _number, operand: operand
     of_all_bits: bool = False
+    stays: bool = False
 
 
 def _decoded() -> Callable[[int], list[int]]:
@@ -114,6 +118,8 @@ KINDS = (
     Kind("encoding bit", Do.EXCHANGE, lambda _: [1], lambda number, _: 1 << (number * 13 + 5) % ENCODING_BITS),
     Kind("each register bit", Do.FLIP, _every_bit, of_all_bits=True),
     Kind("each encoding bit", Do.EXCHANGE, lambda _: [1 << bit for bit in range(ENCODING_BITS)], of_all_bits=True),
+    Kind("same skip", Do.STAY, lambda word: [word ^ NOP] if word != NOP else [], stays=True),
+    Kind("stuck bit", Do.STAY, lambda _: [1 << bit for bit in range(ENCODING_BITS)], stays=True),
 )
 
 
@@ -162,6 +168,12 @@ class Run:
         """Addresses before long parts of a run, which need not be executed in a state that was seen before."""
         numbers = [parts[0][0] for parts in map(self.parts_of, (VERIFY, *SIGNING)) if parts]
         return [int(self.addresses[self.index[number]]) for number in numbers]
+
+    def first_of(self, addresses: Collection[int]) -> dict[int, int]:
+        """Of those of these addresses that are executed, the number of the first execution."""
+        at, numbers = np.unique(self.index, return_index=True)
+        found = zip(self.addresses[at].tolist(), numbers.tolist(), strict=True)
+        return {address: number for address, number in found if address in addresses}
 
     def able(self, kind: Kind) -> npt.NDArray[np.bool_]:
         """For each instruction executed, whether it can have a fault."""

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { FIRST_BIT = 12, LAST_BIT = 47, WORD = 8, FILTER = 1 << 16 };
+enum { FIRST_BIT = 12, LAST_BIT = 47, WORD = 8, FILTER = 1 << 16, FEW = 8, CHUNK = 64 };
 
 static bool is_hostile(const struct machine *m, uint64_t address)
 {
@@ -112,19 +112,39 @@ uint64_t machine_strayed(const struct machine *m)
     return count;
 }
 
-/* A page of the attacker's, who does not know the device's secrets. */
-static uint8_t *add_page(struct machine *m, uint64_t address)
+/* Pages of the attacker's, who does not know the device's secrets; false: something else is there. */
+static bool add_pages(struct machine *m, uint64_t address, unsigned count)
 {
-    uint8_t *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    m->hostile_pages = realloc(m->hostile_pages, (m->hostile_page_count + 1) * sizeof *m->hostile_pages);
+    const uint64_t bytes = (uint64_t)count * PAGE;
+    uint8_t *pages = mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    m->hostile_pages = realloc(m->hostile_pages, (m->hostile_page_count + count) * sizeof *m->hostile_pages);
     if (pages == MAP_FAILED || !m->hostile_pages)
         fail("no memory for a page");
-    fill(m, address, pages);
-    for (uint8_t *at; (at = find_secret(m, pages, PAGE));)
-        memset(at, 0, WORD);
-    memcpy(pages + PAGE, pages, PAGE);
-    m->hostile_pages[m->hostile_page_count++] = (struct page){pages, pages + PAGE};
-    return pages;
+    const uc_err error = uc_mem_map_ptr(m->uc, address, bytes, UC_PROT_READ | UC_PROT_WRITE, pages);
+    if (error == UC_ERR_MAP) {
+        munmap(pages, 2 * bytes);
+        return false;
+    }
+    if (error != UC_ERR_OK)
+        fail("mapping hostile memory: %s", uc_strerror(error));
+    for (unsigned i = 0; i < count; i++) {
+        uint8_t *page = pages + (uint64_t)i * PAGE;
+        fill(m, address + (uint64_t)i * PAGE, page);
+        for (uint8_t *at; (at = find_secret(m, page, PAGE));)
+            memset(at, 0, WORD);
+        memcpy(page + bytes, page, PAGE);
+        m->hostile_pages[m->hostile_page_count++] = (struct page){page, page + bytes};
+    }
+    return true;
+}
+
+/* A run that goes astray page after page gets many at a time: each mapping costs as much as there are. */
+static void add_around(struct machine *m, uint64_t address)
+{
+    const uint64_t start = address & ~(uint64_t)(CHUNK * PAGE - 1);
+    const bool fits = is_hostile(m, start) && is_hostile(m, start + CHUNK * PAGE - 1);
+    if (m->hostile_page_count < FEW || !fits || !add_pages(m, start, CHUNK))
+        add_pages(m, address, 1); /* of two pages, the first may be there */
 }
 
 /* Called for memory that there is not; true when there is now. */
@@ -132,6 +152,7 @@ static bool on_unmapped(uc_engine *uc, uc_mem_type type, uint64_t address, int s
                         void *user)
 {
     struct machine *m = user;
+    (void)uc;
     (void)value;
     if (type == UC_MEM_FETCH_UNMAPPED || type == UC_MEM_FETCH_PROT) {
         if (is_hostile(m, address))
@@ -142,9 +163,7 @@ static bool on_unmapped(uc_engine *uc, uc_mem_type type, uint64_t address, int s
     for (uint64_t at = address & ~(uint64_t)(PAGE - 1); at <= last; at += PAGE) {
         if (!is_hostile(m, at))
             return false;
-        const uc_err error = uc_mem_map_ptr(uc, at, PAGE, UC_PROT_READ | UC_PROT_WRITE, add_page(m, at));
-        if (error != UC_ERR_OK && error != UC_ERR_MAP) /* the first of two may be there */
-            fail("mapping hostile memory: %s", uc_strerror(error));
+        add_around(m, at);
     }
     return true;
 }

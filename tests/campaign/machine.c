@@ -82,12 +82,26 @@ static void on_code(uc_engine *uc, uint64_t address, uint32_t size, void *user)
         m->stop_at = m->executed;
     }
     if (m->executed == m->stop_at) {
+        m->is_stopped = true;
         uc_emu_stop(uc);
         return;
     }
     if (m->pcs && m->executed < m->pcs_room)
         m->pcs[m->executed] = (uint32_t)address;
     m->executed++;
+}
+
+/* Called before each block. */
+static void on_block(uc_engine *uc, uint64_t address, uint32_t size, void *user)
+{
+    struct machine *m = user;
+    (void)address;
+    if (m->executed + size / INSTRUCTION_BYTES > m->stop_at) {
+        m->is_stopped = true;
+        uc_emu_stop(uc);
+    } else {
+        m->executed += size / INSTRUCTION_BYTES;
+    }
 }
 
 static void on_interrupt(uc_engine *uc, uint32_t number, void *user)
@@ -98,6 +112,10 @@ static void on_interrupt(uc_engine *uc, uint32_t number, void *user)
     /* Only the instruction of the firmware's own exit ends a run well. */
     const bool known = uc_mem_read(uc, machine_pc(m), &word, sizeof word) == UC_ERR_OK;
     if (known && word == HLT_SEMIHOSTING && machine_semihost(m)) {
+        machine_set_pc(m, machine_pc(m) + sizeof word);
+        return;
+    }
+    if (known && board_has(m, word)) {
         machine_set_pc(m, machine_pc(m) + sizeof word);
         return;
     }
@@ -163,15 +181,6 @@ static uint64_t gic_read(uc_engine *uc, uint64_t offset, unsigned size, void *us
     return 0;
 }
 
-static uint64_t uart_read(uc_engine *uc, uint64_t offset, unsigned size, void *user)
-{
-    (void)uc;
-    (void)offset;
-    (void)size;
-    (void)user;
-    return 0;
-}
-
 static void ignore_write(uc_engine *uc, uint64_t offset, unsigned size, uint64_t value, void *user)
 {
     (void)uc;
@@ -197,9 +206,12 @@ static uint32_t on_mrs(uc_engine *uc, uc_arm64_reg reg, const uc_arm64_cp_reg *c
 bool machine_run_to(struct machine *m, uint64_t number)
 {
     m->stop_at = number;
+    m->is_stopped = false;
     const uc_err error = uc_emu_start(m->uc, machine_pc(m), NOWHERE, 0, 0);
     if (error != UC_ERR_OK && m->end == END_NONE)
         m->end = END_CRASH;
+    if (m->end == END_NONE && !m->is_stopped)
+        m->end = m->has_said_line ? END_EXIT : END_HANG;
     return m->end == END_NONE;
 }
 
@@ -322,24 +334,23 @@ static void describe(struct machine *m, const char *line)
         check(uc_mmio_map(m->uc, a, GPU_BYTES, gpu_read, m, gpu_write, m), kind);
     else if (!strcmp(kind, "gic"))
         check(uc_mmio_map(m->uc, a, GIC_BYTES, gic_read, m, ignore_write, m), kind);
-    else if (!strcmp(kind, "uart"))
-        check(uc_mmio_map(m->uc, a, PAGE, uart_read, m, ignore_write, m), kind);
     else if (!strcmp(kind, "entry"))
         machine_set_pc(m, a);
     else if (!strcmp(kind, "reads") || !strcmp(kind, "driver") || !strcmp(kind, "trace") ||
              !strcmp(kind, "identity") || !strcmp(kind, "begin") || !strcmp(kind, "start") ||
              !strcmp(kind, "off"))
         describe_register(m, kind, a, b);
-    else
+    else if (!board_describe(m, kind, a, b))
         fail("not understood: %s", line);
 }
 
-void machine_open(struct machine *m, const char *path)
+void machine_open(struct machine *m, const char *path, bool in_blocks)
 {
     char line[LINE_MAX_BYTES];
     uc_hook hook;
     memset(m, 0, sizeof *m);
     m->met_number = NOWHERE;
+    m->in_blocks = in_blocks;
     check(uc_open(UC_ARCH_ARM64, UC_MODE_ARM, &m->uc), "uc_open");
     check(uc_ctl_set_cpu_model(m->uc, UC_CPU_ARM64_A72), "the processor's model");
     FILE *file = fopen(path, "r");
@@ -350,7 +361,8 @@ void machine_open(struct machine *m, const char *path)
     fclose(file);
     if (!m->mailbox)
         fail("%s: no mailbox", path);
-    check(uc_hook_add(m->uc, &hook, UC_HOOK_CODE, (void *)on_code, m, 1, 0), "hook");
+    const int each = in_blocks ? UC_HOOK_BLOCK : UC_HOOK_CODE;
+    check(uc_hook_add(m->uc, &hook, each, in_blocks ? (void *)on_block : (void *)on_code, m, 1, 0), "hook");
     check(uc_hook_add(m->uc, &hook, UC_HOOK_INTR, (void *)on_interrupt, m, 1, 0), "hook");
     check(uc_hook_add(m->uc, &hook, UC_HOOK_INSN, (void *)on_mrs, m, 1, 0, UC_ARM64_INS_MRS), "hook");
     if (m->hostile_count)
@@ -376,6 +388,8 @@ void machine_rewind(struct machine *m)
     for (unsigned i = 0; i < KEPT_MAX; i++)
         memcpy(m->kept[i].bytes, m->kept[i].at_start, sizeof m->kept[i].bytes);
     m->open_file = 0;
+    board_rewind();
+    m->has_said_line = false;
     m->now_ns = 0;
     m->executed = 0;
     m->end = END_NONE;

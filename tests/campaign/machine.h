@@ -15,12 +15,14 @@ enum {
     LIST_MAX = 64,
     RANGE_MAX = 8,
     PAGE = 4096,
+    INSTRUCTION_BYTES = 4,
     SECRET_BYTES = 32,
     SECRET_MAX = 3,
     KEPT_MAX = 3,
     KEPT_BYTES_MAX = 48,
     EVIDENCE_MAX = 4096,
     MEET_MAX = 3,
+    BOARD_PAGE_MAX = 6,
 };
 
 /* A write that only a trace makes: this register, with this value unless any will do. */
@@ -98,10 +100,13 @@ struct machine {
     uint32_t off_at, off_value;
     uint64_t now_ns;
     uint64_t executed, stop_at; /* instructions */
+    bool in_blocks;             /* see machine_open */
     enum end end;
     /* Where a run stops for a look at its state: whenever one of these addresses is reached. */
     uint64_t meet_at[MEET_MAX], met_number; /* the latter: of the instruction where it stopped last */
     bool meets, has_met;
+    bool is_stopped;    /* by us: the firmware does not wait for ever */
+    bool has_said_line; /* by its UART, which is the last that it does on a board */
     /* What reached the GPU. */
     uint32_t writes, from_trace;      /* writes in all; those that only a trace makes */
     uint32_t seen_offset, seen_value; /* the first of the latter */
@@ -111,8 +116,10 @@ struct machine {
 
 #define NOWHERE (UINT64_MAX - 3)
 
-/* Read the description of a machine (campaign.py writes it); exits with a message when it is malformed. */
-void machine_open(struct machine *m, const char *path);
+/* Read the description of a machine (campaign.py writes it); exits with a message when it is malformed. In
+ * blocks, it is looked at between straight pieces of code only, which is several times as fast. It then stops
+ * before the piece that has the instruction, meets nothing, and notes no addresses. */
+void machine_open(struct machine *m, const char *path, bool in_blocks);
 
 /* Let faults lead to memory of the normal world (hostile.c). */
 void machine_add_hostile(struct machine *m);
@@ -150,6 +157,13 @@ uint64_t machine_state(const struct machine *m);
 
 /* Of bytes in whole words. */
 uint64_t machine_hash(const void *data, uint64_t bytes);
+
+/* The board's other registers (board.c): a row of the description, false: it is none of them; their state;
+ * whether an instruction is done that Unicorn lacks. */
+bool board_describe(struct machine *m, const char *kind, uint64_t a, uint64_t b);
+void board_rewind(void);
+uint64_t board_state(uint64_t hash);
+bool board_has(const struct machine *m, uint32_t word);
 
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tee_replayer.generator.status import statuses
 from tests.campaign import runner
 from tests.campaign.device import Place
-from tests.campaign.faults import Run
+from tests.campaign.faults import Do, Run
 from trace_format import profile
 
 COLUMNS = (
@@ -28,6 +28,7 @@ COLUMNS = (
     "foreign",
     "accepted",
     "written",
+    "unnoticed",
     "claimed",
     "leaked",
     "strayed",
@@ -52,6 +53,7 @@ class Counts:
             on; the emulated machine's firmware runs without.
         accepted: the normal world believes that the trace was replayed.
         written: a register was written that only a trace writes, whatever else happened.
+        unnoticed: of those, the control goes on working with the fault, which stays: nobody notices.
         claimed: the log or an attestation says that a trace was loaded or replayed, which they do not say without
             the fault, and no verifier notices.
         leaked: some of a device's secrets was in memory of the normal world, or follows from what was there.
@@ -70,6 +72,7 @@ class Counts:
     foreign: int = 0
     accepted: int = 0
     written: int = 0
+    unnoticed: int = 0
     claimed: int = 0
     leaked: int = 0
     strayed: int = 0
@@ -116,7 +119,7 @@ class Finding:
         text: the instruction.
         place: what it was compiled from.
         what: what happened.
-        times: at how many executions of it.
+        times: at how many executions of it; of faults that stay, how many of them.
     """
 
     where: tuple[str, str, str]
@@ -191,6 +194,9 @@ def findings(
         text = next(decoder.disasm(run.words[at].to_bytes(4, "little"), address), None)
         mine = bad & (index == at)
         what = sorted({effect(gpu, outcome) for outcome in outcomes[mine]})
+        stays = plan[mine & (plan["kind"] == Do.STAY)]["operand"]
+        bits = [one.bit_length() - 1 for one in stays.tolist() if one.bit_count() == 1]
+        what += [f"bits {', '.join(map(str, bits))}"] if bits else []
         for second in run.index[plan["second_number"][mine & (plan["second_number"] != 0)].astype(np.int64)]:
             place = run.places[second]
             what.append(f"then a fault at {run.addresses[second]:#x} in {place.function} ({place.line})")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -19,10 +20,10 @@ from host_tools.runners import mailbox
 from host_tools.runners.buffers import Buffers, bind
 from host_tools.runners.replay import RunnerError
 from tee_replayer.generator.status import value_of
-from tests.campaign import encryption, evidence, networks
+from tests.campaign import boards, encryption, evidence, networks
 from tests.campaign.cases import DRIVER, MARK, READS, STRANGER, Attempt
 from tests.campaign.device import ENCRYPTION, NETWORKS, Device, Place
-from tests.campaign.faults import Run
+from tests.campaign.faults import Do, Run
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import PAGE
 from tests.support.trace_samples import offset_of
@@ -43,11 +44,10 @@ INSTRUCTION_BYTES = 4
 MAILBOX_BYTES = 1 << 16
 WORD = 8  # what is hashed is whole words
 LIMIT = 1 << 28  # instructions of a run without a fault: OP-TEE's path needs 90 million a verification
+PIECE = 4096  # faults that stay, of one process: what an interrupted campaign loses
 HANGS_AFTER = 1_000_000  # instructions more than without a fault: every wait of the firmware is shorter
 
 
-# Memory of QEMU's machine "virt" that the normal world has (QEMU hw/arm/virt.c): its flash, and RAM.
-HOSTILE = ((0x0400_0000, 0x0400_0000), (0x4000_0000, 8 << 30))
 MAY_SET_ALL = bytes.fromhex("ffffffff 00000000 00000000")  # struct gr_limits of internal.h
 
 
@@ -120,6 +120,7 @@ class Bench:
             (self.folder / f"rom{index}").write_bytes(data)
             kind = "rom" if base <= fw.entry < base + len(data) else "data"
             rows.append((kind, base, len(data), self.folder / f"rom{index}"))
+        rows += boards.describe(self.device.path)
         rows += self._hostile()
         if extras and not self.attempt.turns:
             answers = [(at, len(extra.data)) for at, extra in zip(places.extras_at, extras, strict=True)]
@@ -154,7 +155,7 @@ class Bench:
             mirror[start - base : start - base + size] = MAY_SET_ALL * (size // len(MAY_SET_ALL))
         (self.folder / "mirror").write_bytes(mirror)
         return [
-            *(("hostile", *found, "") for found in HOSTILE),
+            *(("hostile", *found, "") for found in boards.hostile(self.device.path)),
             ("mirror", base, len(mirror), self.folder / "mirror"),
             ("device", base + at, packing.size_of("device"), ""),
         ]
@@ -212,27 +213,50 @@ class Bench:
         Args:
             run: the run without a fault.
             unspoilt: its outcome.
-            plan: FAULTs, in any order.
+            plan: FAULTs, in any order; of those that stay, the number is of the instruction's first execution.
             jobs: processes at a time.
         """
         order = np.argsort(plan["number"], kind="stable")
         outcomes = np.zeros(len(plan), OUTCOME)
-        machine = self._describe()
+        machine, limit = self._describe(), len(run) + HANGS_AFTER
+        stays = order[plan["kind"][order] == Do.STAY]
+        once = order[plan["kind"][order] != Do.STAY]
 
         def part(index: int) -> None:
-            mine = order[index::jobs]
+            mine = once[index::jobs]
             if len(mine):
                 said, rows, out = (self.folder / f"{name}{index}" for name in ("said", "plan", "out"))
                 said.unlink(missing_ok=True)
                 plan[mine].tofile(rows)
-                self._call(machine, "inject", len(run) + HANGS_AFTER, said, rows, out, *run.meetings)
+                self._call(machine, "inject", limit, said, rows, out, *run.meetings)
                 outcomes[mine] = np.fromfile(out, OUTCOME)
+
+        def piece(start: int) -> None:
+            mine = stays[start : start + PIECE]
+            outcomes[mine] = self._stay(machine, limit, plan[mine])
 
         with ThreadPoolExecutor(jobs) as pool:
             list(pool.map(part, range(jobs)))
+            list(pool.map(piece, range(0, len(stays), PIECE)))
         self._count(outcomes)
         outcomes[outcomes["end"] == End.SAME] = unspoilt[0]
         return self._judged(outcomes, int(unspoilt["evidence"][0]))
+
+    def _stay(self, machine: Path, limit: int, plan: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Outcomes of faults that stay; where the same were injected into the same before, they are in a file."""
+        digest = hashlib.sha256(b"%d" % limit + plan.tobytes() + self.program.read_bytes())
+        for row in machine.read_text().splitlines():
+            file = Path(row.split(" ", 3)[3])
+            digest.update(row.encode() + (file.read_bytes() if file.is_file() else b""))
+        key = digest.hexdigest()[:16]
+        said, rows, out, kept = (self.folder / f"{name}-{key}" for name in ("said", "plan", "out", "kept"))
+        if not kept.exists():
+            said.unlink(missing_ok=True)
+            plan.tofile(rows)
+            self._call(machine, "stay", limit, said, rows, out)
+            rows.unlink()
+            out.rename(kept)
+        return np.fromfile(kept, OUTCOME)
 
     def _judged(self, outcomes: npt.NDArray[Any], unspoilt: int) -> npt.NDArray[Any]:
         """The same outcomes, with what the log and the attestation of a trace are worth that was to be refused."""

@@ -47,6 +47,7 @@ class Shares:
         other: of other faults.
         signature, signature_other: the same where the signature is bad, so that the library decides.
         all_bits: of the kinds that are many faults at each instruction; only its first execution counts.
+        stays: of faults that stay; only the first execution in all of the run counts.
     """
 
     skip: Share
@@ -54,9 +55,12 @@ class Shares:
     signature: Share
     signature_other: Share
     all_bits: Share
+    stays: Share
 
     def of(self, kind: Kind, about_signature: bool) -> Share:
         """The share of a kind of fault in a case."""
+        if kind.stays:
+            return self.stays
         if kind.of_all_bits:
             return self.all_bits
         if kind is KINDS[0]:
@@ -70,12 +74,13 @@ WHOLE = Shares(
     signature=Share(ALL, ALL, 200, ALL, 1000),
     signature_other=Share(300, ALL, 200, ALL, 300),
     all_bits=Share(ALL, ALL, 4, 0, 0),
+    stays=Share(ALL, ALL, ALL, ALL, ALL),
 )
 # Where each run makes two signatures, and most faults do not end in a state that is known.
 SLOW = Share(60, 120, 6, 40, 20)
-SLOW_WHOLE = Shares(SLOW, SLOW, SLOW, SLOW, Share(6, 12, 0, 0, 0))
+SLOW_WHOLE = Shares(SLOW, SLOW, SLOW, SLOW, Share(6, 12, 0, 0, 0), SLOW)
 FEW, FEW_OF_SIGNATURE = Share(1, 24, 2, 4, 1), Share(2, 24, 2, 24, 2)
-SAMPLE = Shares(FEW, FEW, FEW_OF_SIGNATURE, FEW_OF_SIGNATURE, Share(2, 3, 0, 0, 0))
+SAMPLE = Shares(FEW, FEW, FEW_OF_SIGNATURE, FEW_OF_SIGNATURE, Share(2, 3, 0, 0, 0), Share(2, 4, 1, 4, 2))
 
 
 def _segments(mask: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
@@ -127,9 +132,12 @@ def chosen(run: Run, kind: Kind, of_parts: dict[str, Numbers], share: Share) -> 
     """For each part, how many of its instructions can have the fault, and those that are attacked."""
     able = run.able(kind)
     found = {}
+    of_all = firsts(run.index, np.flatnonzero(able)) if kind.stays else np.zeros(0, np.int64)
     for name, numbers in of_parts.items():
         candidates = numbers[able[numbers]]
-        if kind.of_all_bits:
+        if kind.stays:
+            candidates = np.intersect1d(candidates, of_all, assume_unique=True)
+        elif kind.of_all_bits:
             candidates = firsts(run.index, candidates)
         found[name] = len(candidates), spread(candidates, getattr(share, name))
     return found

@@ -93,6 +93,16 @@ def by_a_stranger(gpu: str) -> Attempt:
     return Attempt(t.join(data, message))
 
 
+def none_valid(gpu: str) -> Attempt:
+    """Under the ids of two keys that may, both signatures are a stranger's."""
+    data = trace(gpu)
+    message = t.signatures(data, [])
+    for signer in TRACERS[:2]:
+        theirs = STRANGER.sign(to_be_signed(signer.kid, head_of(data)))
+        message = message.with_signature(signer.kid, t.es256(theirs))
+    return Attempt(t.join(data, message))
+
+
 def revoked(gpu: str) -> Attempt:
     """One of the two keys is revoked by the newer policy that comes with the trace."""
     left = rule("small", signers=TRACERS[1:], min_security_version=MIN_SECURITY_VERSION)
@@ -117,6 +127,7 @@ def too_long(gpu: str) -> Attempt:
 CASES = (
     Case("one-of-two", "one signature where it takes two", "THRESHOLD", one_of_two, good),
     Case("wrong-share", "one good signature, two of a stranger", "SIGNATURE", by_a_stranger, good),
+    Case("none-valid", "two signatures, both of a stranger", "SIGNATURE", none_valid, good),
     Case("half", "one signature, and the ES256 half of a hybrid one", "TRUST_HALF", half, good_hybrid),
     Case("wrong-half", "the same, and an ML-DSA half of something else", "SIGNATURE", wrong_half, good_hybrid),
     Case(

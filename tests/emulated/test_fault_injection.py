@@ -62,8 +62,8 @@ Built = Callable[[str, str], Device]
 PER_PART = sampling.Share(before=1, ours=6, bulk=1, tail=2, library=1)
 # Half of sampling.SAMPLE.
 _HALF, _HALF_OF_SIGNATURE = sampling.Share(1, 12, 1, 2, 1), sampling.Share(1, 12, 1, 12, 1)
-HALF = sampling.Shares(_HALF, _HALF, _HALF_OF_SIGNATURE, _HALF_OF_SIGNATURE, sampling.Share(1, 2, 0, 0, 0))
-PER_KIND = sampling.Shares(PER_PART, PER_PART, PER_PART, PER_PART, PER_PART)
+HALF = sampling.Shares(_HALF, _HALF, _HALF_OF_SIGNATURE, _HALF_OF_SIGNATURE, sampling.Share(1, 2, 0, 0, 0), _HALF)
+PER_KIND = sampling.Shares(PER_PART, PER_PART, PER_PART, PER_PART, PER_PART, PER_PART)
 
 
 @pytest.fixture(scope="module")

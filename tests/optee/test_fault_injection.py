@@ -15,7 +15,7 @@ from tests.campaign.faults import KINDS
 GPU = "v3d42"
 # The last instructions of LibTomCrypt's verdict, and our own code after it.
 FEW = sampling.Share(1, 12, 1, 12, 1)
-SHARES = sampling.Shares(FEW, FEW, FEW, FEW, sampling.Share(1, 2, 0, 0, 0))
+SHARES = sampling.Shares(FEW, FEW, FEW, FEW, sampling.Share(1, 2, 0, 0, 0), sampling.Share(1, 2, 0, 2, 0))
 
 
 @pytest.fixture(scope="module")
