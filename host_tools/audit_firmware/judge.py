@@ -15,7 +15,8 @@ from host_tools.audit_firmware.rules import RULES, FirmwareFinding
 from host_tools.audit_firmware.stack import recursions
 from host_tools.audit_firmware.unknown import unknown
 from host_tools.audit_firmware.values import Frame
-from signing.trust import ES256_BYTES, Anchor, Policy
+from signing.trust import Anchor, Policy
+from signing.trust_keys import ES256_BYTES
 from tee_replayer.generator.amalgamate import HAS_TRUST
 from trace_format.schema.log import LogKind
 
