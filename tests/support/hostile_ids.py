@@ -33,8 +33,8 @@ class Renamed(Key):
         return self.said
 
 
-def flipped(kid: bytes, at: int) -> bytes:
-    return kid[:at] + bytes([kid[at] ^ 1]) + kid[at + 1 :]
+def flipped(data: bytes, at: int, bit: int = 0) -> bytes:
+    return data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :]
 
 
 def of_another_kind(key: Key) -> bytes:
