@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from signing.errors import TrustError
 from signing.keys import PublicKey
 from signing.sign import Signer, entries
-from signing.trust import Key, Policy, Role, Rule
+from signing.trust import Policy, Role, Rule
 from signing.trust_chain import Chain, Quorum, Signed
-from trace_format.schema.trust import MAX_TRUST_POLICIES
+from signing.trust_keys import Key
+from trace_format.schema.trust import MAX_TRUST_POLICIES, MAX_TRUST_REVOKED
 
 DAY_S = 86_400
 SOON_S = 30 * DAY_S
@@ -112,17 +113,19 @@ def added(policy: Policy, key: PublicKey, role: str) -> Policy:
     return _with_keys(_in_role(policy, role, more), [key])
 
 
-def _check_has(policy: Policy, kid: bytes) -> None:
-    """Raise TrustError where a policy has no such key."""
-    if policy.key(kid) is None:
+def _check_has(policy: Policy, kid: bytes) -> Key:
+    """A key of a policy; TrustError where it has no such key."""
+    key = policy.key(kid)
+    if key is None:
         raise TrustError(
             f"version {policy.version} has no key {kid.hex()}", expected=_kids(policy), found=kid.hex()
         )
+    return key
 
 
 def revoked(policy: Policy, kid: bytes) -> Policy:
-    """Without a key, in no role any more, and marked as revoked."""
-    _check_has(policy, kid)
+    """Without a key, in no role any more, and marked as revoked: of a hybrid key also its halves."""
+    key = _check_has(policy, kid)
     for name, role in roles(policy):
         if kid in role.kids and len(role.kids) - 1 < role.threshold:
             raise TrustError(
@@ -130,24 +133,38 @@ def revoked(policy: Policy, kid: bytes) -> Policy:
                 f"signatures are needed, {len(role.kids) - 1} keys would be left. Give it another key first "
                 "('gramophone policy add-key'), or in one step ('gramophone policy rotate')"
             )
+    gone = policy.revoked | {kid, *key.halves}
+    if len(gone) > MAX_TRUST_REVOKED:
+        raise TrustError(
+            f"no room to revoke key {kid.hex()}: revocations are for ever. Give devices firmware with a policy of "
+            "another name ('gramophone policy init')",
+            expected=f"at most {MAX_TRUST_REVOKED} ids",
+            found=len(gone),
+        )
     return replace(
         policy,
         keys=tuple(key for key in policy.keys if key.kid != kid),
         root=policy.root.without(kid),
         rules=tuple(replace(rule, role=rule.role.without(kid)) for rule in policy.rules),
-        revoked=policy.revoked | {kid},
+        revoked=gone,
     )
 
 
 def rotated(policy: Policy, kid: bytes, key: PublicKey, *, overlap: bool = False) -> Policy:
-    """With a key in all roles of another one, which is revoked unless both are to count for a while."""
+    """With a key in all roles of another one, which is revoked unless both are to count for a while.
+
+    A key that is half of the new one, as one of ES256 is of a hybrid key, is taken out but cannot be revoked.
+    """
     check_kind(key)
-    _check_has(policy, kid)
+    old = _check_has(policy, kid)
     if key.kid in policy.revoked or key.kid == kid:
         raise TrustError(f"key {key.kid.hex()} cannot take its place: it is revoked, or the same")
 
+    is_half = old.is_one_person(Key.of(key)) and not overlap
+
     def more(one: Role) -> Role:
-        return replace(one, kids=one.kids | {key.kid}) if kid in one.kids else one
+        kept = one.kids - {kid} if is_half else one.kids
+        return replace(one, kids=kept | {key.kid}) if kid in one.kids else one
 
     both = replace(
         policy,
@@ -155,7 +172,7 @@ def rotated(policy: Policy, kid: bytes, key: PublicKey, *, overlap: bool = False
         rules=tuple(replace(rule, role=more(rule.role)) for rule in policy.rules),
     )
     both = _with_keys(both, [key])
-    return both if overlap else revoked(both, kid)
+    return both if overlap or is_half else revoked(both, kid)
 
 
 def thresholds(policy: Policy, role: str, threshold: int) -> Policy:
@@ -231,6 +248,11 @@ def warnings(chain: Chain, now: float | None = None) -> Iterator[str]:
         yield "it does not hold yet: devices with a clock refuse all traces under it until then"
     if (left := MAX_TRUST_POLICIES - len(chain.links) + 1) < FEW_VERSIONS:
         yield f"{left} more versions fit into signed traces: then devices need firmware with a newer policy in it"
+    if (room := MAX_TRUST_REVOKED - len(policy.revoked)) < FEW_VERSIONS:
+        yield f"{room} more keys can be revoked (a hybrid key is 3): then devices need a policy of another name"
+    for key in policy.keys:
+        if key.first is None:
+            yield f"key {key.kid.hex()} is no point of its curve that anybody can sign for"
     before = chain.before
     if before and not policy.root.kids & before.root.kids:
         yield "no root key is one of the version before: try the new ones before the old ones are gone"

@@ -12,11 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519
-
-from signing import curves
 from signing.errors import TrustError
-from signing.keys import KID_BYTES, Algorithm, PublicKey
+from signing.keys import KID_BYTES, PublicKey
+from signing.trust_keys import KEY_BYTES, KINDS, Key, check_people
 from trace_format import packing
 from trace_format.errors import ReservedError, TraceError
 from trace_format.schema import TRUST
@@ -36,75 +34,8 @@ from trace_format.schema.trust import (
 
 assert TRUST.name == "trust"
 DEVICE_ID_BYTES = 16
-ES256_BYTES, ES384_BYTES, ED25519_BYTES = 65, 97, 32
 _FLAGS = TRUST_PREFIX | TRUST_SIGNED_WEIGHTS
 _POLICY, _KEY, _RULE, _ID = (packing.size_of(f"trust_{name}") for name in ("policy", "key", "rule", "device"))
-
-
-@dataclass(frozen=True)
-class Key:
-    """A key that a policy names; it may be one that no signature can be of.
-
-    Attributes:
-        kid: its id, 16 bytes.
-        raw: what `PublicKey.raw` is: 65 bytes of ES256, 97 of ES384 and of a hybrid key, 32 of Ed25519.
-        kind: what it signs with.
-    """
-
-    kid: bytes
-    raw: bytes
-    kind: KeyKind = KeyKind.ES256
-
-    @classmethod
-    def of(cls, public: PublicKey) -> Key:
-        """As a policy names it; TrustError where it is of a kind that no policy names."""
-        if public.algorithm not in KINDS:
-            expected = " or ".join(algorithm.title for algorithm in KINDS)
-            raise TrustError(f"key {public.kid.hex()}", expected=expected, found=public.algorithm.title)
-        return cls(public.kid, public.raw, KINDS[public.algorithm])
-
-    @property
-    def title(self) -> str:
-        """What it signs with, as it is printed."""
-        return next(algorithm.title for algorithm, kind in KINDS.items() if kind is self.kind)
-
-    @property
-    def first(self) -> PublicKey | None:
-        """The key, or of a hybrid one its ES256 half; None: it is none, or the id is not the key's."""
-        if self.kind is KeyKind.ED25519:
-            return self._edwards
-        try:
-            is_wide = self.kind is KeyKind.ES384
-            curve, size = (ec.SECP384R1(), ES384_BYTES) if is_wide else (ec.SECP256R1(), ES256_BYTES)
-            found = PublicKey(ec.EllipticCurvePublicKey.from_encoded_point(curve, self.raw[:size]))
-        except ValueError:
-            return None
-        return found if found.kid_with(self.ml_dsa_hash) == self.kid else None
-
-    @property
-    def _edwards(self) -> PublicKey | None:
-        found = PublicKey(ed25519.Ed25519PublicKey.from_public_bytes(self.raw))
-        return found if not curves.refusal(self.raw) and found.kid == self.kid else None
-
-    @property
-    def ml_dsa_hash(self) -> bytes:
-        """SHA-256 of a hybrid key's ML-DSA half; of others nothing."""
-        return self.raw[ES256_BYTES:] if self.kind is KeyKind.ES256_ML_DSA_44 else b""
-
-
-# What a policy names a key of an algorithm as, and bytes of the key.
-KINDS = {
-    Algorithm.ES256: KeyKind.ES256,
-    Algorithm.HYBRID: KeyKind.ES256_ML_DSA_44,
-    Algorithm.ES384: KeyKind.ES384,
-    Algorithm.EDDSA: KeyKind.ED25519,
-}
-_KEY_BYTES = {
-    KeyKind.ES256: ES256_BYTES,
-    KeyKind.ES256_ML_DSA_44: ES256_BYTES + 32,
-    KeyKind.ES384: ES384_BYTES,
-    KeyKind.ED25519: ED25519_BYTES,
-}
 
 
 @dataclass(frozen=True)
@@ -228,6 +159,13 @@ class Policy:
         Raises:
             TrustError: it is none that a device takes: see `decode`.
         """
+        data = self.packed()
+        if self.decode(data) != self:
+            raise TrustError("the policy says the same thing twice: a key, a device or a rule's name")
+        return data
+
+    def packed(self) -> bytes:
+        """The same without a look at whether a device takes it; TrustError where the fields cannot say it."""
         kids, devices = [key.kid for key in self.keys], self.devices
         size = _POLICY + len(kids) * _KEY + len(self.rules) * _RULE + (len(devices) + len(self.revoked)) * _ID
         head: dict[str, Any] = {
@@ -247,7 +185,7 @@ class Policy:
         }
         _counts(head, 0)
         try:
-            data = b"".join(
+            return b"".join(
                 [
                     packing.pack("trust_policy", head),
                     *(packing.pack("trust_key", _key_row(key)) for key in self.keys),
@@ -258,9 +196,6 @@ class Policy:
             )
         except ReservedError as error:
             raise TrustError(f"the policy cannot be written: {error}") from None
-        if self.decode(data) != self:
-            raise TrustError("the policy says the same thing twice: a key, a device or a rule's name")
-        return data
 
     @classmethod
     def decode(cls, data: bytes, offset: int = 0) -> Policy:
@@ -361,8 +296,12 @@ def _read(data: bytes, offset: int) -> Policy:
             raise TrustError(
                 f"the policy's {what}", offset=offset, expected="ids in ascending order", found="another"
             )
-    if set(revoked) & set(kids):
-        raise TrustError("a key that is revoked and has rights", offset=offset)
+    check_people(keys, offset)
+    for key in keys:
+        if gone := {key.kid, *key.halves}.intersection(revoked):
+            raise TrustError(
+                f"a key that is revoked and has rights: {key.kid.hex()}, by {min(gone).hex()}", offset=offset
+            )
     _text(head["name"], offset + 48)
     if head["version"] == 0 or not head["name"]:
         raise TrustError("the policy's name and version", offset=offset, expected="both", found="none")
@@ -395,7 +334,7 @@ def _key(row: dict[str, Any], offset: int) -> Key:
         known = " or ".join(f"{kind} ({algorithm.title})" for algorithm, kind in KINDS.items())
         raise TrustError("kind of a key", offset=offset + KID_BYTES, expected=known, found=row["kind"])
     kind = KeyKind(row["kind"])
-    raw, rest = row["key"][: _KEY_BYTES[kind]], row["key"][_KEY_BYTES[kind] :]
+    raw, rest = row["key"][: KEY_BYTES[kind]], row["key"][KEY_BYTES[kind] :]
     if (raw[0] != 4 and kind is not KeyKind.ED25519) or any(rest):
         raise TrustError(
             f"a key of {len(raw)} bytes",
@@ -403,7 +342,15 @@ def _key(row: dict[str, Any], offset: int) -> Key:
             expected="04, x, y, of a hybrid key a hash; of Ed25519 32 bytes; then zeros",
             found=row["key"].hex(),
         )
-    return Key(row["kid"], raw, kind)
+    key = Key(raw, kind)
+    if row["kid"] != key.kid:
+        raise TrustError(
+            f"id of a key ({key.title})",
+            offset=offset,
+            expected=f"{key.kid.hex()}",
+            found=row["kid"].hex(),
+        )
+    return key
 
 
 def _role(mask: int, threshold: int, kids: Sequence[bytes], offset: int) -> Role:

@@ -17,7 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import mldsa
 from signing.cose_sign import TAG, Entries, Signatures, read_sequence, to_be_signed
 from signing.errors import TrustError
 from signing.keys import PublicKey, load_public_key
-from signing.trust import Anchor, Key, Policy, Role
+from signing.trust import Anchor, Policy, Role
+from signing.trust_keys import Key
 from trace_format import layout
 from trace_format.schema.report import Status
 from trace_format.schema.trust import MAX_TRUST_POLICIES, KeyKind
@@ -189,10 +190,16 @@ def load_anchor(data: bytes, *, file: str = "") -> Anchor:
 
 
 def follow_error(before: Policy, policy: Policy) -> None:
-    """Raise TrustError unless a policy may follow another."""
+    """Raise TrustError unless a policy may follow another: it is the next version, and no key comes back."""
     if policy.version != before.version + 1 or policy.name != before.name:
         raise TrustError(
             "a policy that does not follow the one before it",
             expected=f"version {before.version + 1} of {before.name}",
             found=f"version {policy.version} of {policy.name}",
+        )
+    if gone := sorted(before.revoked - policy.revoked):
+        raise TrustError(
+            f"version {policy.version} takes a revocation back",
+            expected=f"key {gone[0].hex()} among its revoked keys, as in version {before.version}",
+            found="not there",
         )

@@ -12,7 +12,7 @@ from typing import Any
 from signing.cose_sign import Signatures
 from signing.errors import TrustError
 from signing.trust import DEVICE_ID_BYTES, Policy, Rule
-from signing.trust_chain import Quorum, quorum
+from signing.trust_chain import Quorum, follow_error, quorum
 from trace_format.schema.report import Status
 from trace_format.schema.trust import KeyKind
 
@@ -95,8 +95,10 @@ def judge(
             return TrustVerdict(Status.TRUST, current, reason=str(error))
         if newer.version <= current.version:
             continue
-        if newer.version != current.version + 1 or newer.name != current.name:
-            return TrustVerdict(Status.TRUST_CHAIN, current, reason=_follows(current, newer))
+        try:
+            follow_error(current, newer)
+        except TrustError as error:
+            return TrustVerdict(Status.TRUST_CHAIN, current, reason=str(error))
         kinds = {key.kind for key in newer.keys}
         if where.algorithms is not None and not kinds <= where.algorithms:
             reason = _listed_kinds(newer, where.algorithms)
@@ -176,8 +178,3 @@ def _listed_kinds(policy: Policy, known: frozenset[KeyKind]) -> str:
 
 def _listed(kids: frozenset[bytes]) -> str:
     return ", ".join(sorted(kid.hex() for kid in kids)) or "none"
-
-
-def _follows(before: Policy, policy: Policy) -> str:
-    expected = f"version {before.version + 1} of {before.name}"
-    return f"expected {expected}, found version {policy.version} of {policy.name}"

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from signing import curves, envelope
 from signing.delivery import Delivery
 from signing.keys import Algorithm, PublicKey
-from signing.trust import KINDS, Anchor, Policy
+from signing.trust import Anchor, Policy
+from signing.trust_keys import KINDS
 from signing.trust_verdict import Judge, TrustVerdict, judge
 from trace_format import layout
 from trace_format.errors import ChunkHashError, TraceError

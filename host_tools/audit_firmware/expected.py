@@ -52,7 +52,8 @@ _OTHER_DEVICES = {
 # Functions of the core whose every call matters: what is checked, checked again, or wiped.
 _STEPS = (
     *("gr_wipe", "gr_unload", "gr_find_register", "gr_fetch_action", "settle", "gr_sha256", "gr_is_same"),
-    *("check_signature", "gr_known_answer", "gr_signature_verify", "differences", "gr_stack_excess", "gr_driver_check_write"),
+    *("check_signature", "gr_known_answer", "gr_signature_verify", "differences", "gr_stack_excess"),
+    "gr_driver_check_write",
     *("gr_mmu_on", "gr_mmu_off"),
 )
 # Macros of options, each with a function that only firmware with it has.

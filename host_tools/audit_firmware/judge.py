@@ -16,7 +16,8 @@ from host_tools.audit_firmware.stack import recursions
 from host_tools.audit_firmware.unknown import unknown
 from host_tools.audit_firmware.values import Frame
 from signing.curves import KNOWN_ANSWER_KEY
-from signing.trust import ES256_BYTES, Anchor, Policy
+from signing.trust import Anchor, Policy
+from signing.trust_keys import ES256_BYTES
 from tee_replayer.generator.amalgamate import HAS_TRUST
 from trace_format.schema.log import LogKind
 
@@ -232,8 +233,9 @@ def _key(analysis: Analysis) -> Iterator[FirmwareFinding]:
         keys = passed(analysis.program, analysis.values, function, VERIFY_KEY)
         right = {at for at in keys if analysis.image.read(at, len(device.key.raw)) == device.key.raw}
         known = {at for at in keys if analysis.image.read(at, len(KNOWN_ANSWER_KEY)) == KNOWN_ANSWER_KEY}
-        if not right or keys - right - known:
-            said = ", ".join(f"{at:#x}" for at in sorted(keys - right - known)) or "a place that the code does not show"
+        others = sorted(keys - right - known)
+        if not right or others:
+            said = ", ".join(f"{at:#x}" for at in others) or "a place that the code does not show"
             text = f"expected at least one call with the key in the code, and none with another; found {said}"
             yield FirmwareFinding(RULES["GF608"], text, function.name, function.start)
 

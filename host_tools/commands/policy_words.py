@@ -11,6 +11,7 @@ from typing import Any
 from signing import ceremony
 from signing.trust import Policy, Role, Rule
 from signing.trust_chain import Chain
+from signing.trust_changes import KeyChange, key_changes
 from trace_format.schema import Gpu
 from trace_format.schema.report import Status
 from trace_format.schema.trust import KeyKind
@@ -45,6 +46,7 @@ def data(file: Path, chain: Chain) -> dict[str, Any]:
             }
             for one in ceremony.missing(chain)
         ],
+        "changes": _changes_data(chain),
     }
 
 
@@ -55,16 +57,63 @@ def lines(file: Path, chain: Chain) -> list[str]:
         "not signed yet" if not chain.last.signatures.by_kid else "signatures missing" if lacking else "complete"
     )
     rows = [
-        ("policies", _role(policy.root)),
-        *((f"traces {rule.pattern}", f"{_role(rule.role)}{_conditions(rule)}") for rule in policy.rules),
+        *_rights(policy),
         *((f"keys of {title}", _listed(kids)) for title, kids in _others(policy)),
         *([("revoked", _listed(policy.revoked))] if policy.revoked else []),
         ("holds", _validity(policy)),
+        *_changes(chain),
         *([("signed by", _listed(chain.last.signatures.by_kid))] if chain.last.signatures.by_kid else []),
         *(("missing", _missing(one)) for one in lacking),
     ]
     first = f"{file}: policy {policy.name}, version {policy.version} ({policy.kid.hex()}), {state}"
     return [first, *(f"{name:16} {text}" for name, text in rows)]
+
+
+def _rights(policy: Policy) -> list[tuple[str, str]]:
+    """Who may do what."""
+    return [
+        ("policies", _role(policy.root)),
+        *((f"traces {rule.pattern}", f"{_role(rule.role)}{_conditions(rule)}") for rule in policy.rules),
+    ]
+
+
+def _changed_rights(chain: Chain) -> tuple[list[str], list[str]]:
+    """Rights that only the version before has, and those of the newest only; all where just the order differs."""
+    policies = chain.before or chain.last.policy, chain.last.policy
+    old, new = (
+        [f"{name}: {text}" for name, text in (*_rights(one), ("holds", _validity(one)))] for one in policies
+    )
+    gone, added = [row for row in old if row not in new], [row for row in new if row not in old]
+    return (gone, added) if gone or added or old == new else (old, new)
+
+
+def _changes_data(chain: Chain) -> dict[str, Any] | None:
+    if chain.before is None:
+        return None
+    gone, added = _changed_rights(chain)
+    keys = [
+        {"key": one.kid.hex(), "what": one.what.value, "before": list(one.before), "after": list(one.after)}
+        for one in key_changes(chain)
+    ]
+    return {"since": chain.before.version, "keys": keys, "rights_before": gone, "rights_after": added}
+
+
+def _changes(chain: Chain) -> list[tuple[str, str]]:
+    """What differs from the version before: keys, then rights."""
+    if chain.before is None:
+        return []
+    gone, added = _changed_rights(chain)
+    rows = [
+        *map(_key_change, key_changes(chain)),
+        *(f"was: {row}" for row in gone),
+        *(f"now: {row}" for row in added),
+    ]
+    return [(f"since version {chain.before.version}", row) for row in rows or ["nothing changed"]]
+
+
+def _key_change(one: KeyChange) -> str:
+    rights = [", ".join(roles) or "nothing" for roles in (one.before, one.after)]
+    return f"{one.what} {one.kid.hex()}: {rights[0]} before, {rights[1]} now"
 
 
 def _role(role: Role) -> str:

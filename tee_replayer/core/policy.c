@@ -1,10 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The form of a trust policy, and what is looked up in one. */
+#include "crypto.h"
 #include "trust.h"
 
 #ifdef GRAMOPHONE_TRUST
 
-enum { TRUST_ID_BYTES = 16 };
+enum {
+    TRUST_ID_BYTES = 16,
+    MOST_BEFORE = 26,
+    MOST_KEY = 97,
+    HALF_BYTES = 32, /* SHA-256 of an ML-DSA key */
+    ALIKE_BYTES = 31 /* without the last byte, which has the sign of an Ed25519 key */
+};
+
+/* Bytes of a key of each kind, and what precedes them in what its id is the hash of. */
+static const struct key_form {
+    uint8_t key_bytes, before_bytes, before[MOST_BEFORE];
+} key_forms[GR_KEY_KIND_ED25519] = {
+    {TRUST_KEY_BYTES, MOST_BEFORE, GR_SPKI_ES256},
+    {MOST_KEY, MOST_BEFORE, GR_SPKI_ES256},
+    {MOST_KEY, 23, GR_SPKI_ES384},
+    {HALF_BYTES, 12, GR_SPKI_ED25519},
+};
 
 bool gr_trust_is_before(const uint8_t *kid, const uint8_t *other)
 {
@@ -54,6 +71,15 @@ bool gr_trust_is_revoked(const struct gr_trust_policy *p, const uint8_t *kid)
             return true;
     }
     return false;
+}
+
+bool gr_trust_keeps_revoked(const struct gr_trust_policy *newer, const struct gr_trust_policy *p)
+{
+    for (uint32_t i = 0; i < p->revoked_count; i++) {
+        if (!gr_trust_is_revoked(newer, revoked_at(p, i)))
+            return false;
+    }
+    return true;
 }
 
 bool gr_trust_has_device(const struct gr_trust_policy *p, uint32_t mask, const uint8_t *id)
@@ -111,13 +137,50 @@ static bool is_role(const struct gr_trust_policy *p, uint32_t mask, uint32_t thr
     return is_mask(mask, p->key_count) && threshold - 1 < named;
 }
 
-static bool is_key(const struct gr_trust_key *key)
+/* The id of a key, of a kind that it is or whose bytes it begins with. False: the hash failed. */
+static bool make_id(const struct gr_trust_key *key, uint32_t kind, uint8_t digest[32])
 {
+    const struct key_form *form = &key_forms[kind - 1];
+    uint8_t hashed[MOST_BEFORE + MOST_KEY];
+    memcpy(hashed, form->before, form->before_bytes);
+    memcpy(hashed + form->before_bytes, key->key, form->key_bytes);
+    return gr_sha256(hashed, (size_t)form->before_bytes + form->key_bytes, digest);
+}
+
+/* What a key and its negative, which one private key signs for, have in common: x, of Ed25519 y. */
+static const uint8_t *coordinate(const struct gr_trust_key *key)
+{
+    return key->key + (key->kind != GR_KEY_KIND_ED25519);
+}
+
+/* Whether one person has both: a hybrid key has two halves. */
+static bool is_one_person(const struct gr_trust_key *one, const struct gr_trust_key *other)
+{
+    return gr_is_same(coordinate(one), coordinate(other), ALIKE_BYTES) ||
+           (one->kind == GR_KEY_KIND_ES256_ML_DSA_44 && other->kind == one->kind &&
+            gr_is_same(one->key + TRUST_KEY_BYTES, other->key + TRUST_KEY_BYTES, HALF_BYTES));
+}
+
+/* Whether a key is in its one form under the id that is its own, not revoked, and shared with none before. */
+static bool is_key(const struct gr_trust_policy *p, uint32_t number)
+{
+    const struct gr_trust_key *key = gr_trust_key_at(p, number);
+    uint8_t id[32] = {0};
     if (key->kind - 1 >= GR_KEY_KIND_ED25519 || key->reserved)
         return false;
-    /* By kind, from the last byte on; that of Ed25519 alone is even, and has no 04 in front. */
-    const uint32_t used = 0x20616141u >> 8 * (key->kind - 1) & 0xff;
-    return (!(used & 1) || key->key[0] == 4) && gr_is_zero(key->key + used, sizeof key->key - used);
+    const uint32_t used = key_forms[key->kind - 1].key_bytes;
+    if ((key->kind != GR_KEY_KIND_ED25519 && key->key[0] != 4) ||
+        !gr_is_zero(key->key + used, sizeof key->key - used) || !make_id(key, key->kind, id) ||
+        !gr_is_same(id, key->kid, TRUST_ID_BYTES) || gr_trust_is_revoked(p, id))
+        return false;
+    for (uint32_t i = 0; i < number; i++) {
+        if (is_one_person(gr_trust_key_at(p, i), key))
+            return false;
+    }
+    /* A revoked key does not come back as half of a hybrid one, nor does half of a hybrid one. */
+    return key->kind != GR_KEY_KIND_ES256_ML_DSA_44 ||
+           (make_id(key, GR_KEY_KIND_ES256, id) && !gr_trust_is_revoked(p, id) &&
+            !gr_trust_is_revoked(p, key->key + TRUST_KEY_BYTES));
 }
 
 bool gr_trust_has_algorithms(const struct gr_trust_policy *p)
@@ -174,7 +237,7 @@ bool gr_trust_is_valid(const uint8_t *data, uint32_t bytes)
         !are_ascending(revoked_at(p, 0), p->revoked_count, TRUST_ID_BYTES))
         return false;
     for (uint32_t i = 0; i < p->key_count; i++) {
-        if (!is_key(gr_trust_key_at(p, i)) || gr_trust_is_revoked(p, gr_trust_key_at(p, i)->kid))
+        if (!is_key(p, i))
             return false;
     }
     uint32_t named = 0;

@@ -249,7 +249,8 @@ GR_NOINLINE static enum gr_status judge(struct loader *l, const struct gr_policy
         if (newer->version <= p->version)
             continue;
         if (newer->version - p->version != 1 ||
-            !gr_is_same((const uint8_t *)newer->name, (const uint8_t *)p->name, sizeof p->name))
+            !gr_is_same((const uint8_t *)newer->name, (const uint8_t *)p->name, sizeof p->name) ||
+            !gr_trust_keeps_revoked(newer, p))
             return GR_STATUS_TRUST_CHAIN;
         if (!gr_trust_has_algorithms(newer))
             return GR_STATUS_TRUST_ALGORITHM;

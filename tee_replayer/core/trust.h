@@ -42,10 +42,12 @@ GR_INTERNAL uint8_t *gr_to_be_signed(uint8_t *payload, uint32_t bytes, const str
 GR_INTERNAL bool gr_trust_is_valid(const uint8_t *data, uint32_t bytes);
 
 /* Of a well-formed policy: a key by its number; the number of a key by its id, key_count where there is none;
- * whether a key was revoked; whether a device is one that a mask names. */
+ * whether a key was revoked; whether another policy has all that were; whether a device is one that a mask
+ * names. */
 GR_INTERNAL const struct gr_trust_key *gr_trust_key_at(const struct gr_trust_policy *p, uint32_t number);
 GR_INTERNAL uint32_t gr_trust_find_key(const struct gr_trust_policy *p, const uint8_t *kid);
 GR_INTERNAL bool gr_trust_is_revoked(const struct gr_trust_policy *p, const uint8_t *kid);
+GR_INTERNAL bool gr_trust_keeps_revoked(const struct gr_trust_policy *newer, const struct gr_trust_policy *p);
 GR_INTERNAL bool gr_trust_has_device(const struct gr_trust_policy *p, uint32_t mask, const uint8_t *id);
 
 /* Whether this device verifies signatures of all of its keys. */

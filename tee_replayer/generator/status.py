@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +19,8 @@ _WITH_ACTION = {"ACTION", "REGISTER", "RANGE", "DIVERGED", "TIMEOUT", "NO_IRQ", 
 _WITH_VALUES = {"IDENTITY", "DIVERGED", "TIMEOUT"}
 
 
-def statuses() -> dict[int, Status]:
+@functools.cache
+def statuses() -> Mapping[int, Status]:
     """All statuses by value."""
     return {status.value: status for status in Status}
 

@@ -9,7 +9,7 @@ from signing.keys import Algorithm
 from signing.sign import entries
 from signing.trust import Policy
 from tests.support import trust_samples as t
-from tests.support.hostile_keys import PLAIN, Make, OneKind, key_of, of
+from tests.support.hostile_keys import PLAIN, Make, OneKind, no_key, of
 from tests.support.trust_samples import WIDE, WIDER
 from trace_format.schema.trust import KeyKind
 
@@ -56,9 +56,8 @@ BROKEN: dict[str, Make] = {
     "the end is missing": envelope(lambda d, at: d[: at + 122]),
 }
 POINT, WIDE_POINT = PLAIN.public.raw, A.public.raw
-KEYS: dict[str, Policy] = {
-    "a key of ES256 that it calls one of ES384": key_of(KeyKind.ES384, POINT + bytes(32)),
-    "a key of ES384 under the id of one of ES256": key_of(KeyKind.ES384, WIDE_POINT),
-    "a point that is not on the curve": key_of(KeyKind.ES384, WIDE_POINT[:-1] + bytes([WIDE_POINT[-1] ^ 1])),
-    "a point of zeros": key_of(KeyKind.ES384, b"\4" + bytes(96)),
+KEYS: dict[str, tuple[Policy, Make]] = {
+    "a key of ES256 that it calls one of ES384": no_key(KeyKind.ES384, POINT + bytes(32), A),
+    "a point that is not on the curve": no_key(KeyKind.ES384, WIDE_POINT[:-1] + bytes([WIDE_POINT[-1] ^ 1]), A),
+    "a point of zeros": no_key(KeyKind.ES384, b"\4" + bytes(96), A),
 }

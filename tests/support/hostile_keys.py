@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from signing.cose_sign import Entry, Signatures, to_be_signed
 from signing.keys import Algorithm
 from signing.sign import FileSigner, entries, head_of
-from signing.trust import Key, Policy, Role
+from signing.trust import Policy, Role, Rule
 from signing.trust_chain import Signed
+from signing.trust_keys import Key
 from tests.support import trust_samples as t
 from tests.support.trust_samples import TRACERS
 from trace_format.schema.trust import KeyKind
@@ -24,10 +25,13 @@ def of(signer: FileSigner, what: bytes | None = None) -> Entry:
     return found
 
 
-def key_of(kind: KeyKind, raw: bytes) -> Policy:
-    """A policy that has a key of a kind and bytes under the id of a key of ES256 that signs."""
-    keys = (*(key for key in t.policy().keys if key.kid != PLAIN.kid), Key(PLAIN.kid, raw, kind))
-    return t.policy(keys=tuple(sorted(keys, key=lambda key: key.kid)))
+def no_key(kind: KeyKind, raw: bytes, signer: FileSigner) -> tuple[Policy, Make]:
+    """A policy that names bytes as a key of a kind; and a trace with another key's signature under their id."""
+    key, rest = Key(raw, kind), [one for one in TRACERS if one is not PLAIN]
+    role = Role(frozenset([key.kid, *t.kids(rest)]), 2)
+    root = t.policy(Rule("", role, prefix=True), keys=(*t.keys([*t.ROOTS, *rest]), key))
+    beside = {rest[0].kid: (of(rest[0]),), key.kid: (of(signer),)}
+    return root, lambda: t.join(t.small(), Signatures(beside))
 
 
 class OneKind:

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from signing import curves
-from signing.cose_sign import Signatures
 from signing.sign import FileSigner, entries
 from signing.trust import Policy, Role, Rule
 from signing.trust_chain import Signed
-from signing.trust_verdict import NO_TIME, Judge
+from signing.trust_verdict import NO_TIME
 from tests.support import hostile_ed25519 as edwards
 from tests.support import hostile_es384 as wide
 from tests.support import hostile_hybrid as hybrid
+from tests.support import hostile_ids
 from tests.support import trust_samples as t
-from tests.support.hostile_keys import Make, OneKind
+from tests.support.hostile_keys import PLAIN, Make, OneKind, no_key
+from tests.support.trust_case import HERE, Case, resigned
 from tests.support.trust_samples import (
     DEVICE_ID,
     PLATFORM,
@@ -37,29 +38,11 @@ from trace_format.schema import Gpu
 from trace_format.schema.report import Status
 from trace_format.schema.trust import KeyKind
 
-HERE = Judge(PLATFORM, DEVICE_ID)
 UNSET = replace(HERE, now=NO_TIME)
 ONLY_ES256 = frozenset([KeyKind.ES256])
 OTHER_ID = bytes(range(100, 116))
 # Offsets in a policy: of its fields, of its first key, and of a key's and a rule's fields.
 KEY_AT, KEY_BYTES, RULE_BYTES = 96, 128, 128
-
-
-@dataclass(frozen=True)
-class Case:
-    """A file and who judges it.
-
-    Attributes:
-        make: the file.
-        status: what comes of it.
-        root: the device's own policy.
-        where: what the device knows.
-    """
-
-    make: Callable[[], bytes]
-    status: Status
-    root: Policy = field(default_factory=policy)
-    where: Judge = HERE
 
 
 def second(*rules: Rule, **changes: object) -> Policy:
@@ -81,12 +64,6 @@ def edited(at: int, value: bytes, base: Policy | None = None) -> Callable[[], by
         return t.signed(policies=[resigned(bytes(payload))])
 
     return make
-
-
-def resigned(payload: bytes) -> Signed:
-    """Any payload, signed by two roots."""
-    given = {one.kid: entries(one, payload, "a policy") for one in ROOTS[:2]}
-    return Signed(second(), payload, Signatures(given, payload))
 
 
 def patched(at: int, value: bytes, base: Callable[[], bytes] = t.signed) -> Callable[[], bytes]:
@@ -124,6 +101,7 @@ def u32(value: int) -> bytes:
     return struct.pack("<I", value)
 
 
+NO_POINT = no_key(KeyKind.ES256, b"\4" + bytes(64), PLAIN)
 FIRST_RULE = KEY_AT + 6 * KEY_BYTES
 TWO_POLICIES = (t.signed_policy(second()), t.signed_policy(second(version=3)))
 ONLY_ROOT_0 = t.signed_policy(second(), ROOTS[:1])
@@ -312,26 +290,7 @@ CASES: dict[str, Case] = {
     ),
     "a signature of something else": Case(spoiled(TRACERS[0]), S.SIGNATURE),
     "a third signature of something else": Case(spoiled(TRACERS[2]), S.SIGNATURE),
-    "a key that is no point": Case(
-        t.signed,
-        S.SIGNATURE,
-        policy(
-            keys=(
-                *(key for key in policy().keys if key.kid != TRACERS[0].kid),
-                replace(policy().keys[3], kid=TRACERS[0].kid, raw=b"\4" + bytes(64)),
-            )
-        ),
-    ),
-    "a key under another one's id": Case(
-        t.signed,
-        S.SIGNATURE,
-        policy(
-            keys=(
-                *(key for key in policy().keys if key.kid != TRACERS[0].kid),
-                replace(policy().keys[3], kid=TRACERS[0].kid, raw=STRANGER.public.raw),
-            )
-        ),
-    ),
+    "a key that is no point": Case(NO_POINT[1], S.SIGNATURE, NO_POINT[0]),
     "the trace's head was changed": Case(
         lambda: t.join(t.small(security_version=7), t.signatures(t.small())), S.SIGNATURE
     ),
@@ -413,7 +372,7 @@ CASES: dict[str, Case] = {
         wide.KIND,
         t.wide_policy(),
         ((wide.SIGNATURE, S.SIGNATURE), (wide.BROKEN, S.ENVELOPE)),
-        {name: Case(t.signed, S.SIGNATURE, root) for name, root in wide.KEYS.items()},
+        {name: Case(make, S.SIGNATURE, root) for name, (root, make) in wide.KEYS.items()},
         ("hybrid keys only", frozenset(KeyKind) - {KeyKind.ES384}),
     ),
     **of_one_kind(
@@ -422,13 +381,15 @@ CASES: dict[str, Case] = {
         t.edwards_policy(),
         ((edwards.SIGNATURE, S.SIGNATURE), (edwards.BROKEN, S.ENVELOPE)),
         {
-            **{name: Case(t.signed, S.SIGNATURE, root) for name, root in edwards.KEYS.items()},
+            **{name: Case(make, S.SIGNATURE, root) for name, (root, make) in edwards.KEYS.items()},
             **{name: Case(make, S.OK, root) for name, (root, make) in edwards.GOOD_KEYS.items()},
             **{name: Case(make, S.SIGNATURE, root) for name, (root, make) in edwards.BAD_KEYS.items()},
         },
         ("all other keys", frozenset(KeyKind) - {KeyKind.ED25519}),
         edwards.TAKEN,
     ),
+    # whose keys they are
+    **hostile_ids.CASES,
     # forms
     **{f"policy: {name}": Case(make, S.TRUST) for name, make in MALFORMED.items()},
     **{f"envelope: {name}": Case(make, S.ENVELOPE) for name, make in ENVELOPES.items()},
@@ -445,5 +406,5 @@ CASES: dict[str, Case] = {
 ON_DEVICES = {
     name: case
     for name, case in CASES.items()
-    if not case.where.now and not case.where.least_version and case.where.algorithms is None
+    if not (case.where.now or case.where.least_version or case.where.algorithms is not None or case.malformed)
 }

@@ -14,8 +14,9 @@ from signing.cose_sign import Entry, Signatures
 from signing.envelope import before_under_policy
 from signing.keys import Algorithm, HybridPrivateKey
 from signing.sign import FileSigner, entries
-from signing.trust import Key, Policy, Role, Rule
+from signing.trust import Policy, Role, Rule
 from signing.trust_chain import Chain, Signed
+from signing.trust_keys import Key
 from tests.support import replayer_samples as s
 from trace_format import layout
 from trace_format.schema import SlotKind

@@ -7,12 +7,15 @@ import pytest
 
 from host_tools.runners.needs import secure_bytes
 from signing.delivery import Delivery
+from signing.errors import TrustError
+from signing.trust import Policy
 from signing.verify import Verdict, verify_under_policy
 from tee_replayer.generator.hostlib import HostReplayer
 from tee_replayer.generator.status import ReplayError, statuses
 from tests.support import replayer_samples as s
 from tests.support import trust_samples as t
-from tests.support.hostile_trust import CASES, HERE, Case
+from tests.support.hostile_trust import CASES
+from tests.support.trust_case import HERE, Case
 from tests.support.trust_samples import policy
 from trace_format.schema.report import Status
 from trace_format.schema.trust import KeyKind
@@ -37,7 +40,7 @@ def by_core(device: s.Device, case: Case, data: bytes) -> Status:
     """The core's status; what it refuses leaves nothing behind."""
     before = device.replayer.writes
     try:
-        device.replayer.load_trusted(data, case.root.encode(), case.where)
+        device.replayer.load_trusted(data, case.malformed or case.root.encode(), case.where)
     except ReplayError as error:
         assert device.replayer.writes == before
         assert device.is_wiped
@@ -47,7 +50,11 @@ def by_core(device: s.Device, case: Case, data: bytes) -> Status:
 
 
 def by_host(case: Case, data: bytes) -> Status | None:
-    """The host's; None: the file is malformed."""
+    """The host's; None: the file is malformed. A policy that no device takes is not even read."""
+    if case.malformed:
+        with pytest.raises(TrustError):
+            Policy.decode(case.malformed)
+        return Status.TRUST
     found = verify_under_policy(Delivery(data), case.root, case.where)
     if found.verdict is Verdict.MALFORMED:
         return None

@@ -57,6 +57,8 @@ def _constants(group: Format) -> Iterator[str]:
     upper = group.prefix.upper()
     for name, value in constants(group).items():
         yield f"#define {upper}{name} {value if value < 1 << 16 else hex(value)}u"
+    for name, data in group.byte_strings.items():
+        yield f"#define {upper}{name} {{{', '.join(f'{byte:#04x}' for byte in data)}}}"
     for structure in structures(group):
         for field in structure.fields:
             if field.kind is Kind.MAGIC:

@@ -91,6 +91,10 @@ RFC 9964), whose unprotected header has the public key, as `kccs` (14, RFC 9528)
 first 16 bytes of the SHA-256 of the ES256 key's SubjectPublicKeyInfo and, behind it, the SHA-256 of the ML-DSA key
 (1312 bytes). `signing/cose_sign.py` shows every byte.
 
+Readers compute each key's id and refuse a policy with another one. They also refuse one with two keys that have
+the same x (of Ed25519 the same y) or the same ML-DSA half: one person has both. A hybrid key is refused where its
+id, that of its ES256 half as a key of its own, or the first 16 bytes of its ML-DSA key's SHA-256 is revoked.
+
 A signature of Ed25519 is good where R, by its bytes, is s B - h A, without the cofactor, and S is below the order
 (RFC 8032, 5.1.7): OpenSSL's verdict. A key whose y is not below 2^255 - 19, or whose order divides 8, has none.
 """

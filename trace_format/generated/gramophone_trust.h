@@ -21,6 +21,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
 #define GR_MAX_TRUST_ENVELOPE_BYTES 0x20000u
 #define GR_TRUST_PREFIX 1u
 #define GR_TRUST_SIGNED_WEIGHTS 2u
+#define GR_SPKI_ES256 {0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00}
+#define GR_SPKI_ES384 {0x30, 0x76, 0x30, 0x10, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x22, 0x03, 0x62, 0x00}
+#define GR_SPKI_ED25519 {0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00}
 #define GR_TRUST_POLICY_MAGIC UINT64_C(0x0a1a0a0d50544789) /* \x89GTP\x0d\x0a\x1a\x0a */
 
 /* What a key signs with. */
@@ -69,7 +72,7 @@ _Static_assert(offsetof(struct gr_trust_policy, reserved) == 80, "offset of trus
 
 /* A key. */
 struct gr_trust_key {
-    uint8_t kid[16]; /* key id, as in an envelope; keys are in ascending order of it */
+    uint8_t kid[16]; /* key id, as in an envelope: first 16 bytes of the SHA-256 of the SubjectPublicKeyInfo; of a hybrid key see above; keys are in ascending order of it */
     enum gr_key_kind kind; /* KeyKind */
     uint32_t reserved; /* must be zero */
     uint8_t key[104]; /* ES256: 65 bytes, ES384: 97, 04 || x || y; Ed25519: 32; hybrid: that of ES256, then the SHA-256 of the ML-DSA-44 key; then zeros */
@@ -119,7 +122,7 @@ _Static_assert(offsetof(struct gr_trust_device, id) == 0, "offset of trust_devic
 
 /* A key that counts no more. */
 struct gr_trust_revoked {
-    uint8_t kid[16]; /* id of a key that had rights once; in ascending order */
+    uint8_t kid[16]; /* id of a key that had rights once; in ascending order; a new policy has those of the last one */
 };
 
 _Static_assert(sizeof(struct gr_trust_revoked) == 16, "size of trust_revoked");

@@ -37,6 +37,12 @@ class KeyKind(enum.IntEnum):
     ED25519 = 4
 
 
+# What precedes a key in its SubjectPublicKeyInfo (RFC 5480, RFC 8410); a hybrid key has that of ES256.
+SPKI_ES256 = bytes.fromhex("3059301306072a8648ce3d020106082a8648ce3d030107034200")
+SPKI_ES384 = bytes.fromhex("3076301006072a8648ce3d020106052b81040022036200")
+SPKI_ED25519 = bytes.fromhex("302a300506032b6570032100")
+
+
 TrustPolicy = Struct(
     "magic" / Const(TRUST_MAGIC) * "this is a trust policy",
     "version_major" / u16 * "readers refuse another version of the format than 1.0",
@@ -56,7 +62,8 @@ TrustPolicy = Struct(
 )
 
 TrustKey = Struct(
-    "kid" / Blob(16) * "key id, as in an envelope; keys are in ascending order of it",
+    "kid" / Blob(16) * "key id, as in an envelope: first 16 bytes of the SHA-256 of the SubjectPublicKeyInfo; "
+    "of a hybrid key see above; keys are in ascending order of it",
     "kind" / u32 * "KeyKind",
     "reserved" / Reserved(4) * "must be zero",
     "key" / Blob(104) * "ES256: 65 bytes, ES384: 97, 04 || x || y; Ed25519: 32; hybrid: that of ES256, then the "
@@ -78,7 +85,11 @@ TrustRule = Struct(
 )
 
 TrustDevice = Struct("id" / Blob(16) * "id of a device")
-TrustRevoked = Struct("kid" / Blob(16) * "id of a key that had rights once; in ascending order")
+TrustRevoked = Struct(
+    "kid"
+    / Blob(16)
+    * "id of a key that had rights once; in ascending order; a new policy has those of the last one"
+)
 
 TRUST = Format(
     "trust",
@@ -95,4 +106,5 @@ TRUST = Format(
     },
     (KeyKind,),
     {name: value for name, value in numbers(vars()).items() if name.startswith(("MAX_TRUST", "TRUST_"))},
+    byte_strings={"SPKI_ES256": SPKI_ES256, "SPKI_ES384": SPKI_ES384, "SPKI_ED25519": SPKI_ED25519},
 )

@@ -77,6 +77,7 @@ class Format:
         structures: name -> (structure, one line of what it is), in the order of the documents.
         enumerations: those of its fields.
         constants: numbers, by name.
+        byte_strings: what C has as initialisers of arrays, by name.
         prefix: of names in C.
         includes: C headers of ours that its own needs.
         listed: structures whose fields C has as a list macro, too.
@@ -87,6 +88,7 @@ class Format:
     structures: dict[str, tuple[Any, str]]
     enumerations: tuple[type[enum.IntEnum], ...] = ()
     constants: Mapping[str, int] = field(default_factory=dict)
+    byte_strings: Mapping[str, bytes] = field(default_factory=dict)
     prefix: str = "gr_"
     includes: tuple[str, ...] = ()
     listed: tuple[str, ...] = ()

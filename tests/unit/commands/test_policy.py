@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from signing import keys
 from signing.trust_chain import Chain
+from tests.support import hostile_ids
 from tests.support import trust_samples as t
 from tests.support.signing_commands import run, run_json
+from tests.support.trust_case import resigned
+from tests.support.trust_samples import rule
 
 NAMES = "abcdefg"
 INIT = (
@@ -64,6 +68,72 @@ def test_from_keys_to_a_rotation() -> None:
     assert "under version 2" in typed("verify new.sgtr --key old.gtp")  # a device that has version 1
     typed("policy publish fleet.gtp --after old.gtp -o out.gtp")
     assert Path("out.gtp").read_bytes() == Path("fleet.gtp").read_bytes()
+
+
+def test_what_changes_is_said() -> None:
+    """By every command that shows a policy, of the version before: keys, rights, and what comes back."""
+    kid = {name: signer.kid.hex() for name, signer in zip(NAMES, t.SIGNERS, strict=True)}
+    typed(INIT)
+    assert "since version" not in typed("policy show fleet.gtp", status=1)
+    signed_by("a", "b")
+    typed("policy add-key fleet.gtp g.pub --role root")
+    text = typed("policy threshold fleet.gtp 1 --role *")
+    two, three = f"{kid['a']}, {kid['b']}, {kid['c']}", f"{kid['a']}, {kid['b']}, {kid['c']}, {kid['g']}"
+    tracers = f"{kid['d']}, {kid['e']}, {kid['f']}"
+    rows = [
+        f"since version 1  added {kid['g']}: nothing before, policies now",
+        f"since version 1  was: policies: 2 of 3: {two}",
+        f"since version 1  was: traces *: 2 of 3: {tracers}",
+        f"since version 1  now: policies: 2 of 4: {three}",
+        f"since version 1  now: traces *: 1 of 3: {tracers}",
+    ]
+    assert [line for line in text.splitlines() if line.startswith("since")] == rows
+    shown = typed("policy sign fleet.gtp --signing-key a.pem")
+    assert [line for line in shown.splitlines() if line.startswith("since")] == rows
+    signed_by("b")
+    chain = Chain.decode(Path("fleet.gtp").read_bytes())
+    without = replace(t.policy(rule(threshold=1)), version=3)
+    back = replace(chain.last.policy, version=4)
+    links = (*chain.links, *(t.signed_policy(one) for one in (without, back)))
+    Path("fleet.gtp").write_bytes(Chain(links[:3]).encode())
+    removed = run_json("policy", "show", "fleet.gtp")["changes"]
+    assert (removed["since"], removed["keys"]) == (
+        2,
+        [{"key": kid["g"], "what": "removed", "before": ["policies"], "after": []}],
+    )
+    Path("fleet.gtp").write_bytes(Chain(links).encode())
+    assert f"given back {kid['g']}: nothing before, policies now" in typed("policy show fleet.gtp")
+    typed("policy revoke fleet.gtp g.pub")
+    assert f"revoked {kid['g']}: policies before, nothing now" in typed("policy show fleet.gtp", status=1)
+    signed_by("a", "b")
+    typed("policy expire fleet.gtp never")
+    assert "since version 5  nothing changed" in typed("policy show fleet.gtp", status=1)
+
+
+TAKING_A_POLICY = (
+    "policy show bad.gtp",
+    "policy sign bad.gtp --signing-key a.pem",
+    "policy publish bad.gtp -o out",
+    "policy expire bad.gtp never",
+    "generate --gpu v3d42 --platform qemu-virt --key bad.gtp -o out",
+    "sign net.gtr --trust-policy bad.gtp --signing-key d.pem -o out",
+    "verify net.gtr --key bad.gtp",
+    "inspect bad.gtp",
+)
+
+
+@pytest.mark.parametrize("line", TAKING_A_POLICY)
+def test_a_key_under_another_ones_id_is_shown_by_nobody(line: str) -> None:
+    """Nor is such a policy signed, published or built into firmware, nor one where a person has two keys."""
+    ids = {name: case for name, case in hostile_ids.CASES.items() if case.malformed and "another key's" in name}
+    people = {name: case for name, case in hostile_ids.CASES.items() if case.malformed and "people: ES" in name}
+    assert (len(ids), len(people)) == (8, 8)
+    for name, case in (ids | people).items():
+        Path("bad.gtp").write_bytes(resigned(case.malformed).encode())
+        text = typed(line, status=2)
+        assert "bad.gtp at offset" in text
+        assert (": id of a key (" if name in ids else "are one person's") in text
+        assert not Path("out").exists()
 
 
 def test_signing_elsewhere() -> None:

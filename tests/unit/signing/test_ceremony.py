@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import replace
+
 import pytest
 
 from signing import ceremony as c
+from signing import keys
 from signing.errors import TrustError
-from signing.keys import Algorithm, generate
+from signing.keys import Algorithm, HybridPrivateKey, generate
 from signing.sign import FileSigner
 from signing.trust import Policy, Role
 from signing.trust_chain import Chain, Signed
-from tests.support.trust_samples import ROOTS, STRANGER, TRACERS, kids, policy, rule
+from signing.trust_keys import Key
+from tests.support.trust_samples import HYBRIDS, ROOTS, STRANGER, TRACERS, kids, policy, rule
 
 A, B, C = (signer.public for signer in ROOTS)
 NEW = STRANGER.public
@@ -89,6 +94,50 @@ def test_a_key_is_added() -> None:
     found = c.added(found, NEW, "*")
     assert found.roles_of(NEW.kid) == ["policies", "traces *"]
     assert c.thresholds(found, "*", 4).rules[0].role.threshold == 4
+
+
+HYBRID = HYBRIDS[0]
+assert isinstance(HYBRID.key, HybridPrivateKey)
+HALF = FileSigner(HYBRID.key.es256)
+
+
+def test_a_key_becomes_half_of_a_hybrid_one() -> None:
+    """It is taken out, and cannot be revoked: that would revoke the hybrid key as well."""
+    found = c.added(policy(), HALF.public, "root")
+    found = c.rotated(found, HALF.kid, HYBRID.public)
+    assert found.root.kids == kids([*ROOTS, HYBRID])
+    assert found.revoked == frozenset()
+    assert Policy.decode(found.encode()) == found
+    both = c.rotated(c.added(policy(), HALF.public, "root"), HALF.kid, HYBRID.public, overlap=True)
+    with pytest.raises(TrustError, match="are one person's"):
+        both.encode()
+
+
+def test_a_hybrid_key_is_revoked_with_its_halves() -> None:
+    """Neither comes back as a key of its own or in another hybrid one."""
+    found = c.revoked(c.added(policy(), HYBRID.public, "root"), HYBRID.kid)
+    assert found.revoked == {HYBRID.kid, HALF.kid, hashlib.sha256(HYBRID.public.halves[1].raw).digest()[:16]}
+    for public in (HALF.public, HYBRID.public):
+        with pytest.raises(TrustError, match="is revoked: make a new one"):
+            c.added(found, public, "root")
+    for halves in ((HALF.public, HYBRIDS[1].public.halves[1]), (NEW, HYBRID.public.halves[1])):
+        with pytest.raises(TrustError, match="a key that is revoked and has rights"):
+            c.added(found, keys.hybrid(halves), "root").encode()
+
+
+def test_revocations_are_for_ever() -> None:
+    """There is room for 32, and a warning before they are used up."""
+    full = replace(policy(), revoked=frozenset(bytes([number]) * 16 for number in range(29)))
+    assert any("3 more keys can be revoked" in text for text in c.warnings(Chain((Signed.unsigned(full),))))
+    full = replace(full, revoked=frozenset(bytes([number]) * 16 for number in range(32)))
+    with pytest.raises(TrustError, match=r"no room to revoke key .* expected at most 32 ids, found 33"):
+        c.revoked(full, A.kid)
+
+
+def test_a_key_that_nobody_can_sign_for_is_told() -> None:
+    nobody = Key(b"\4" + bytes(64))
+    chain = Chain((Signed.unsigned(replace(policy(), keys=(*policy().keys, nobody))),))
+    assert any(f"key {nobody.kid.hex()} is no point" in text for text in c.warnings(chain))
 
 
 def revoked_new() -> Policy:

@@ -15,7 +15,8 @@ from signing.curves import ED25519_PRIME
 from signing.errors import KeyFileError
 from signing.keys import PublicKey, load_public_key
 from signing.sign import entries
-from signing.trust import Key, Policy
+from signing.trust import Policy
+from signing.trust_keys import Key
 from tests.support import ed25519_cases as e
 from tests.support import trust_samples as t
 from trace_format.schema.trust import KeyKind
@@ -59,7 +60,7 @@ def test_keys_of_small_order_are_no_keys_of_a_policy() -> None:
     for point in e.SMALL:
         for more in (0, ED25519_PRIME) if point[1] < 19 else (0,):
             public = PublicKey(_public(e.encoded(point, more)))
-            assert Key(public.kid, public.raw, KeyKind.ED25519).first is None
+            assert Key(public.raw, KeyKind.ED25519).first is None
             with pytest.raises(KeyFileError, match="small order"):
                 load_public_key(public.pem())
 

@@ -18,8 +18,9 @@ from signing.cose_sign import Entries, Signatures, to_be_signed
 from signing.errors import KeyFileError, SignerError
 from signing.keys import Algorithm, PublicKey
 from signing.sign import FileSigner, HybridSigner, entries, sign_trace
-from signing.trust import KINDS, Key, Role
+from signing.trust import Role
 from signing.trust_chain import Quorum, quorum
+from signing.trust_keys import KINDS, Key
 from tests.support import trust_samples as t
 from tests.support.trust_samples import HYBRIDS, MIXED
 from trace_format.schema.report import Status
