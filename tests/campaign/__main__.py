@@ -55,6 +55,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--minutes", type=float, default=1e9, help="start no case after that; what is left out is listed"
     )
+    parser.add_argument(
+        "--believing", action="store_true", help="a device without the known answer: faults that stay get through"
+    )
     parser.add_argument("--pairs", type=int, default=0, help="and so many pairs of faults at random, in each case")
     parser.add_argument("--only-pairs", action="store_true", help="no single faults")
     parser.add_argument("--seed", type=int, default=1, help="of the pairs")
@@ -87,7 +90,8 @@ def main() -> int:
         return seconds < 60 * float(arguments.minutes)
 
     try:
-        devices = [campaign.device(gpu, path) for path, gpu in paths if BOARDS.get(path, gpu) == gpu]
+        make = campaign.believing if arguments.believing else campaign.device
+        devices = [make(gpu, path) for path, gpu in paths if BOARDS.get(path, gpu) == gpu]
         result = campaign.run(devices, arguments.case or [], kinds, on_case)
     except GramophoneError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -55,6 +55,7 @@ struct outcome {
     uint32_t writes, from_trace, seen_offset, seen_value, leaked;
     uint64_t replays, pc, strayed;
     uint64_t evidence;  /* its hash; 0: there is none */
+    uint64_t executed;  /* instructions */
     uint32_t judged[2]; /* the driver's */
 };
 
@@ -134,6 +135,7 @@ static struct outcome outcome_of(const struct machine *m)
         .leaked = machine_has_leaked(m),
         .pc = machine_pc(m),
         .strayed = machine_strayed(m),
+        .executed = m->executed,
     };
     memcpy(&o.replays, response + 8, sizeof o.replays);
     memcpy(&o.status, response + 16, sizeof o.status);

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tee_replayer.generator.status import statuses
 from tests.campaign import cases, computing, device, networks, optee, report, runner, sampling
-from tests.campaign.device import Device
+from tests.campaign.device import BARE_METAL, Device
 from tests.campaign.faults import Do, Kind, Run
 from tests.campaign.runner import Bench
 from tests.support import replayer_samples as s
@@ -101,14 +101,19 @@ class Campaign:
     def _program(self) -> Path:
         return runner.compile_program(self.folder)
 
-    def device(self, gpu: str, path: str = device.BARE_METAL) -> Device:
+    def device(self, gpu: str, path: str = BARE_METAL) -> Device:
         """The program of a GPU."""
         folder = self.folder / f"{gpu}-{path}"
         return optee.build(gpu, folder) if path == device.OPTEE else device.build(gpu, folder, path=path)
 
+    def believing(self, gpu: str, path: str = BARE_METAL) -> Device:
+        """The program of a GPU, less what refuses faults that stay."""
+        return device.build(gpu, self.folder / f"{gpu}-{path}-believing", path=path, changes=device.BELIEVING)
+
     def bench(self, of: Device, case: cases.Case, attempt: cases.Attempt, name: str) -> Bench:
         """A trace before a firmware."""
-        return Bench(self._program, of, attempt, self.folder / f"{of.gpu}-{of.path}-{case.name}-{name}")
+        folder = self.folder / f"{of.gpu}-{of.path}-{case.name}-{name}"
+        return Bench(self._program, of, attempt, folder, case.control(of.gpu))
 
     def controls(self, of: Device, case: cases.Case, found: npt.NDArray[Any]) -> list[str]:
         """What is wrong with a case without any fault; nothing, or the campaign would show nothing.

@@ -35,6 +35,12 @@ BOARDS = {RPI4: "v3d42", HIKEY960: "mali_g71"}
 TRUST = "trust"  # on bare metal without an MMU, with a trust policy instead of one key
 ALL = Evidence(log=True, hashes=True, attestation=True)
 EVIDENCE = {LINKED: ALL, LINKED_MMU: ALL, LOG_MMU: Evidence(log=True, hashes=True)}
+# Changes of the generated sources by which a device believes its verification: the known answer is granted, and x
+# compared once. Faults that stay are accepted then, which a campaign must notice.
+BELIEVING = (
+    ("replayer.c", "l->state ^= gr_known_answer();", "(void)gr_known_answer();\n    l->state ^= GR_KNOWN_ANSWER;"),
+    ("crypto.c", "(uint32_t)(other | other >> 32)", "(uint32_t)(other & 0)"),
+)
 LIBRARIES = (
     "/bearssl/",
     "/aws-lc/",
@@ -132,7 +138,14 @@ class Device:
         return found
 
 
-def build(gpu: str, folder: Path, options: str = "", *, path: str = BARE_METAL) -> Device:
+def build(
+    gpu: str,
+    folder: Path,
+    options: str = "",
+    *,
+    path: str = BARE_METAL,
+    changes: Sequence[tuple[str, str, str]] = (),
+) -> Device:
     """The firmware for the samples' key, which accepts traces from MIN_SECURITY_VERSION on.
 
     Args:
@@ -141,6 +154,7 @@ def build(gpu: str, folder: Path, options: str = "", *, path: str = BARE_METAL) 
         options: of the compiler; without any, the code is compared with that of a firmware without debug
             information: it is the same.
         path: which of the bare-metal ones.
+        changes: of the generated sources, as (file, old text, new text); the old text is there once.
 
     Raises:
         RunnerError: it does not compile, or is not the same.
@@ -165,6 +179,11 @@ def build(gpu: str, folder: Path, options: str = "", *, path: str = BARE_METAL) 
         ),
         folder,
     )
+    for name, old, new in changes:
+        text = (out / name).read_text()
+        if text.count(old) != 1:
+            raise RunnerError(f"{out / name}: expected {old!r} once, found it {text.count(old)} times")
+        (out / name).write_text(text.replace(old, new))
     command = ["make", "-s", "-C", str(out), f"CC={firmware.CROSS}gcc -g {options}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -172,6 +191,7 @@ def build(gpu: str, folder: Path, options: str = "", *, path: str = BARE_METAL) 
     found = firmware.load(out)
     if (
         not options
+        and not changes
         and path == BARE_METAL
         and found.segments != firmware.build(s.KEY, gpu, MIN_SECURITY_VERSION).segments
     ):

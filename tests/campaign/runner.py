@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Wconversion",
 # As struct outcome of campaign.c.
 OUTCOME = np.dtype(
     [(name, "<u4") for name in ("end", "status", "answered", "writes", "from_trace", "offset", "value", "leaked")]
-    + [(name, "<u8") for name in ("replays", "pc", "strayed", "evidence")]
+    + [(name, "<u8") for name in ("replays", "pc", "strayed", "evidence", "executed")]
     + [(name, "<u4") for name in ("claimed", "spoilt")]  # by `judged`
 )
 REPLAYS = 1
@@ -45,7 +46,7 @@ MAILBOX_BYTES = 1 << 16
 WORD = 8  # what is hashed is whole words
 LIMIT = 1 << 28  # instructions of a run without a fault: OP-TEE's path needs 90 million a verification
 PIECE = 4096  # faults that stay, of one process: what an interrupted campaign loses
-HANGS_AFTER = 1_000_000  # instructions more than without a fault: every wait of the firmware is shorter
+HANGS_AFTER = 1_000_000  # instructions more than a run that is accepted: every wait of the firmware is shorter
 
 
 MAY_SET_ALL = bytes.fromhex("ffffffff 00000000 00000000")  # struct gr_limits of internal.h
@@ -85,12 +86,20 @@ class Bench:
         device: the firmware.
         attempt: the trace.
         folder: for files.
+        control: a trace that the device accepts, so that a run with a fault has time to do so.
     """
 
     program: Path
     device: Device
     attempt: Attempt
     folder: Path
+    control: Attempt
+
+    @functools.cached_property
+    def _longest(self) -> int:
+        """Instructions of a run that is accepted: one that is refused is shorter by whole verifications."""
+        accepted = replace(self, attempt=self.control, folder=self.folder.with_name(f"{self.folder.name}-longest"))
+        return int(accepted.outcome()["executed"][0])
 
     def _describe(self) -> Path:
         """Write the description of the machine; see machine.c."""
@@ -218,7 +227,7 @@ class Bench:
         """
         order = np.argsort(plan["number"], kind="stable")
         outcomes = np.zeros(len(plan), OUTCOME)
-        machine, limit = self._describe(), len(run) + HANGS_AFTER
+        machine, limit = self._describe(), max(len(run), self._longest) + HANGS_AFTER
         stays = order[plan["kind"][order] == Do.STAY]
         once = order[plan["kind"][order] != Do.STAY]
 

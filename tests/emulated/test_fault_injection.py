@@ -20,7 +20,19 @@ import pytest
 from host_tools.runners import firmware
 from tests.campaign import cases, computing, encryption, evidence, networks, report, runner, sampling, trust
 from tests.campaign.campaign import Campaign, Result, outcome_name
-from tests.campaign.device import BARE_METAL, ENCRYPTION, LINKED, LINKED_MMU, LOG_MMU, MMU, NETWORKS, TRUST, Device
+from tests.campaign.device import (
+    BARE_METAL,
+    BOARDS,
+    ENCRYPTION,
+    LINKED,
+    LINKED_MMU,
+    LOG_MMU,
+    MMU,
+    NETWORKS,
+    RPI4,
+    TRUST,
+    Device,
+)
 from tests.campaign.faults import ENCODING_BITS, KINDS, Do, Run
 from tests.support.sampling import SomeOf
 
@@ -56,6 +68,9 @@ POINTERS = [
 SKIP, DOUBLE_SKIP, INVERTED = KINDS[:3]
 REGISTER_BIT, ENCODING_BIT = KINDS[5:7]
 POLICY = ("gr_device_policy", "serve")
+STAYING = [kind for kind in KINDS if kind.stays]
+JUDGES = ("gr_signature_verify", "difference", "is_zero", "is_less", "check_signature")
+FEWER = 7  # one of so many faults that stay is tried without --exhaustive
 LINKED_OF = {"v3d42": LINKED, "mali_g71": LINKED_MMU}
 T = TypeVar("T")
 Built = Callable[[str, str], Device]
@@ -71,7 +86,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRe
     if shutil.which(f"{firmware.CROSS}gcc") is None:
         pytest.skip("no cross compiler: apt-get install gcc-aarch64-linux-gnu")
     of_others = sampling.SAMPLE if request.config.getoption("--exhaustive") else HALF
-    shares = dict.fromkeys((BARE_METAL, MMU), sampling.SAMPLE)
+    shares = dict.fromkeys((BARE_METAL, MMU, *BOARDS), sampling.SAMPLE)
     shares |= dict.fromkeys((TRUST, ENCRYPTION, NETWORKS), of_others) | dict.fromkeys(LINKED_OF.values(), PER_KIND)
     return Campaign(tmp_path_factory.mktemp("campaign"), shares, jobs=1)
 
@@ -260,6 +275,41 @@ def test_no_flipped_bit_of_a_pointer_leads_to_a_strangers_key(
     assert not (kind == MMU and (outcomes["end"] == runner.End.FOREIGN).any())
     assert runner.accepted(outcomes).any() == weak
     assert runner.written(outcomes).any() == weak
+
+
+@pytest.mark.parametrize("believing", [False, True], ids=["known", "believing"])
+@pytest.mark.parametrize("gpu", ON_V3D)
+def test_no_fault_that_stays_accepts_a_strangers_signature(
+    campaign: Campaign, devices: dict[str, Device], gpu: str, believing: bool, request: pytest.FixtureRequest
+) -> None:
+    """Both verifications are the same code: a bit of it that stayed flipped, or an instruction that was skipped
+    each time, once accepted a stranger's trace, and the owner's went on working. Every bit of what judges; on a
+    device without the known answer, some are enough, where one skip is not.
+    """
+    of = campaign.believing(gpu) if believing else devices[gpu]
+    case = cases.case_of(gpu, "stranger")
+    bench = campaign.bench(of, case, case.refused(gpu), f"stays-{believing}")
+    run, unspoilt = bench.run()
+    numbers = sampling.firsts(run.index, executed(run, JUDGES))
+    plan = np.concatenate([run.plan(kind, numbers) for kind in STAYING])
+    plan = plan[:: 1 if request.config.getoption("--exhaustive") else FEWER]
+    outcomes = bench.inject(run, unspoilt, plan, 2)
+    assert len(plan) > 33 * len(numbers) // FEWER - 1
+    assert runner.accepted(outcomes).any() == believing
+    assert runner.written(outcomes).any() == believing
+    once = bench.inject(run, unspoilt, run.plan(SKIP, numbers), 2)
+    assert not runner.accepted(once).any()
+
+
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, marks=[] if path == RPI4 else [pytest.mark.exhaustive]) for path in BOARDS]
+)
+def test_no_fault_that_stays_gets_through_on_silicon(campaign: Campaign, built: Built, path: str) -> None:
+    """The ports of boards, each with the GPU that it has, wait for what they switch on."""
+    result = campaign.run([built(BOARDS[path], path)], ["stranger"], STAYING)
+    assert not result.spoilt
+    assert min(counts.tried for counts in result.table.rows.values()) > 10
+    assert result.ok, "\n".join(map(str, result.findings))
 
 
 @pytest.mark.parametrize("gpu", ON_MALI)
