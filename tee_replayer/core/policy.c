@@ -258,6 +258,11 @@ static uint32_t distance(const uint8_t *a, const uint8_t *b, uint32_t bytes, boo
     return found;
 }
 
+static bool fits(const struct gr_trust_rule *rule, const uint8_t *name)
+{
+    return !distance((const uint8_t *)rule->name, name, sizeof rule->name, rule->flags & GR_TRUST_PREFIX);
+}
+
 GR_NOINLINE uint32_t gr_trust_breach(const struct gr_policy *policy, const struct gr_trust_policy *p,
                                      const struct gr_trust_rule *rule, const uint8_t *manifest)
 {
@@ -267,12 +272,10 @@ GR_NOINLINE uint32_t gr_trust_breach(const struct gr_policy *policy, const struc
 #ifdef GRAMOPHONE_CLOCK
     found |= (now == GR_NO_TIME) & ((p->not_before | p->not_after) != 0);
 #endif
-    const struct gr_trust_rule *first = rule_at(p, 0);
-    for (uint32_t i = p->rule_count; i && distance((const uint8_t *)first->name, m + GR_MANIFEST_AT_NAME,
-                                                   sizeof first->name, first->flags & GR_TRUST_PREFIX);
-         i--)
+    uint32_t first = 0;
+    while (first < p->rule_count && !fits(rule_at(p, first), manifest + GR_MANIFEST_AT_NAME))
         first++;
-    found |= first != rule;
+    found |= (uintptr_t)rule_at(p, first) != (uintptr_t)rule;
     found |= p->version < policy->least_trust_version;
     found |= gr_load32(m + GR_MANIFEST_AT_SECURITY_VERSION) < rule->min_security_version;
     found |= (rule->gpu != 0) & (rule->gpu != gr_load32(m + GR_MANIFEST_AT_GPU));
