@@ -22,6 +22,7 @@ OPTEE_NEEDS := /usr/include/openssl/ec.h:libssl-dev
 # What the proof needs; Debian 12 has it.
 PROVE_NEEDS := frama-c:frama-c-base why3:why3 cvc4:cvc4
 KAITAI := build/npm/node_modules/kaitai-struct-compiler
+NPM_FILES := tests/npm/package.json tests/npm/package-lock.json
 
 help: ## this list
 	@awk -F ':.*## ' '/^##@/{printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' \
@@ -68,16 +69,22 @@ system-test: usable
 	$(call need,$(FUZZ_NEEDS))
 
 # Checks the Kaitai description; the tests that use it say so and are skipped where it cannot be obtained.
-$(KAITAI):
-	-@exec 9<. && flock 9; [ -d $@ ] || \
-	    npm install --silent --no-audit --no-fund --prefix build/npm kaitai-struct-compiler@0.11.0 >/dev/null
+$(KAITAI): $(NPM_FILES)
+	-@exec 9<. && flock 9; [ $@ -nt tests/npm/package-lock.json ] || \
+	    { mkdir -p build/npm && cp $(NPM_FILES) build/npm && \
+	      npm ci --silent --no-audit --no-fund --ignore-scripts --prefix build/npm >/dev/null && touch $@; }
+
+# $(call pip,FILE): install what a file of pins names, and nothing whose hash is not in it: no source, which would run
+# what it is built with.
+pip = $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r $(1)
 
 $(BIN)/.installed: pyproject.toml constraints.txt | system
 	@exec 9<. && flock 9; [ $@ -nt pyproject.toml ] && [ $@ -nt constraints.txt ] || \
 	    { $(PYTHON) -m venv $(VENV) && \
-	      $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' && \
+	      $(call pip,constraints.txt) && \
+	      $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . && \
 	      $(BIN)/python -m host_tools.cli manual -q >/dev/null && touch $@; } || \
-	    { echo "error: $(VENV) could not be filled with what pyproject.toml names; pip needs PyPI, or a mirror" >&2; exit 2; }
+	    { echo "error: $(VENV) could not be filled with what constraints.txt names; pip needs PyPI, or a mirror" >&2; exit 2; }
 
 clean: ## remove what was built here
 	rm -rf build $(VENV)
@@ -136,7 +143,7 @@ prove: setup ## the replayer's C against its contracts, with Frama-C; planted de
 .PHONY: fuzz
 fuzz: setup-test ## fuzz what reads an attacker's bytes, ten minutes in all; prints a table (ARGS="--minutes 2 --target lz4")
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || \
-	    $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]' || \
+	    $(call pip,constraints-fuzz.txt) || \
 	    echo "no Atheris for this Python: the parsers get plain mutation" >&2
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 
@@ -166,6 +173,12 @@ site: api ## the documents as a site, in build/site: links checked, searched wit
 	$(BIN)/python -m sphinx -q -W --keep-going -b html -c docs/site -d build/site-doctrees . build/site
 	cp build/site/README.html build/site/index.html
 	cp -r build/api build/site/api
+
+.PHONY: wheel
+wheel: setup ## the wheel of this commit, in build/dist; from a clean clone it is the release's, byte for byte
+	rm -rf build/dist build/lib build/bdist.*
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m pip wheel --quiet --disable-pip-version-check \
+	    --no-deps --no-build-isolation --wheel-dir build/dist .
 
 ##@ Measure
 
@@ -199,15 +212,9 @@ demo-text-train: setup ## train the language model of demo-text
 	$(BIN)/python -m docs.examples.text.train
 
 .PHONY: constraints
-NEWEST_PYTHON := 3.13
-constraints: system ## the newest versions of all dependencies, as those that the tests are then run with
+constraints: system ## the newest versions of all dependencies, with hashes, as those that the tests are then run with (ARGS=--keep)
 	rm -rf build/constraints
-	$(PYTHON) -m venv build/constraints/venv
-	build/constraints/venv/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
-	sed '/^[^#]/d' constraints.txt >build/constraints/new
-	build/constraints/venv/bin/python -m pip freeze --exclude-editable >>build/constraints/new
-	build/constraints/venv/bin/python -m pip install --quiet --disable-pip-version-check --dry-run --no-deps \
-	    --only-binary :all: --python-version $(NEWEST_PYTHON) --target build/constraints/none -r build/constraints/new
-	mv build/constraints/new constraints.txt
+	$(PYTHON) -m venv build/constraints
+	build/constraints/bin/python -m tests.packaging.pins $(ARGS)
 	rm -rf build/constraints
-	@git --no-pager diff --stat constraints.txt
+	@git --no-pager diff --stat constraints.txt constraints-fuzz.txt

@@ -11,9 +11,11 @@ from typing import Any
 import click
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, say, warn
+from host_tools.commands.make_bounds import ProjectError
 from host_tools.commands.make_farm import farm
 from host_tools.commands.make_file import FILE_NAME, Project, read_project
 from host_tools.commands.make_results import problems, results
+from host_tools.commands.make_settings import settings_file
 from host_tools.commands.make_tasks import tasks_of
 from host_tools.support.files import write_atomically
 from host_tools.tasks import graph
@@ -67,7 +69,14 @@ MADE_OF = ".made-of.json"  # in `out`: what each task was made of the last time,
     metavar="SECONDS",
     help=f"Give up when --on has had no worker for so long; default: {WAIT_S}.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be made, and why; make nothing.")
+@click.option(
+    "--allow-programs",
+    is_flag=True,
+    help="Run the programs and load the libraries that the project file names.",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Say what would be made, and why, and which programs it names; make nothing."
+)
 def make_command(
     file: Path | None,
     jobs: int | None,
@@ -75,6 +84,7 @@ def make_command(
     address: str | None,
     store_url: str | None,
     wait_s: float | None,
+    allow_programs: bool,
     dry_run: bool,
 ) -> Outcome:
     """Make what a project file names and is not up to date: traces, firmware, images.
@@ -96,6 +106,8 @@ def make_command(
     store, tool, before = Store(cache), tool_stamp(), _before(project)
     if dry_run:
         return _plan(graph.plan(tasks, store, tool, before), project)
+    if not allow_programs:
+        _check_programs(project)
     project.out.mkdir(parents=True, exist_ok=True)
     made_of = dict(before)
 
@@ -128,6 +140,17 @@ def make_command(
     return Outcome(data, "\n".join(_lines(found, project, done)), ok)
 
 
+def _check_programs(project: Project) -> None:
+    """A project file by itself starts nothing; ProjectError names the first program that it would."""
+    for program in project.programs:
+        if program.is_projects:
+            raise ProjectError(
+                f"{program.where} {program.does}: {program.what}. A project file may not do that by itself: "
+                f"name it in {settings_file()}, or add --allow-programs if you trust this project",
+                file=str(project.file),
+            )
+
+
 def _before(project: Project) -> Mapping[str, Mapping[str, str]]:
     """What each task was made of the last time; nothing where that is not known."""
     try:
@@ -151,8 +174,13 @@ def _plan(done: list[Done], project: Project) -> Outcome:
     for row in done:
         if row.state == State.FAILED:
             raise GramophoneError(f"{project.file}: {row.task.name}: {row.why}")
-    data = {"dry_run": True, "out": str(project.out), "tasks": [_task(row) for row in done]}
+    programs = [
+        {"where": row.where, "what": row.what, "does": row.does, "source": str(row.source)}
+        for row in project.programs
+    ]
+    data = {"dry_run": True, "out": str(project.out), "tasks": [_task(row) for row in done], "programs": programs}
     lines = [f"{row.state.value:11} {row.task.name}{': ' + row.why if row.why else ''}" for row in done]
+    lines += [f"{row.does}: {row.what} ({row.source}: {row.where})" for row in project.programs]
     to_do = sum(row.state == State.TO_DO for row in done)
     return Outcome(data, "\n".join([*map(printable, lines), f"{to_do} of {len(done)} tasks to do"]))
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +14,9 @@ from host_tools.commands.build import build_command
 from host_tools.commands.flash import flash_command
 from host_tools.commands.generate import generate_command
 from host_tools.commands.import_recording import gpureplay_command
-from host_tools.commands.make_options import Options, ProjectError, read_options
+from host_tools.commands.make_bounds import PROGRAMS, Folder, Program, ProjectError
+from host_tools.commands.make_options import Options, read_options
+from host_tools.commands.make_settings import keys_of, settings_file
 from host_tools.commands.record import record_ncnn
 from host_tools.commands.record_models import record_onnx, record_pytorch
 from host_tools.commands.replay import replay_command
@@ -37,6 +41,7 @@ SOURCES: dict[str, tuple[Any, tuple[str, ...], int]] = {
 }
 TRACE_BUDGETS = ("trace-bytes", "carveout-bytes", "jobs", "actions", "replay-us")
 TARGET_BUDGETS = ("firmware-bytes", "image-bytes")
+NOT_OF_KEYS = ("replace", "to-be-signed", "signature", "half")  # options of `sign` that make nothing to keep
 _TABLES = ("record", "build", "report", "replay", "sign")
 
 
@@ -47,10 +52,12 @@ class Key:
     Attributes:
         public: the public key.
         options: of `sign`.
+        settings: the user's settings, if they have the options; None: the project file has.
     """
 
     public: Path
     options: Options
+    settings: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -125,6 +132,22 @@ class Project:
     networks: dict[str, Network]
     targets: dict[str, Target]
 
+    @property
+    def programs(self) -> list[Program]:
+        """All that would run besides this tool, compilers and emulators."""
+        tables = [(f"keys.{name}", key.options, key.settings) for name, key in self.keys.items()]
+        for network in self.networks.values():
+            tables += [(f"networks.{network.name}.{part}", row, None) for part, row in network.options.items()]
+        for target in self.targets.values():
+            tables += [(f"targets.{target.name}.generate", target.generate, None)]
+            tables += [(f"targets.{target.name}.flash", target.flash, None)]
+        return [
+            Program(f"{where}.{option[2:]}", str(value), PROGRAMS[option], source or self.file, source is None)
+            for where, options, source in tables
+            for option, value in options.rows
+            if option in PROGRAMS
+        ]
+
     def trusted(self, key: str) -> Path:
         """What replays and reports trust of what a key has signed."""
         return self.policy or self.keys[key].public
@@ -146,13 +169,18 @@ def read_project(file: Path) -> Project:
 
 def _project(file: Path) -> Project:
     top = Table(loads(read_file(file, limits.SMALL_BYTES), ProjectError), "", ProjectError)
-    folder = file.parent
+    folder = Folder(file.parent)
     name = top.take("name", str, file.resolve().parent.name)
-    out = folder / top.take("out", str, "out")
-    if out.resolve() in (folder.resolve(), *folder.resolve().parents):
-        raise top.fail("out", "a folder of its own below the project's", str(out))
-    policy = folder / top.text("policy") if "policy" in top.rows else None
-    keys = {key: _key(table, folder) for key, table in _tables(top, "keys")}
+    out_text = top.take("out", str, "out")
+    out = folder.inside(top, "out", out_text)
+    below = Path(os.path.realpath(out)).relative_to(os.path.realpath(folder.path))
+    if not below.parts or any(part.startswith(".") for part in below.parts):
+        raise top.fail("out", "a folder of its own below the project's, whose name has no dot before it", out_text)
+    policy = folder.inside(top, "policy", top.text("policy")) if "policy" in top.rows else None
+    own = keys_of(folder.path, NOT_OF_KEYS)
+    keys = {key: _key(table, folder, own.pop(key, None)) for key, table in _tables(top, "keys")}
+    if own:
+        raise ProjectError(f"{min(own)}: {file} has no such key", file=str(settings_file()))
     networks = {row: _network(row, table, folder, keys) for row, table in _tables(top, "networks")}
     targets = {row: _target(row, table, folder, networks) for row, table in _tables(top, "targets", {})}
     top.end()
@@ -171,23 +199,26 @@ def _tables(top: Table, key: str, default: dict[str, Any] | None = None) -> list
     table = top.table(key, default)
     rows = []
     for name in list(table.rows):
-        if not name or not all(c.isalnum() or c in "-_" for c in name) or not name.isascii():
-            raise table.fail(f"{name!r}: a name", "letters, digits, - and _")
+        if re.fullmatch("[A-Za-z0-9][A-Za-z0-9_-]*", name) is None:  # a first - would make it an option
+            raise table.fail(f"{name!r}: a name", "letters, digits, - and _, but no - or _ at its beginning")
         rows.append((name, table.table(name)))
     if default is None and not rows:
         raise top.fail(f"{key} has nothing in it")
     return rows
 
 
-def _key(table: Table, folder: Path) -> Key:
-    public = folder / table.text("public")
-    options = read_options(table, sign, folder, ours=("replace", "to-be-signed", "signature", "half"))
+def _key(table: Table, folder: Folder, own: Options | None) -> Key:
+    """A key; `own`: what the user's settings have in place of its options."""
+    public = folder.inside(table, "public", table.text("public"))
+    options = read_options(table, sign, folder, NOT_OF_KEYS)
+    if own is not None:
+        return Key(public, own, settings_file())
     if not options.rows:
         raise table.fail("signing-key, pkcs11 or signer-command is missing")
     return Key(public, options)
 
 
-def _network(name: str, table: Table, folder: Path, keys: dict[str, Key]) -> Network:
+def _network(name: str, table: Table, folder: Folder, keys: dict[str, Key]) -> Network:
     kinds = [kind for kind in SOURCES if kind in table.rows]
     if len(kinds) != 1:
         raise table.fail("where it comes from", f"one of {', '.join(SOURCES)}", listed(kinds) if kinds else None)
@@ -233,7 +264,7 @@ def _network(name: str, table: Table, folder: Path, keys: dict[str, Key]) -> Net
     options["replay"] = Options((*options["replay"].rows, *more.rows))
     budgets = _budgets(table, TRACE_BUDGETS)
     table.end()
-    paths = tuple(folder / text for text in texts)
+    paths = tuple(folder.inside(table, kinds[0], text) for text in texts)
     return Network(name, kinds[0], paths, gpus, record_on, key, options, bool(expected), budgets)
 
 
@@ -243,7 +274,7 @@ def _shared(table: Table, key: str) -> dict[str, Any]:
     return {key: found} if found else {}
 
 
-def _target(name: str, table: Table, folder: Path, networks: dict[str, Network]) -> Target:
+def _target(name: str, table: Table, folder: Folder, networks: dict[str, Network]) -> Target:
     gpu = table.text("gpu")
     _known(table, "gpu", gpu, profile.names())
     if ("platform" in table.rows) == ("board" in table.rows):
@@ -255,8 +286,12 @@ def _target(name: str, table: Table, folder: Path, networks: dict[str, Network])
             _known(table, "platform", board, platforms.names())
             found = boards.load(board) if board in boards.names() else None
         else:
-            board = folder / table.text("board")
+            board = folder.inside(table, "board", table.text("board"))
+            for file in board.parent.glob("*.[chS]"):  # those that the description may name
+                folder.inside(table, "board", os.path.relpath(file, folder.path))
             found = boards.read(board)
+            if code := [name for name in found.sources if (board.parent / name).exists()]:
+                raise table.fail(f"board: {code[0]} is code of your own: run generate and make yourself")
     except ProjectError:
         raise
     except GramophoneError as error:

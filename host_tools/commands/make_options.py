@@ -16,15 +16,13 @@ from typing import Any
 
 import click
 
+from host_tools.commands.framework import Pair
+from host_tools.commands.make_bounds import Folder, ProjectError
 from host_tools.support.tensors import Assignment
-from trace_format.errors import TraceError, meant
+from trace_format.errors import meant
 from trace_format.toml_table import Table
 
 EVERYWHERE = frozenset(("json", "verbose", "quiet", "log", "help", "output", "force"))
-
-
-class ProjectError(TraceError):
-    """A project file that is not what it must be."""
 
 
 @dataclass
@@ -35,8 +33,8 @@ class Words:
     files: dict[str, Path] = field(default_factory=dict)
 
     def file(self, path: Path) -> str:
-        """The name for a file or folder; its own, with a number if another one has that."""
-        number, name = 1, path.name
+        """The name for a file or folder: its own, with a number if another has it, or if it is like an option."""
+        number, name = 1, path.name if not path.name.startswith("-") else f"1-{path.name}"
         while self.files.get(name, path) != path:
             number += 1
             name = f"{number}-{path.name}"
@@ -71,7 +69,7 @@ class Options:
         return next((value for name, value in self.rows if name == option and isinstance(value, str)), None)
 
 
-def read_options(table: Table, command: click.Command, folder: Path, ours: Collection[str] = ()) -> Options:
+def read_options(table: Table, command: click.Command, folder: Folder, ours: Collection[str] = ()) -> Options:
     """The options that are left in a table, all of which are read.
 
     Args:
@@ -107,33 +105,41 @@ def read_options(table: Table, command: click.Command, folder: Path, ours: Colle
     return Options(tuple(rows))
 
 
-def _single(table: Table, key: str, value: object, option: click.Option, folder: Path) -> Path | str:
+def _single(table: Table, key: str, value: object, option: click.Option, folder: Folder) -> Path | str:
     if type(value) not in (str, int, float) or value == "":
         raise table.fail(key, "a text or a number", repr(value))
-    return folder / str(value) if isinstance(option.type, click.Path) else str(value)
+    return folder.inside(table, key, str(value)) if isinstance(option.type, click.Path) else str(value)
 
 
-def _several(table: Table, key: str, value: object, option: click.Option, folder: Path) -> list[Any]:
+def _several(table: Table, key: str, value: object, option: click.Option, folder: Folder) -> list[Any]:
     if isinstance(value, dict):
         pairs = [(name, _single(table, f"{key}.{name}", item, option, folder)) for name, item in value.items()]
-        takes_files = isinstance(option.type, Assignment)
-        return [(name, folder / str(item) if takes_files else item) for name, item in pairs]
+        files = takes_files(option)
+        return [
+            (name, folder.inside(table, f"{key}.{name}", str(item)) if files else item) for name, item in pairs
+        ]
     found: list[Any] = []
     for item in value if isinstance(value, list) else [value]:
         single = _single(table, key, item, option, folder)
-        if isinstance(option.type, Assignment):
+        if takes_files(option):
             found += _assigned(table, key, str(single), folder)
         else:
             found.append(single)
     return found
 
 
-def _assigned(table: Table, key: str, text: str, folder: Path) -> list[tuple[str, Path]]:
+def takes_files(option: click.Option) -> bool:
+    """Whether the values are NAME=FILE."""
+    kind = option.type
+    return isinstance(kind, Assignment) or (isinstance(kind, Pair) and kind.name.endswith("=FILE"))
+
+
+def _assigned(table: Table, key: str, text: str, folder: Folder) -> list[tuple[str, Path]]:
     """`SLOT=FILE`, or the files in a folder, by slots."""
     slot, equals, path = text.partition("=")
     if equals:
-        return [(slot, folder / path)]
-    found = sorted((folder / text).glob("*.npy"))
+        return [(slot, folder.inside(table, key, path))]
+    found = sorted(folder.inside(table, key, text).glob("*.npy"))
     if not found:
         raise table.fail(key, "SLOT = FILE, or a folder of SLOT.npy files", repr(text))
     return [(file.stem, file) for file in found]

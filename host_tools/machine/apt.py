@@ -34,6 +34,18 @@ MIRROR = "GRAMOPHONE_MIRROR"  # environment variable
 DEFAULT_MIRROR = "http://deb.debian.org/debian"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 APT_ETC = Path("/etc/apt")
+# On the command line, because apt reads the machine's own /etc/apt/apt.conf.d after a private configuration: what
+# administrators allow for a mirror of their own is not allowed here.
+SIGNED = tuple(
+    word
+    for option in (
+        "APT::Get::AllowUnauthenticated",
+        "Acquire::AllowInsecureRepositories",
+        "Acquire::AllowWeakRepositories",
+        "Acquire::AllowDowngradeToInsecureRepositories",
+    )
+    for word in ("-o", f"{option}=false")
+)
 DAY_S = 86400  # older indexes are fetched again when they lack what is looked for
 # A source of Debian's main archive names one of these (or the machine's own codename) as a suite, exactly:
 # "bookworm-security" and a third party's "nodistro" are other archives.
@@ -291,6 +303,7 @@ class AptRoot:
 
     def _run(self, command: list[str], cwd: Path | None = None, poll: Callable[[], None] = lambda: None) -> str:
         """Run an apt program under this configuration; its standard output."""
+        name, command = " ".join(command[:2]), [*command[:2], *SIGNED, *command[2:]]
         environment = os.environ | {
             "APT_CONFIG": str(self._config),
             "LC_ALL": "C",
@@ -324,7 +337,7 @@ class AptRoot:
             lines = [line for line in text.splitlines() if line.startswith(("E:", "W:"))] or text.splitlines()[-3:]
             other = "--snapshot names another date" if self.stamp else f"${MIRROR} names another archive"
             where = f"suite {self.suite} for {self.arch} of {self.uri} ({other})"
-            raise RecordError(f"{self.purpose}: {' '.join(command[:2])} failed, {where}: {'; '.join(lines)}")
+            raise RecordError(f"{self.purpose}: {name} failed, {where}: {'; '.join(lines)}")
         return text
 
 

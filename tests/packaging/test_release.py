@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 import zipfile
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from tests.packaging.test_wheel import UNREACHABLE
 from tests.support.places import CHECKOUT
 from trace_format.errors import GramophoneError
 
-SETUPTOOLS = "80.9.0"
+SETUPTOOLS = metadata.version("setuptools")  # as constraints.txt has it
 CHANGED = "host_tools/support/version.py"
 
 

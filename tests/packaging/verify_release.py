@@ -55,11 +55,17 @@ def rebuilt(ref: str, setuptools: str, folder: Path, checkout: Path = CHECKOUT) 
     commit = _run(["git", "-C", str(checkout), "rev-parse", "--verify", f"{ref}^{{commit}}"], f"no commit {ref}")
     _run(["git", "-C", str(source), "-c", "advice.detachedHead=false", "checkout", "--quiet", commit], ref)
     when = _run(["git", "-C", str(source), "log", "-1", "--format=%ct"], ref)
-    constraint = folder / "constraints.txt"
-    constraint.write_text(f"setuptools=={setuptools}\n", encoding="utf-8")
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": when, "PIP_CONSTRAINT": str(constraint)}
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    _run([*command, "--wheel-dir", str(folder / "out"), str(source)], f"{ref} cannot be built", environment)
+    pins = (source / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    mine = [pin for pin in pins if pin.startswith(f"setuptools=={setuptools} --hash=")]
+    if not mine:
+        raise GramophoneError(f"{ref}: constraints.txt: expected setuptools {setuptools} with a hash, found none")
+    (folder / "backend.txt").write_text(f"{mine[0]}\n", encoding="utf-8")
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    hashed = ["--require-hashes", "--only-binary", ":all:", "-r", str(folder / "backend.txt")]
+    _run([*pip, "install", "--target", str(folder / "backend"), *hashed], f"no setuptools {setuptools}")
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": when, "PYTHONPATH": str(folder / "backend")}
+    command = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder / "out"), str(source)]
+    _run(command, f"{ref} cannot be built", environment)
     (found,) = (folder / "out").glob("*.whl")
     return found
 

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
+from host_tools.commands.make_bounds import ProjectError
 from host_tools.commands.make_file import SOURCES, read_project
-from host_tools.commands.make_options import ProjectError
 from host_tools.commands.make_tasks import SECRET, tasks_of
 
 KEYS = """\
@@ -178,7 +178,8 @@ BAD = {
     "unknown table": (WHOLE + "[target.x]\n", "unknown keys target (did you mean 'targets'?)"),
     "number for a text": ("name = 1\n" + WHOLE, "name: expected a value of type str, found 1"),
     "out is the project": ("out = '.'\n" + WHOLE, "out: expected a folder of its own"),
-    "out is above": ("out = '..'\n" + WHOLE, "out: expected a folder of its own"),
+    "out is above": ("out = '..'\n" + WHOLE, "out: expected a path in the project's folder"),
+    "out is git's": ("out = '.git'\n" + WHOLE, "out: expected a folder of its own"),
     "name is a path": (KEYS + NETWORK.replace("lenet]", '"../x"]'), "networks: '../x': a name: expected letters"),
     "name twice": (WHOLE.replace("virt]", "lenet]"), "targets.lenet: a network has this name, too"),
     "key without signer": (WHOLE.replace('signing-key = "owner.pem"\n', ""), "keys.owner: signing-key, pkcs11 or"),

@@ -8,6 +8,7 @@ from importlib import metadata
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from tests.packaging.pins import pinned
 from tests.support.places import CHECKOUT
 
 OLDEST_PYTHON = "3.11.2"  # of Debian bookworm
@@ -15,8 +16,7 @@ OLDEST_PYTHON = "3.11.2"  # of Debian bookworm
 
 def test_pins_are_for_the_oldest_python() -> None:
     """A package's Requires-Python can name a patch level, which a newer Python does not notice."""
-    lines = (CHECKOUT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    pins = dict(line.split("==") for line in lines if line and not line.startswith("#"))
+    pins = dict(pin.split("==") for pin in pinned((CHECKOUT / "constraints.txt").read_text(encoding="utf-8")))
     installed = {canonicalize_name(found.name): found for found in metadata.distributions()}
     checked = [
         found

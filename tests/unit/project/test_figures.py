@@ -25,6 +25,9 @@ from tests.support import back_doors, hostile, hostile_operators, hostile_trust,
 from tests.support.described_networks import HELD_OUT
 from tests.support.figures import documented, is_near
 from tests.support.places import CHECKOUT
+from tests.unit.commands import test_make_bounds as make_bounds
+from tests.unit.machine import test_hostile_archives as archives
+from tests.unit.project import test_supply as supply
 from tests.unit.signing import test_attestation as attestation
 from tests.unit.signing import test_curves as curves
 from tests.unit.signing import test_replay_log as replay_log
@@ -63,6 +66,10 @@ FIGURES: list[tuple[str, str, int | Callable[[], int]]] = [
     (EVIDENCE, r"([\d,]+) traces on host and core, a sample", len(hostile.LOADS)),
     (EVIDENCE, r"([\d,]+) bits flipped in working memory", faulty_gpu.FLIPS),
     (EVIDENCE, r"(\d+) of each of three kinds with `make test`", faulty_gpu.SAMPLE),
+    (EVIDENCE, r"(\d+) paths that lead out", len(make_bounds.HOSTILE)),
+    (EVIDENCE, r"each of (\d+) keys and options", len(make_bounds.ROWS)),
+    (EVIDENCE, r"hashes of all (\d+) packages", len(supply.said_pins("constraints.txt"))),
+    (EVIDENCE, r"(\d+) hostile archives", len(archives.ATTACKS)),
     (EVIDENCE, r"([\d,]+) replays of LeNet", many_replays.REPLAYS),
     (EVIDENCE, r"test_many_replays.py`\); (\d+) with `make test`", many_replays.SAMPLE),
     (EVIDENCE, r"([\d,]+) sessions \|", cycles.CYCLES),
