@@ -111,6 +111,7 @@ def joint(rows: Sequence[Joining], name: str, *, exclusive: bool = False) -> Joi
                 row.priority,
                 manifest["retry_limit"],
                 manifest["time_budget_us"],
+                _reached(page_at, len(image) // PAGE_BYTES),
             )
         )
         begin += len(moved)
@@ -174,7 +175,7 @@ def named(trace: Trace, name: str) -> Trace:
 def differences(whole: Trace, network: Network, own: Trace) -> list[str]:
     """How a network of a joint trace differs from the trace that it is said to be: what its owner wants to know.
 
-    The other networks are not looked at: what they can reach is what the format lets them, by their rows.
+    The other networks are not looked at: `reach.reached` says what they reach.
 
     Args:
         whole: the joint trace.
@@ -191,8 +192,9 @@ def differences(whole: Trace, network: Network, own: Trace) -> list[str]:
     found = []
     if whole.gpu != own.gpu:
         found.append(f"it is for another GPU: expected {own.gpu}, found {whole.gpu}")
-    pages = {page: at for at, page in enumerate(_pages(whole.image))}
-    own_pages = _pages(own.image)
+    pages_at = image_pages(whole.image)
+    pages = {page: at for at, page in enumerate(pages_at)}
+    own_pages = image_pages(own.image)
     missing = [at for at, page in enumerate(own_pages) if page not in pages]
     if missing:
         return [
@@ -210,6 +212,8 @@ def differences(whole: Trace, network: Network, own: Trace) -> list[str]:
         found += [
             f"action {at} is another: expected {expected[at]}, found {actions[at]}" for at in other[:1].tolist()
         ]
+    if network.image != _reached(page_at, len(pages_at)):
+        found.append("it reaches other pages of the image")
     slots = [replace(slot, name=_slot_name(network.name, slot.name)) for slot in own.slots]
     if slots != list(whole.slots[network.first_slot : network.end_slot]):
         found.append("its slots are others")
@@ -232,7 +236,8 @@ def differences(whole: Trace, network: Network, own: Trace) -> list[str]:
     return found
 
 
-def _pages(image: bytes | memoryview) -> list[bytes]:
+def image_pages(image: bytes | memoryview) -> list[bytes]:
+    """The pages of an image, the last one filled up with zeros."""
     data = memoryview(image)
     return [bytes(data[at : at + PAGE_BYTES]).ljust(PAGE_BYTES, b"\0") for at in range(0, len(data), PAGE_BYTES)]
 
@@ -265,7 +270,7 @@ def _image(traces: Sequence[Trace]) -> tuple[bytes, list[NDArray[np.int64]], int
     places = []
     for trace in traces:
         own = []
-        for page in _pages(trace.image):
+        for page in image_pages(trace.image):
             key = hashlib.sha256(page).digest()
             if key not in index:
                 index[key] = len(content)
@@ -316,6 +321,13 @@ def _uploaded(row: Action, page_at: NDArray[np.int64]) -> Iterator[Action]:
             yield row.with_(source=source, target=target, bytes=size)
         source, target, size = here, row.target + done.start, done.stop - done.start
     yield row.with_(source=source, target=target, bytes=size)
+
+
+def _reached(page_at: NDArray[np.int64], image_pages: int) -> tuple[tuple[int, int], ...]:
+    """A network's pages of the image, of which it has these."""
+    is_in = np.zeros(image_pages, np.bool_)
+    is_in[page_at] = True
+    return networks.ranges_of(is_in)
 
 
 def _slot_name(network: str, slot: str) -> str:
