@@ -301,11 +301,16 @@ void gr_take_over(struct gr_replayer *r)
     r->running = r->network;
 }
 
-/* `code` is what the GPU's register says, whoever wrote it. */
+/* The GPU forgets what it holds before memory is wiped: what it writes back is wiped, too. `code` is what the
+ * GPU's register says, whoever wrote it. */
 bool gr_prepare_network(struct gr_replayer *r, bool is_new)
 {
     struct gr_progress *p = GR_PROGRESS(r);
     bool is_alone = !has_started(r);
+    if (!is_alone && !gr_driver_switch(r)) {
+        gr_leave(r, r->network);
+        is_alone = true;
+    }
     if (is_alone && !gr_driver_reset(r))
         return false;
     if (is_new) {
@@ -314,12 +319,6 @@ bool gr_prepare_network(struct gr_replayer *r, bool is_new)
         for (uint32_t i = 0; i < GR_KEPT; i++)
             p->kept[i] = 0;
         p->tables = GR_ADDRESS_SPACES;
-    }
-    if (!is_alone && !gr_driver_switch(r)) {
-        gr_leave(r, r->network);
-        is_alone = true;
-        if (!gr_driver_reset(r))
-            return false;
     }
     if (is_alone) {
         r->code = 0;

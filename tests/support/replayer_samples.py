@@ -237,7 +237,9 @@ class Registers:
             name = self.gpu.describe(offset)
             self.log.append((name, value))
             taken = name.endswith("COMMAND_NEXT")  # a Mali's job slot takes the next job at once
-            self.values[offset] = 0 if taken else value
+            known = self.gpu.by_offset.get(offset)
+            done = value & ~known.busy if known else value  # what it has been told to do is done at once
+            self.values[offset] = 0 if taken else done
             self.on_write(name, value)
 
         @ffi.callback("bool(void *, unsigned)")  # type: ignore[untyped-decorator]

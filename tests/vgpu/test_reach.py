@@ -220,3 +220,54 @@ def test_an_operator_reads_no_page_of_another_network(operator: Operator) -> Non
     with pytest.raises(ReplayError) as found:
         device.replayer.run()
     assert (found.value.report.name, found.value.report.action) == ("RANGE", 3)
+
+
+FORGET = [
+    ("core0.CTL_L2TFLSTA", 0),
+    ("core0.CTL_L2TFLEND", 0xFFFFFFFF),
+    ("core0.CTL_L2TCACTL", 0x100),
+    ("core0.CTL_L2TCACTL", 1),
+    ("core0.CTL_SLCACTL", 0x0F0F0F0F),
+]
+
+
+def test_the_gpu_forgets_what_its_caches_hold_under_the_table_that_it_is_of() -> None:
+    """For all addresses, whatever the network before has set; caches have virtual addresses."""
+    narrow = s.write("core0.CTL_L2TFLEND", 0)
+    rows = [joining.Joining(name, s.trace(*s.PROLOGUE, narrow, *s.REPLAY)) for name in "ab"]
+    device = s.Device(carveout_bytes=1 << 20, networks=2)
+    device.replayer.load(s.signed(joining.joint(rows, "joint").trace), s.KEY)
+    for network in (A, B, A, B):
+        device.replayer.select(network)
+        device.replayer.run()
+    log = device.gpu.log
+    changes = [index for index, (name, _) in enumerate(log) if name == "hub.MMU_PT_PA_BASE"]
+    tables = [log[index][1] for index in changes]
+    assert device.gpu.resets == 1
+    first = next(index for index, table in enumerate(tables) if table != tables[0])
+    for before, index in enumerate(changes[first:], first - 1):
+        if tables[before] != log[index][1]:
+            assert log[index - len(FORGET) : index] == FORGET
+    assert len(set(tables)) == 2
+    assert tables[-1] != tables[0]
+
+
+def test_it_forgets_before_memory_is_wiped() -> None:
+    """What it writes back of an earlier caller's data is wiped, too; for others' sake, the GPU is not reset."""
+    trace = s.joint()
+    device = s.Device(carveout_bytes=1 << 20, networks=2)
+    device.replayer.load(s.signed(trace), s.KEY)
+    for network in (A, B):
+        device.replayer.select(network)
+        device.replayer.run()
+    place = trace.networks[B].end_page * PAGE - 8
+    device.replayer.restart()
+
+    def write_back(name: str, value: int) -> None:
+        if (name, value) == ("core0.CTL_L2TCACTL", 1):
+            device.memory[place] = 0x5A
+
+    device.gpu.on_write = write_back
+    device.replayer.run()
+    assert device.gpu.resets == 1
+    assert device.memory[place] == 0
