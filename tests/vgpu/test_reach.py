@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from host_tools.model import joining
+from host_tools.model.reach import reached
 from tee_replayer.generator.status import ReplayError
 from tests.support import operator_samples
 from tests.support import replayer_samples as s
@@ -220,6 +221,18 @@ def test_an_operator_reads_no_page_of_another_network(operator: Operator) -> Non
     with pytest.raises(ReplayError) as found:
         device.replayer.run()
     assert (found.value.report.name, found.value.report.action) == ("RANGE", 3)
+
+
+def test_what_others_reach_is_told() -> None:
+    joint = s.apart()
+    own = joining.part(joint, joint.networks[A]).with_(image=bytes(joint.image)[: 2 * PAGE])
+    (other,) = reached(joint, joint.networks[A], own)
+    assert (other.network.name, other.pages, other.zero_pages) == ("b", 1, 0)
+    # The content counts: a copy of a's page that only b has is a's page.
+    copied = bytearray(joint.image)
+    copied[2 * PAGE :] = copied[:PAGE]
+    (other,) = reached(joint.with_(image=bytes(copied)), joint.networks[A], own)
+    assert other.pages == 2
 
 
 FORGET = [
