@@ -208,7 +208,7 @@ def _reach_words(other: Reach) -> str:
     registers = f", leaves it {', '.join(other.registers)}" if other.registers else ""
     return (
         f"{printable(row.name)} reaches {other.pages} pages of its image{zeros}{registers}; keeps the GPU at most "
-        f"{row.time_budget_us} us a replay, resets it at most {row.retry_limit} times"
+        f"{row.time_budget_us} us a replay, and resets it up to {row.retry_limit + 1} times if that fails"
     )
 
 

@@ -143,8 +143,12 @@ def joint(rows: Sequence[Joining], name: str, *, exclusive: bool = False) -> Joi
 def part(trace: Trace, network: Network) -> Trace:
     """One network of a joint trace as a trace, in the same memory: other networks' pages stay, and nobody's.
 
-    Its slots have the names that they had before they were joined.
+    Its slots have the names that they had before they were joined. Pages of the image that it does not reach are
+    zero.
     """
+    image = bytearray(len(trace.image))
+    for first, end in network.image:
+        image[first * PAGE_BYTES : end * PAGE_BYTES] = trace.image[first * PAGE_BYTES : end * PAGE_BYTES]
     actions = trace.actions[network.first_action : network.end_action]
     jobs = int(np.count_nonzero(trace.actions["op"][: network.first_action] == Op.JOB))
     actions = rewritten(actions, lambda x: x - network.first_slot, Type.SLOT)
@@ -155,6 +159,7 @@ def part(trace: Trace, network: Network) -> Trace:
     notes = own.get(network.name, {}) if isinstance(own, dict) else {}
     return trace.with_(
         actions=actions,
+        image=bytes(image),
         slots=[replace(slot, name=slot.name.removeprefix(begin)) for slot in slots],
         meta={
             **trace.meta,

@@ -235,6 +235,13 @@ def test_what_others_reach_is_told() -> None:
     assert other.pages == 2
 
 
+def test_a_network_that_is_taken_out_has_no_page_of_another() -> None:
+    joint = s.apart()
+    pages = [bytes(joint.image)[at : at + PAGE] for at in range(0, 3 * PAGE, PAGE)]
+    assert bytes(joining.named(joint, "a").image) == pages[0] + pages[1] + bytes(PAGE)
+    assert bytes(joining.named(joint, "b").image) == bytes(PAGE) + pages[1] + pages[2]
+
+
 FORGET = [
     ("core0.CTL_L2TFLSTA", 0),
     ("core0.CTL_L2TFLEND", 0xFFFFFFFF),
