@@ -33,6 +33,7 @@ from trace_format.schema import (
     HEAD_SECTIONS,
     HEADER_FLAG_ENCRYPTED,
     HEADER_FLAG_JOINT,
+    HEADER_FLAG_OLD_JOINT,
     HEADER_FLAG_RAW,
     MAX_CHUNK_BYTES,
     MAX_HEAD_BYTES,
@@ -353,6 +354,13 @@ def read_header(data: Buffer) -> dict[str, Any]:
             header["section_count"],
         ),
         (
+            header["flags"] & HEADER_FLAG_OLD_JOINT,
+            "header flags: an old joint trace, whose networks reach the whole image (join its traces again)",
+            38,
+            HEADER_FLAG_JOINT,
+            header["flags"],
+        ),
+        (
             header["flags"] & ~_FLAGS,
             "reserved header flags",
             38,
@@ -368,7 +376,8 @@ def read_header(data: Buffer) -> dict[str, Any]:
         ),
     ):
         if wrong:
-            error = VersionError if offset == 10 else ReservedError
+            is_older = header["flags"] & HEADER_FLAG_OLD_JOINT and offset == 38
+            error = VersionError if offset == 10 or is_older else ReservedError
             raise error(what, offset=offset, expected=expected, found=found)
     if Header.sizeof() + header["section_count"] * Section.sizeof() > header["head_bytes"]:
         raise SectionRangeError(

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Networks of a joint trace: which actions, slots and memory are whose, and the rules that keep them apart.
 
-The image is common: nothing writes to it. A network without neighbours has no row, and its trace no section.
+Nothing writes to the image, and each of its pages says which networks reach it. A network without neighbours has
+no row, and its trace no section.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trace_format import packing
 from trace_format.actions import Actions, Columns, Op, Type
@@ -33,6 +35,7 @@ class Network:
         period_us: how often it is asked for; 0: when somebody asks.
         priority: 0 to 255, a higher one first.
         retry_limit, time_budget_us: as in the manifest, for its replays.
+        image: the pages of the image that it reaches, as (first, end), ascending and apart.
     """
 
     name: str
@@ -50,6 +53,7 @@ class Network:
     priority: int = 0
     retry_limit: int = 2
     time_budget_us: int = 60_000_000
+    image: tuple[tuple[int, int], ...] = ()
 
     @property
     def end_slot(self) -> int:
@@ -62,7 +66,7 @@ class Network:
         return self.first_page + self.page_count
 
 
-NUMBERS = tuple(field.name for field in fields(Network) if field.name not in ("name", "exclusive"))
+NUMBERS = tuple(field.name for field in fields(Network) if field.name not in ("name", "exclusive", "image"))
 
 
 @dataclass(frozen=True)
@@ -85,42 +89,78 @@ class Limits:
     @property
     def image_pages(self) -> int:
         """Pages of the image, the last one perhaps not full."""
-        return -(-self.image_bytes // PAGE_BYTES)
+        return pages_of(self.image_bytes)
 
 
-def packed_networks(networks: Sequence[Network]) -> bytes:
+def pages_of(image_bytes: int) -> int:
+    """Pages of an image of this size."""
+    return -(-image_bytes // PAGE_BYTES)
+
+
+def ranges_of(is_in: NDArray[np.bool_]) -> tuple[tuple[int, int], ...]:
+    """Pages, of which it says whether each is in, as `Network.image` has them."""
+    ends: list[int] = np.flatnonzero(np.diff(is_in, prepend=False, append=False)).tolist()
+    return tuple(zip(ends[::2], ends[1::2], strict=True))
+
+
+def reach(networks: Sequence[Network], image_pages: int) -> NDArray[np.bool_]:
+    """Whether a network (first index) reaches a page of the image (second)."""
+    found = np.zeros((len(networks), image_pages), np.bool_)
+    for row, network in zip(found, networks, strict=True):
+        for first, end in network.image:
+            row[first:end] = True
+    return found
+
+
+def packed_networks(networks: Sequence[Network], image_bytes: int) -> bytes:
     """The section's content; ReservedError: a value does not fit."""
     found = []
     for network in networks:
         values = {name: getattr(network, name) for name in NUMBERS}
         flags = NETWORK_FLAG_EXCLUSIVE if network.exclusive else 0
         found.append(packing.pack("network", {"name": network.name, "flags": flags, **values}))
-    return b"".join(found)
+    bits = np.packbits(reach(networks, pages_of(image_bytes)), axis=0, bitorder="little")
+    return b"".join(found) + bits.tobytes()
 
 
-def parsed_networks(data: bytes, offset: int) -> list[Network]:
+def parsed_networks(data: bytes, image_bytes: int, offset: int) -> list[Network]:
     """The networks of the section's content, which lies at `offset` in the file.
 
     Raises:
-        SectionError: its size is not that of two to eight rows.
+        SectionError: its size is not that of two to eight rows, and a byte for each page of the image.
         ReservedError: reserved bytes or bits are not zero.
     """
-    if len(data) % BYTES or not 2 <= len(data) // BYTES <= MAX_NETWORKS:
+    image_pages = pages_of(image_bytes)
+    count, more = divmod(len(data) - image_pages, BYTES)
+    if more or not 2 <= count <= MAX_NETWORKS:
         raise SectionError(
             "size of the networks section",
             offset=offset,
-            expected=f"2 to {MAX_NETWORKS} rows of {BYTES} bytes",
+            expected=f"2 to {MAX_NETWORKS} rows of {BYTES} bytes and {image_pages} of the image's pages",
             found=len(data),
         )
+    bits = np.frombuffer(data, np.uint8, offset=count * BYTES)
+    unknown = np.flatnonzero(bits >> count)
+    if len(unknown):
+        page = int(unknown[0])
+        raise ReservedError(
+            f"networks that reach page {page} of the image",
+            offset=offset + count * BYTES + page,
+            expected=f"bits of {count} networks",
+            found=hex(bits[page]),
+        )
     found = []
-    for at in range(0, len(data), BYTES):
+    for index in range(count):
+        at = index * BYTES
         row = packing.unpack("network", data[at : at + BYTES], offset + at)
         if row["flags"] & ~NETWORK_FLAG_EXCLUSIVE:
             raise ReservedError(
                 "reserved flags of a network", offset=offset + at, expected=0, found=hex(row["flags"])
             )
         exclusive = bool(row["flags"])
-        found.append(Network(row["name"], exclusive=exclusive, **{name: row[name] for name in NUMBERS}))
+        image = ranges_of((bits >> index & 1).astype(np.bool_))
+        numbers = {name: row[name] for name in NUMBERS}
+        found.append(Network(row["name"], exclusive=exclusive, image=image, **numbers))
     return found
 
 
@@ -148,6 +188,11 @@ def check_networks(networks: Sequence[Network], limits: Limits, where: str = "")
             if expected != found:
                 name = f"network {index} ({network.name})"
                 raise NetworkError(f"{where}{name}: {what}", expected=expected, found=found)
+    nobodys = np.flatnonzero(~reach(networks, limits.image_pages).any(axis=0))
+    if len(nobodys):
+        raise NetworkError(
+            f"{where}page {nobodys[0]} of the image", expected="a network that reaches it", found="none"
+        )
     _check_actions(networks, limits, where)
 
 
@@ -168,6 +213,9 @@ def _differences(networks: Sequence[Network], index: int, limits: Limits) -> Ite
     end = before.end_page if before and not row.exclusive else limits.image_pages
     yield "first_page", end, row.first_page
     yield "pages within the carve-out", True, row.end_page <= pages
+    ends = [end for pages in row.image for end in pages]
+    yield "image pages that ascend and are apart", sorted(set(ends)), ends
+    yield "image pages within the image", True, max(ends, default=0) <= limits.image_pages
     yield "longest_job_us within predicted_us", True, row.longest_job_us <= row.predicted_us
     yield f"priority within {MAX_PRIORITY}", True, row.priority <= MAX_PRIORITY
     yield "retry_limit within the manifest's", True, row.retry_limit <= limits.retry_limit
@@ -187,13 +235,23 @@ def _check_actions(networks: Sequence[Network], limits: Limits, where: str) -> N
         raise NetworkError(f"{where}actions that are ReplayStart", expected=expected, found=starts.tolist()[:9])
     owner = np.repeat(np.arange(len(networks)), [row.end_action - row.first_action for row in networks])
 
-    def each(get: Callable[[Network], int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def each(get: Callable[[Network], int]) -> NDArray[np.int64]:
         return np.array([get(row) for row in networks], np.int64)[owner]
 
     slots = columns.of(Type.SLOT)
     last = slots + np.maximum(columns.of(Type.OPERANDS), 1)
     frames, pages = columns.of(Type.FRAME), columns.of(Type.PAGES)
     targets, sizes = columns.of(Type.TARGET), columns.of(Type.BYTES)
+    sources = columns.of(Type.SOURCE)
+    # Pages of the image that a network does not reach, of those before each page.
+    foreign = np.zeros((len(networks), limits.image_pages + 1), np.int64)
+    np.cumsum(~reach(networks, limits.image_pages), axis=1, out=foreign[:, 1:])
+
+    def is_foreign(begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.bool_]:
+        begin, end = (np.clip(pages, 0, limits.image_pages) for pages in (begin, end))
+        found: NDArray[np.bool_] = (begin < end) & (foreign[owner, end] != foreign[owner, begin])
+        return found
+
     first, end = each(lambda row: row.first_page), each(lambda row: row.end_page)
     in_image = frames + pages <= limits.image_pages
     own = (frames >= first) | (first == limits.image_pages)
@@ -201,6 +259,11 @@ def _check_actions(networks: Sequence[Network], limits: Limits, where: str) -> N
         ((slots >= 0) & (slots < each(lambda row: row.first_slot)), "a slot of another network"),
         ((slots >= 0) & (last > each(lambda row: row.end_slot)), "a slot of another network"),
         ((frames >= 0) & ~in_image & ~(own & (frames + pages <= end)), "pages of another network"),
+        ((frames >= 0) & is_foreign(frames, frames + pages), "pages of the image of another network"),
+        (
+            (sources >= 0) & is_foreign(sources // PAGE_BYTES, -(-(sources + sizes) // PAGE_BYTES)),
+            "a source in the image of another network",
+        ),
         (
             (targets >= 0) & ((targets < first * PAGE_BYTES) | (targets + sizes > end * PAGE_BYTES)),
             "a target in memory of another network",

@@ -224,7 +224,7 @@ class Trace:
 
     def network_bytes(self) -> bytes:
         """Content of the networks' section."""
-        return packed_networks(self.networks)
+        return packed_networks(self.networks, len(self.image))
 
     @classmethod
     def parse(cls, data: codec.Buffer, file: str = "") -> Trace:
@@ -261,8 +261,6 @@ class Trace:
             slots.parsed(slot_data[i : i + size], slots_part.offset + (0 if slots_part.codec else i))
             for i in range(0, len(slot_data), size)
         ]
-        joint = sections.all(SectionType.NETWORKS)
-        rows_of_networks = parsed_networks(bytes(joint[0].stored), joint[0].offset) if joint else []
         packed_actions = sections.one(SectionType.ACTIONS)
         if packed_actions.raw_bytes != manifest["action_count"] * ACTION_DTYPE.itemsize:
             raise SectionError(
@@ -282,6 +280,8 @@ class Trace:
             )
         if layout.is_encrypted(header):
             raise EncryptedError("the body is encrypted", offset=header["head_bytes"])
+        joint = sections.all(SectionType.NETWORKS)
+        rows_of_networks = parsed_networks(bytes(joint[0].stored), total, joint[0].offset) if joint else []
         sections.check_content(len(data))  # before actions, image and notes are decoded
         gpu = profile.for_gpu(manifest["gpu"])
         if manifest["profile_id"] != gpu.profile_id:

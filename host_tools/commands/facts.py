@@ -42,7 +42,8 @@ def network_words(network: Network) -> str:
     shared = ", exclusive" if network.exclusive else ""
     return (
         f"{network.name}: actions {network.first_action} to {network.end_action}, slots {network.first_slot} to "
-        f"{network.end_slot}, pages {network.first_page} to {network.end_page}{shared}{time}"
+        f"{network.end_slot}, pages {network.first_page} to {network.end_page}, of the image "
+        f"{', '.join(f'{first} to {end}' for first, end in network.image) or 'none'}{shared}{time}"
     )
 
 

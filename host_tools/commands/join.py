@@ -17,6 +17,7 @@ from host_tools.commands.streams import check_output, write
 from host_tools.commands.traces import read_trace
 from host_tools.model.joining import Joining, differences, joint, named
 from host_tools.model.left_registers import left_registers
+from host_tools.model.reach import Reach, reached
 from host_tools.model.timing import Chip, TimingError, chip_of
 from host_tools.support.progress import phase
 from trace_format import networks
@@ -66,7 +67,7 @@ MOST_US = 0xFFFFFFFF
     "checks",
     type=Pair("NAME=TRACE"),
     multiple=True,
-    help="Write nothing: say whether this network of a joint trace is this trace; repeatable.",
+    help="Say whether this network is this trace and what the others reach of it; write nothing; repeatable.",
 )
 def join_command(
     files: Sequence[Path],
@@ -149,7 +150,8 @@ def join_command(
         time = f", {row.predicted_us} us, its longest job {row.longest_job_us}" if row.predicted_us else ""
         lines.append(
             f"{printable(row.name):20} {row.end_action - row.first_action} actions, {row.slot_count} slots, "
-            f"{row.page_count * PAGE_BYTES} bytes of working memory{time}"
+            f"{row.page_count * PAGE_BYTES} bytes of working memory, "
+            f"{sum(end - first for first, end in row.image)} pages of the image{time}"
         )
     return Outcome(data, "\n".join(lines))
 
@@ -176,12 +178,37 @@ def _compare(files: Sequence[Path], checks: Sequence[tuple[str, str]]) -> Outcom
             f"{printable(name)} is {path}: its {network.end_action - network.first_action} actions, "
             f"{network.slot_count} slots, image, limits"
         ]
-        rows.append({"name": name, "file": path, "differences": found})
-    others = [row.name for row in trace.networks if row.name not in dict(checks)]
-    if others:
-        lines.append(f"not looked at: {', '.join(map(printable, others))}")
+        others = list(reached(trace, network, own))
+        lines += [f"{printable(name)}: {_reach_words(other)}" for other in others]
+        rows.append({"name": name, "file": path, "differences": found, "reached": [_reach(one) for one in others]})
+    rest = [row.name for row in trace.networks if row.name not in dict(checks)]
+    if rest:
+        lines.append(f"not compared: {', '.join(map(printable, rest))}")
     return Outcome(
         {"file": str(files[0]), "checks": rows}, "\n".join(lines), ok=not any(r["differences"] for r in rows)
+    )
+
+
+def _reach(other: Reach) -> dict[str, Any]:
+    """What another network reaches, for programs."""
+    return {
+        "by": other.network.name,
+        "image_pages": other.pages,
+        "zero_pages": other.zero_pages,
+        "registers": list(other.registers),
+        "time_budget_us": other.network.time_budget_us,
+        "retry_limit": other.network.retry_limit,
+    }
+
+
+def _reach_words(other: Reach) -> str:
+    """The same for people."""
+    row = other.network
+    zeros = f", {other.zero_pages} of them of zeros" if other.zero_pages else ""
+    registers = f", leaves it {', '.join(other.registers)}" if other.registers else ""
+    return (
+        f"{printable(row.name)} reaches {other.pages} pages of its image{zeros}{registers}; keeps the GPU at most "
+        f"{row.time_budget_us} us a replay, and resets it up to {row.retry_limit + 1} times if that fails"
     )
 
 

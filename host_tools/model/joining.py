@@ -111,6 +111,7 @@ def joint(rows: Sequence[Joining], name: str, *, exclusive: bool = False) -> Joi
                 row.priority,
                 manifest["retry_limit"],
                 manifest["time_budget_us"],
+                _reached(page_at, len(image) // PAGE_BYTES),
             )
         )
         begin += len(moved)
@@ -142,8 +143,12 @@ def joint(rows: Sequence[Joining], name: str, *, exclusive: bool = False) -> Joi
 def part(trace: Trace, network: Network) -> Trace:
     """One network of a joint trace as a trace, in the same memory: other networks' pages stay, and nobody's.
 
-    Its slots have the names that they had before they were joined.
+    Its slots have the names that they had before they were joined. Pages of the image that it does not reach are
+    zero.
     """
+    image = bytearray(len(trace.image))
+    for first, end in network.image:
+        image[first * PAGE_BYTES : end * PAGE_BYTES] = trace.image[first * PAGE_BYTES : end * PAGE_BYTES]
     actions = trace.actions[network.first_action : network.end_action]
     jobs = int(np.count_nonzero(trace.actions["op"][: network.first_action] == Op.JOB))
     actions = rewritten(actions, lambda x: x - network.first_slot, Type.SLOT)
@@ -154,6 +159,7 @@ def part(trace: Trace, network: Network) -> Trace:
     notes = own.get(network.name, {}) if isinstance(own, dict) else {}
     return trace.with_(
         actions=actions,
+        image=bytes(image),
         slots=[replace(slot, name=slot.name.removeprefix(begin)) for slot in slots],
         meta={
             **trace.meta,
@@ -174,7 +180,7 @@ def named(trace: Trace, name: str) -> Trace:
 def differences(whole: Trace, network: Network, own: Trace) -> list[str]:
     """How a network of a joint trace differs from the trace that it is said to be: what its owner wants to know.
 
-    The other networks are not looked at: what they can reach is what the format lets them, by their rows.
+    The other networks are not looked at: `reach.reached` says what they reach.
 
     Args:
         whole: the joint trace.
@@ -191,8 +197,9 @@ def differences(whole: Trace, network: Network, own: Trace) -> list[str]:
     found = []
     if whole.gpu != own.gpu:
         found.append(f"it is for another GPU: expected {own.gpu}, found {whole.gpu}")
-    pages = {page: at for at, page in enumerate(_pages(whole.image))}
-    own_pages = _pages(own.image)
+    pages_at = image_pages(whole.image)
+    pages = {page: at for at, page in enumerate(pages_at)}
+    own_pages = image_pages(own.image)
     missing = [at for at, page in enumerate(own_pages) if page not in pages]
     if missing:
         return [
@@ -210,6 +217,8 @@ def differences(whole: Trace, network: Network, own: Trace) -> list[str]:
         found += [
             f"action {at} is another: expected {expected[at]}, found {actions[at]}" for at in other[:1].tolist()
         ]
+    if network.image != _reached(page_at, len(pages_at)):
+        found.append("it reaches other pages of the image")
     slots = [replace(slot, name=_slot_name(network.name, slot.name)) for slot in own.slots]
     if slots != list(whole.slots[network.first_slot : network.end_slot]):
         found.append("its slots are others")
@@ -232,7 +241,8 @@ def differences(whole: Trace, network: Network, own: Trace) -> list[str]:
     return found
 
 
-def _pages(image: bytes | memoryview) -> list[bytes]:
+def image_pages(image: bytes | memoryview) -> list[bytes]:
+    """The pages of an image, the last one filled up with zeros."""
     data = memoryview(image)
     return [bytes(data[at : at + PAGE_BYTES]).ljust(PAGE_BYTES, b"\0") for at in range(0, len(data), PAGE_BYTES)]
 
@@ -265,7 +275,7 @@ def _image(traces: Sequence[Trace]) -> tuple[bytes, list[NDArray[np.int64]], int
     places = []
     for trace in traces:
         own = []
-        for page in _pages(trace.image):
+        for page in image_pages(trace.image):
             key = hashlib.sha256(page).digest()
             if key not in index:
                 index[key] = len(content)
@@ -316,6 +326,13 @@ def _uploaded(row: Action, page_at: NDArray[np.int64]) -> Iterator[Action]:
             yield row.with_(source=source, target=target, bytes=size)
         source, target, size = here, row.target + done.start, done.stop - done.start
     yield row.with_(source=source, target=target, bytes=size)
+
+
+def _reached(page_at: NDArray[np.int64], image_pages: int) -> tuple[tuple[int, int], ...]:
+    """A network's pages of the image, of which it has these."""
+    is_in = np.zeros(image_pages, np.bool_)
+    is_in[page_at] = True
+    return networks.ranges_of(is_in)
 
 
 def _slot_name(network: str, slot: str) -> str:

@@ -43,10 +43,11 @@ _SLOT_HINT = '`slot "NAME" KIND TYPE [SHAPE] strides [BYTES] at 0xADDRESS asNUMB
 _NETWORK = re.compile(
     rf"network\s+({QUOTED})\s+"
     + r"\s+".join(rf"{key}\s+(?P<{key}>\d+)" for key in networks.NUMBERS)
-    + r"(?P<exclusive>\s+exclusive)?"
+    + r"\s+image\s+\[(?P<image>[\d\s:,]*)\](?P<exclusive>\s+exclusive)?"
 )
 _NETWORK_HINT = (
-    f'`network "NAME"`, then {", ".join(networks.NUMBERS)}, each with its number, and `exclusive` or nothing'
+    f'`network "NAME"`, then {", ".join(networks.NUMBERS)}, each with its number, '
+    "`image [FIRST:END, ...]`, and `exclusive` or nothing"
 )
 _SECTION = re.compile(
     r"(section\s+(?P<number>\d+)|(?P<name>\w+))\s+(?P<codec>\w+)(?P<size>\s+\d+)?"
@@ -186,7 +187,11 @@ class _Network(_Block):
         if not 0 < len(name.encode()) <= 32 or "\0" in name:
             raise WordError("a name of 1 to 32 bytes of UTF-8 without NUL", shown(found[1]))
         numbers = {key: integer(found[key], _U32) for key in networks.NUMBERS}
-        text.networks.append(Network(name, exclusive=bool(found["exclusive"]), **numbers))
+        ranges = [pages.split(":") for pages in found["image"].split(",")] if found["image"].strip() else []
+        if any(len(pages) != 2 for pages in ranges):
+            raise WordError("pages of the image as FIRST:END", shown(found["image"], 100))
+        image = tuple((integer(first.strip(), _U32), integer(end.strip(), _U32)) for first, end in ranges)
+        text.networks.append(Network(name, exclusive=bool(found["exclusive"]), image=image, **numbers))
 
 
 class _Notes(_Block):

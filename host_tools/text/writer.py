@@ -87,9 +87,10 @@ def slot_line(slot: Slot) -> str:
 
 
 def network_line(network: Network) -> str:
-    """A network: `network "digits" first_action 0 replay_start 12 ...`, and `exclusive` or nothing."""
+    """A network: `network "digits" first_action 0 ... image [0:12, 14:20]`, and `exclusive` or nothing."""
     numbers = " ".join(f"{name} {getattr(network, name)}" for name in networks.NUMBERS)
-    return f"network {quoted(network.name)} {numbers}{' exclusive' if network.exclusive else ''}"
+    image = ", ".join(f"{first}:{end}" for first, end in network.image)
+    return f"network {quoted(network.name)} {numbers} image [{image}]{' exclusive' if network.exclusive else ''}"
 
 
 def _notes(data: bytes, trace: Trace) -> Iterator[str]:

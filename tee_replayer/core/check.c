@@ -36,10 +36,15 @@ static bool may_map(const struct gr_replayer *r, const struct gr_action *a)
 {
     const uint64_t image_pages = r->image_end / GR_PAGE_BYTES;
 #ifdef GRAMOPHONE_NETWORKS
-    /* Pages of the image, or its own; the first network's follow the image, so its mapping may be of both. */
+    /* Pages of the image that it reaches, or its own; the first network's follow the image, so its mapping
+     * may be of both. */
     const uint64_t first = GR_WORK_AT(r) / GR_PAGE_BYTES;
-    if (!is_below(a->b, a->value, image_pages) &&
+    const bool is_inside = is_below(a->b, a->value, image_pages);
+    if (!is_inside &&
         ((a->b < first && first != image_pages) || !is_below(a->b, a->value, GR_WORK_END(r) / GR_PAGE_BYTES)))
+        return false;
+    const uint64_t end = is_inside ? (uint64_t)a->b + a->value : image_pages;
+    if (a->b < image_pages && !gr_reaches(r, (uint64_t)a->b * GR_PAGE_BYTES, end * GR_PAGE_BYTES))
         return false;
 #endif
     if (a->flags & GR_MAP_GPU_MEM_WRITE && a->b < image_pages)
@@ -85,7 +90,8 @@ enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_
     if ((need & GR_NEED_HAS_SPACE && space >= GR_ADDRESS_SPACES) ||
         (need & GR_NEED_HAS_VA && !is_below(gr_action_va_page(a), a->value, r->va_bytes / GR_PAGE_BYTES)) ||
         (need & GR_NEED_HAS_PAGES && !is_below(a->b, a->value, r->carveout_bytes / GR_PAGE_BYTES)) ||
-        (need & GR_NEED_FROM_IMAGE && !is_below(a->b, a->value, r->image_bytes)) ||
+        (need & GR_NEED_FROM_IMAGE &&
+         (!is_below(a->b, a->value, r->image_bytes) || !GR_REACHES(r, a->b, (uint64_t)a->b + a->value))) ||
         (need & GR_NEED_TO_MEMORY && (a->a < GR_WORK_AT(r) || !is_below(a->a, a->value, GR_WORK_END(r)))) ||
         (need & GR_NEED_HAS_SLOT && !GR_IS_OWN_SLOT(r, arg)) ||
         (need & GR_NEED_HAS_LINE && arg >= GR_INTERRUPT_LINES) || (op == GR_OP_MAP_GPU_MEM && !may_map(r, a)))

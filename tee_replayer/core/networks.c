@@ -20,6 +20,37 @@ static uint32_t field(const uint8_t *row, uint32_t at)
     return *(const volatile uint32_t *)(const void *)(row + at);
 }
 
+/* Behind the rows: a byte for each page of the image, with a bit for each network that reaches it. */
+static const volatile uint8_t *reach(const struct gr_replayer *r)
+{
+    return r->rows + (size_t)r->network_count * GR_NETWORK_BYTES;
+}
+
+bool gr_reaches(const struct gr_replayer *r, uint64_t first, uint64_t end)
+{
+    if (first >= end || end > r->image_end)
+        return false;
+    if (!r->rows)
+        return true;
+    const uint64_t last = (end - 1) / GR_PAGE_BYTES;
+    uint64_t page = first / GR_PAGE_BYTES;
+    uint32_t networks = reach(r)[page];
+    while (page < last)
+        networks &= reach(r)[++page];
+    return networks >> r->network & 1;
+}
+
+/* Whether each page of the image is a network's, and none that of a network that is not there. */
+static bool has_owners(const struct gr_replayer *r)
+{
+    for (uint64_t page = 0; page < r->image_end / GR_PAGE_BYTES; page++) {
+        const uint32_t networks = reach(r)[page];
+        if (!networks || networks >> r->network_count)
+            return false;
+    }
+    return true;
+}
+
 /* Whether there is a name, with nothing after its end, that no earlier row has. */
 static bool has_name(const struct gr_replayer *r, uint32_t index)
 {
@@ -69,7 +100,8 @@ static bool is_valid(const struct gr_replayer *r, uint32_t index)
            field(row, GR_NETWORK_AT_PRIORITY) <= GR_MAX_PRIORITY &&
            field(row, GR_NETWORK_AT_RETRY_LIMIT) <= r->retry_limit && budget && budget <= r->time_budget_us &&
            gr_is_zero(row + GR_NETWORK_AT_RESERVED, GR_NETWORK_BYTES - GR_NETWORK_AT_RESERVED) &&
-           (!is_last || (end == r->action_count && end_slot == r->slot_count && last_page == pages));
+           (!is_last ||
+            (end == r->action_count && end_slot == r->slot_count && last_page == pages && has_owners(r)));
 }
 
 enum gr_status gr_take_networks(struct gr_replayer *r, const uint8_t *rows, uint64_t bytes)
@@ -88,9 +120,10 @@ enum gr_status gr_take_networks(struct gr_replayer *r, const uint8_t *rows, uint
 #endif
         return GR_STATUS_OK;
     }
-    const uint64_t count = bytes / GR_NETWORK_BYTES;
+    /* Where there are fewer bytes than pages, the count becomes too large. */
+    const uint64_t of_rows = bytes - r->image_end / GR_PAGE_BYTES, count = of_rows / GR_NETWORK_BYTES;
     /* cppcheck-suppress incorrectLogicOperator ; it takes GR_NETWORKS, two or more, for 1 */
-    if (bytes % GR_NETWORK_BYTES || count < 2 || count > GR_NETWORKS)
+    if (of_rows % GR_NETWORK_BYTES || count < 2 || count > GR_NETWORKS)
         return GR_STATUS_NETWORKS;
     r->network_count = (uint32_t)count;
     r->is_exclusive = field(row_at(r, 0), GR_NETWORK_AT_FLAGS);
@@ -268,11 +301,16 @@ void gr_take_over(struct gr_replayer *r)
     r->running = r->network;
 }
 
-/* `code` is what the GPU's register says, whoever wrote it. */
+/* The GPU forgets what it holds before memory is wiped: what it writes back is wiped, too. `code` is what the
+ * GPU's register says, whoever wrote it. */
 bool gr_prepare_network(struct gr_replayer *r, bool is_new)
 {
     struct gr_progress *p = GR_PROGRESS(r);
     bool is_alone = !has_started(r);
+    if (!is_alone && !gr_driver_switch(r)) {
+        gr_leave(r, r->network);
+        is_alone = true;
+    }
     if (is_alone && !gr_driver_reset(r))
         return false;
     if (is_new) {
@@ -281,12 +319,6 @@ bool gr_prepare_network(struct gr_replayer *r, bool is_new)
         for (uint32_t i = 0; i < GR_KEPT; i++)
             p->kept[i] = 0;
         p->tables = GR_ADDRESS_SPACES;
-    }
-    if (!is_alone && !gr_driver_switch(r)) {
-        gr_leave(r, r->network);
-        is_alone = true;
-        if (!gr_driver_reset(r))
-            return false;
     }
     if (is_alone) {
         r->code = 0;

@@ -204,14 +204,15 @@ static uint8_t *element(struct gr_work *w, uint32_t operand, const uint32_t *ind
     if (va - inside != o->page) {
         const uint64_t place =
             gr_driver_translate(r, gr_load16(o->slot + GR_SLOT_AT_ADDRESS_SPACE), va - inside);
-        if (place >= GR_WORK_END(r) || (place < GR_WORK_AT(r) && (o->is_written || place >= r->image_end)))
+        if (place >= GR_WORK_END(r) ||
+            (place < GR_WORK_AT(r) && (o->is_written || !GR_READS_IMAGE_AT(r, place))))
             return failed(w, GR_STATUS_RANGE);
         o->page = va - inside;
         o->at = r->memory.base + place;
     }
     uint8_t *at = o->at + inside;
     const uint64_t offset = (uint64_t)(at - r->memory.base);
-    if (offset >= GR_WORK_END(r) || (offset < GR_WORK_AT(r) && (to_write || offset >= r->image_end)))
+    if (offset >= GR_WORK_END(r) || (offset < GR_WORK_AT(r) && (to_write || !GR_READS_IMAGE_AT(r, offset))))
         return failed(w, GR_STATUS_RANGE);
     if (++w->accesses % GR_ROUNDS_A_LOOK == 0 && gr_port_now_us() >= r->deadline_us)
         return failed(w, GR_STATUS_BUDGET);
@@ -238,8 +239,8 @@ bool gr_goes_on(struct gr_work *w)
 /* Whether an operator may access these bytes of the carve-out. */
 static bool may_access(const struct gr_replayer *r, uint64_t first, uint64_t end, bool to_write)
 {
-    return first < end &&
-           ((first >= GR_WORK_AT(r) && end <= GR_WORK_END(r)) || (!to_write && end <= r->image_end));
+    return first < end && ((first >= GR_WORK_AT(r) && end <= GR_WORK_END(r)) ||
+                           (!to_write && GR_READS_IMAGE(r, first, end)));
 }
 
 /* Whether a slot has so many rows of so many elements of four bytes. */

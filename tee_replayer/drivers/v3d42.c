@@ -84,7 +84,10 @@ bool gr_driver_is_idle(void)
 }
 
 #ifdef GRAMOPHONE_NETWORKS
-#define TLB_CLEAR 4u /* MMU_CTL */
+#define L2T_FLUSH 1u /* CTL_L2TCACTL: write back and forget; the write combiner's is another bit */
+#define L2T_COMBINER 0x100u
+#define ALL_SLICES 0x0f0f0f0fu /* CTL_SLCACTL: forget */
+#define TLB_CLEAR 4u           /* MMU_CTL */
 #define TLB_CLEARING 0x80u
 #define MMUC_FLUSH 3u /* MMUC_CONTROL: and enabled */
 #define MMUC_FLUSHING 4u
@@ -103,10 +106,25 @@ static bool is_cleared(uint32_t offset, uint32_t bits)
     }
 }
 
-/* As v3d_mmu_flush_all does it. */
+/* Caches lie in front of the MMU, so another network would find there what this one has left under an
+ * address. As v3d_clean_caches and v3d_invalidate_caches do it, for all addresses: a trace may have set
+ * others. */
+static bool flush_caches(void)
+{
+    gr_port_write32(GR_CORE0_CTL_L2TFLSTA, 0);
+    gr_port_write32(GR_CORE0_CTL_L2TFLEND, UINT32_MAX);
+    gr_port_write32(GR_CORE0_CTL_L2TCACTL, L2T_COMBINER);
+    if (!is_cleared(GR_CORE0_CTL_L2TCACTL, L2T_COMBINER))
+        return false;
+    gr_port_write32(GR_CORE0_CTL_L2TCACTL, L2T_FLUSH);
+    gr_port_write32(GR_CORE0_CTL_SLCACTL, ALL_SLICES);
+    return is_cleared(GR_CORE0_CTL_L2TCACTL, L2T_FLUSH);
+}
+
+/* What is written back goes by the table that was there; then as v3d_mmu_flush_all does it. */
 bool gr_driver_switch(struct gr_replayer *r)
 {
-    if (!gr_driver_is_idle())
+    if (!gr_driver_is_idle() || !flush_caches())
         return false;
     gr_driver_set_table(r, 0);
     gr_port_write32(GR_HUB_MMUC_CONTROL, MMUC_FLUSH);
@@ -140,7 +158,7 @@ enum gr_status gr_driver_check_write(struct gr_replayer *r, uint32_t offset, uin
     if (gr_port_read32(GR_HUB_MMU_PT_PA_BASE) != table_frame(r))
         return GR_STATUS_DIVERGED;
     const uint64_t code = gr_driver_translate(r, 0, r->code);
-    return code < r->image_end || code == UINT64_MAX ? GR_STATUS_OK : GR_STATUS_RANGE;
+    return GR_READS_IMAGE_AT(r, code) || code == UINT64_MAX ? GR_STATUS_OK : GR_STATUS_RANGE;
 }
 
 /* Map an action's pages to those that start with the page of `entry`, or unmap them (0). */

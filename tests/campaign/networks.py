@@ -150,7 +150,11 @@ def describe(attempt: Attempt, gpu: str, first_page: int) -> list[tuple[str, int
     found = profile.load(gpu)
     rows: list[tuple[str, int, int, object]] = []
     if gpu == "v3d42":
-        rows.append(("driver", found.register("hub.MMUC_CONTROL").offset, 0, ""))
+        for name in (
+            "hub.MMUC_CONTROL",
+            *(f"core0.CTL_{name}" for name in ("L2TFLSTA", "L2TFLEND", "L2TCACTL", "SLCACTL")),
+        ):
+            rows.append(("driver", found.register(name).offset, 0, ""))
     if attempt.turns:
         turns = attempt.turns
         whose, start, table = (found.register(name).offset for name in (turns.whose, turns.start, turns.table))

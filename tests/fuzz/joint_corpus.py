@@ -31,9 +31,9 @@ FIRST_ACTION, REPLAY_START, END_ACTION, FIRST_SLOT, SLOT_COUNT, FIRST_PAGE, PAGE
 RETRY_LIMIT, TIME_BUDGET = 20, 21
 
 
-def end(predicted_us: int = 50, how: int = 0) -> bytes:
-    """The end of a network."""
-    return record(Kind.NETWORK, 0, struct.pack("<I", predicted_us), how)
+def end(predicted_us: int = 50, how: int = 0, hidden: int = 0) -> bytes:
+    """The end of a network; `hidden`: pages of the image that it does not reach, a bit for each."""
+    return record(Kind.NETWORK, 0, struct.pack("<III", predicted_us, 0, hidden), how)
 
 
 def bad_end(field: int, value: int) -> bytes:
@@ -59,15 +59,22 @@ def joint_scenes(gpu: str) -> Iterator[tuple[str, bytes]]:
     work = [IMAGE_PAGES + PAGES * index for index in range(3)]
 
     def network(
-        index: int, *, page: int | None = None, slots: int | None = None, target: int | None = None
+        index: int,
+        *,
+        page: int | None = None,
+        slots: int | None = None,
+        target: int | None = None,
+        image: tuple[int, int] = (0, IMAGE_PAGES),
+        source: int = 0,
     ) -> bytes:
-        """A network; `page`, `slots`, `target`: other memory and slots than its own."""
+        """A network; `page`, `slots`, `target`: other memory and slots than its own; `image`: first page of the
+        image that it maps, and how many; `source`: page that it uploads from."""
         page = work[index] if page is None else page
         target = work[index] if target is None else target
         first = 2 * index if slots is None else slots
-        code = raw(Op.MAP_GPU_MEM, 5 if mali else 1, 0, IMAGE_PAGES, 0, 0)
+        code = raw(Op.MAP_GPU_MEM, 5 if mali else 1, 0, image[1], 0, image[0])
         made = slot(1, 8 * PAGE) + slot(2, 8 * PAGE) + code + raw(Op.MAP_GPU_MEM, 3, 0, PAGES, 8, page)
-        made += raw(Op.SET_GPU_PGTABLE) + raw(Op.UPLOAD, 0, 0, 64, PAGE * target)
+        made += raw(Op.SET_GPU_PGTABLE) + raw(Op.UPLOAD, 0, 0, 64, PAGE * target, PAGE * source)
         return made + START + raw(Op.COPY_TO_GPU, 0, first) + job + job + raw(Op.COPY_FROM_GPU, 0, first + 1)
 
     def resumed(index: int, *, repeats: bool = True) -> bytes:
@@ -133,6 +140,13 @@ def joint_scenes(gpu: str) -> Iterator[tuple[str, bytes]]:
     yield "others-memory", a + end() + network(1, target=work[0]) + end() + tried
     yield "others-memory-too", network(0, target=work[1]) + end() + b + end() + tried
     yield "image", a + end() + network(1, page=1) + end() + tried
+    first, second = network(0, image=(0, 1)), network(1, image=(1, 1), source=1)
+    yield "image-apart", first + end(hidden=2) + second + end(hidden=1) + tried
+    yield "others-image", first + end(hidden=2) + network(1, source=1) + end(hidden=1) + tried
+    yield "others-image-too", a + end(hidden=2) + second + end(hidden=1) + tried
+    yield "others-image-uploaded", first + end(hidden=2) + network(1, image=(1, 1)) + end(hidden=1) + tried
+    yield "others-image-uploaded-too", network(0, image=(0, 1), source=1) + end(hidden=2) + b + end() + tried
+    yield "nobodys-image", first + end(hidden=2) + first + end(hidden=2) + tried
     yield "no-start", a + end() + raw(Op.INTERVAL) + end() + tried
     yield "two-starts", a + START + end() + b + end() + tried
     for name, field, value in (

@@ -55,6 +55,7 @@ def v3d(profile: dict[str, Any]) -> tuple[dict[str, int], dict[str, list[tuple[i
     place = Place(profile)
     registers = profile["registers"]["hub"]
     on = registers["MMU_CTL"]["replay"]["set"]
+    l2t = place("core0.CTL_L2TCACTL")
     numbers = {
         "IS_MALI": 0,
         "VA_PAGES": 64,
@@ -70,12 +71,17 @@ def v3d(profile: dict[str, Any]) -> tuple[dict[str, int], dict[str, list[tuple[i
     }
     reset = place("bridge.SW_INIT_1")
     return numbers, {
-        # The last two are those of a change of page tables (v3d_mmu_flush_all).
+        # Those after the first line are of a change of page tables (v3d_mmu_flush_all, v3d_clean_caches).
         "driver_writes": [
             *((reset, 1), (reset, 0), (place("hub.MMU_CTL"), on)),
             *((place("hub.MMUC_CONTROL"), 3), (place("hub.MMU_CTL"), on | 4)),
+            *((place("core0.CTL_L2TFLSTA"), 0), (place("core0.CTL_L2TFLEND"), ALL)),
+            *((l2t, 0x100), (l2t, 1), (place("core0.CTL_SLCACTL"), 0x0F0F0F0F)),
         ],
-        "busy": [(place(f"hub.{name}"), registers[name]["busy"]) for name in ("MMUC_CONTROL", "MMU_CTL")],
+        "busy": [
+            *((place(f"hub.{name}"), registers[name]["busy"]) for name in ("MMUC_CONTROL", "MMU_CTL")),
+            (l2t, profile["registers"]["core0"]["CTL_L2TCACTL"]["busy"]),
+        ],
         "reads": [(place("hub.IDENT1"), 0x124), (place("hub.IDENT3"), 0xE00)],
         "idle": [(0, 0, 0, 1)],  # no register of this GPU has to wait
     }

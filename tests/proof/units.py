@@ -250,6 +250,8 @@ DEFECTS = (
     ),
     Defect("networks", "v3d42", "gr_take_networks", "count < 2 || count > GR_NETWORKS", "count < 2"),
     Defect("networks", "v3d42", "gr_network_info", "index >= gr_network_count(r)", "index > gr_network_count(r)"),
+    Defect("networks", "v3d42", "gr_reaches", "end > r->image_end", "end > r->image_end + GR_PAGE_BYTES"),
+    Defect("networks", "v3d42", "has_owners", "page < r->image_end", "page <= r->image_end"),
     Defect("schedule", "v3d42", "place", "at = i + 1", "at = i + 2"),
     Defect("schedule", "v3d42", "put_back", "to + 1 < queue->length && ", ""),
     Defect("schedule", "v3d42", "gr_submit", " || count > r->slot_count", ""),

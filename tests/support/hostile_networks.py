@@ -15,7 +15,7 @@ from tests.support.replayer_samples import PAGE, Parts
 from trace_format import errors, layout, packing
 from trace_format.actions import MAP_READ, MAP_WRITE, Op
 from trace_format.layout import DEFAULT_CHUNK_BYTES
-from trace_format.schema import HEADER_FLAG_JOINT, SECTION_FLAG_OPTIONAL, Codec, SectionType
+from trace_format.schema import HEADER_FLAG_JOINT, HEADER_FLAG_OLD_JOINT, SECTION_FLAG_OPTIONAL, Codec, SectionType
 from trace_format.trace import Trace
 
 BAD, RESERVED, SECTION, RANGE = (
@@ -103,13 +103,29 @@ def sections(
     return name, edit, device, host
 
 
-def resized(name: str, change: Callable[[bytes], bytes]) -> Row:
+def resize(found: list[layout.Part], change: Callable[[bytes], bytes]) -> None:
     """Another content of the section."""
+    found[3] = layout.Part(SectionType.NETWORKS, change(bytes(found[3].stored)))
 
-    def edit(found: list[layout.Part]) -> None:
-        found[3] = layout.Part(SectionType.NETWORKS, change(bytes(found[3].stored)))
 
-    return sections(name, edit)
+def resized(name: str, change: Callable[[bytes], bytes]) -> Row:
+    """The same, of the good joint trace."""
+    return sections(name, lambda found: resize(found, change))
+
+
+def reach(name: str, page: int, networks: int, device: OfDevice = "NETWORKS", host: OfHost = BAD) -> Row:
+    """Other networks that reach a page of the image."""
+    return name, lambda parts: parts.reach(page, networks), device, host
+
+
+def image(name: str, network: int, first: int, pages: int = 1) -> Row:
+    """A mapping of pages of the image, to be read."""
+    return action(name, network, 0, "RANGE", RANGE, flags=MAP_READ, b=first, value=pages)
+
+
+def source(name: str, network: int, place: int, size: int = 100) -> Row:
+    """An upload from a place in the image."""
+    return action(name, network, 3, "RANGE", RANGE, b=place, value=size)
 
 
 def packed(found: list[layout.Part]) -> None:
@@ -233,11 +249,14 @@ LOADS: tuple[Hostile, ...] = rows(
         row("all the time there is", (B, "time_budget_us", HUGE)),
         byte("the first reserved byte of a network", 0),
         byte("the last reserved byte of a network", 39),
-        resized("one network", lambda data: data[:ROW]),
-        resized("no networks", lambda data: b""),
-        resized("one network and a half", lambda data: data[: ROW + ROW // 2]),
-        resized("nine networks", lambda data: (data * 5)[: 9 * ROW]),
-        resized("more networks than fit", lambda data: data * 100),
+        resized("one network", lambda data: data[:ROW] + data[2 * ROW :]),
+        resized("no networks", lambda data: data[2 * ROW :]),
+        resized("nothing of networks", lambda data: b""),
+        resized("one network and a half", lambda data: data[: ROW + ROW // 2] + data[2 * ROW :]),
+        resized("nine networks", lambda data: (data[: 2 * ROW] * 5)[: 9 * ROW] + data[2 * ROW :]),
+        resized("more networks than fit", lambda data: data[: 2 * ROW] * 100 + data[2 * ROW :]),
+        resized("networks that do not say which pages they reach", lambda data: data[: 2 * ROW]),
+        resized("networks that reach a page too many", lambda data: data + b"\1"),
         sections("a packed section of networks", packed, "SECTIONS"),
         sections("an optional section of networks", optional, "SECTIONS", RESERVED),
         sections(
@@ -246,6 +265,20 @@ LOADS: tuple[Hostile, ...] = rows(
         sections("the header's flag without networks", lambda found: found.__delitem__(3), "SECTIONS"),
         sections("networks of a raw recording", lambda found: None, "HEADER", RESERVED, HEADER_FLAG_JOINT | 1),
         sections("networks of an encrypted trace", lambda found: None, "HEADER", RESERVED, HEADER_FLAG_JOINT | 2),
+        sections(
+            "networks that all reach the whole image, as in older joint traces",
+            lambda found: resize(found, lambda data: data[: 2 * ROW]),
+            "HEADER",
+            errors.VersionError,
+            HEADER_FLAG_OLD_JOINT,
+        ),
+        sections(
+            "an older joint trace and a newer one",
+            lambda found: None,
+            "HEADER",
+            errors.VersionError,
+            HEADER_FLAG_OLD_JOINT | HEADER_FLAG_JOINT,
+        ),
         sections("networks twice", lambda found: found.insert(4, found[3]), "SECTIONS", errors.SectionRangeError),
         sections("networks in the body", lambda found: found.append(found.pop(3)), "SECTIONS"),
         sections("networks before the hashes", lambda found: found.insert(2, found.pop(3)), "SECTIONS"),
@@ -268,8 +301,48 @@ LOADS: tuple[Hostile, ...] = rows(
         action("jobs that are counted anew", B, 6, "ACTION", errors.ActionError, value=0),
     ],
     good,
+) + rows(
+    [
+        # Pages of the image of `s.apart`: a's, of both, b's; then a's working memory.
+        image("mapping the next network's page of the image", A, 2),
+        image("mapping the page of the network before", B, 0),
+        image("a mapping of the image that ends in the next network's page", A, 1, 2),
+        image("a mapping of the image that begins in the page of the network before", B, 0, 2),
+        image("a mapping of the whole image", A, 0, 3),
+        image("a mapping of the whole image by the last network", B, 0, 3),
+        image("a mapping of the image that goes on in working memory, over the next one's page", A, 0, 5),
+        image("a mapping of the next one's page and of working memory", A, 2, 5),
+        source("an upload of the next network's page", A, 2 * PAGE),
+        source("an upload of the page of the network before", B, 0),
+        source("an upload that ends in the next network's page", A, 2 * PAGE - 50),
+        source("an upload of the next network's first byte", A, 2 * PAGE - 99),
+        source("an upload that begins in the page of the network before", B, PAGE - 50),
+        source("an upload of the last byte of the network before", B, PAGE - 1),
+        source("an upload of the whole image", A, 0, 3 * PAGE),
+        reach("a page of the image that is nobody's", 1, 0),
+        reach("the first page, nobody's", 0, 0),
+        reach("the last page, nobody's", 2, 0),
+        reach("a page of a network that is not there", 1, 1 << 2, host=RESERVED),
+        reach("a page of one more network than there are", 2, 7, host=RESERVED),
+        reach("a page of the last network that there can be", 0, 0x81, host=RESERVED),
+        reach("a network's page that is said to be the next one's", 0, 1 << B, "RANGE", RANGE),
+        reach("a network's page that is said to be that of the one before", 2, 1 << A, "RANGE", RANGE),
+        row(
+            "an image a page shorter, to have a reach for working memory",
+            (A, "first_page", 2),
+            (A, "page_count", PAGES),
+        ),
+    ],
+    s.apart,
 )
 GOOD: tuple[Hostile, ...] = (
+    *rows(
+        [
+            ("good: pages of the image apart", lambda parts: parts, "OK", Unseen("nothing is wrong")),
+            ("good: all pages shared", lambda parts: parts.reach(0, 3).reach(2, 3), "OK", Unseen("it is said")),
+        ],
+        s.apart,
+    ),
     *rows([("good: two networks", lambda parts: parts, "OK", Unseen("nothing is wrong"))], good),
     *rows([("good: exclusive networks", lambda parts: parts, "OK", Unseen("nothing is wrong"))], exclusive),
     *rows([("good: eight networks", lambda parts: parts, "OK", Unseen("nothing is wrong"))], lambda: s.joint(8)),

@@ -114,6 +114,13 @@ def joint(count: int = 2, **changes: Any) -> Trace:
     return joining.joint(rows, "small").trace.with_(**changes)
 
 
+def apart() -> Trace:
+    """Two such networks, of which each has a page of the image to itself: page 0 is a's, 1 of both, 2 is b's."""
+    both = bytes(PAGE - len(IMAGE)) + b"both".ljust(PAGE, b"\1")
+    rows = [joining.Joining(name, trace(image=IMAGE[:-1] + name.encode() + both)) for name in "ab"]
+    return joining.joint(rows, "small").trace
+
+
 def signed(sample: Trace | bytes, **options: Any) -> bytes:
     """Sign a trace as it is: nothing of it is checked, a hostile owner of the key signs what he likes."""
     data = sample if isinstance(sample, bytes) else sample.build(compress=False, **options)
@@ -170,6 +177,13 @@ class Parts:
         size = packing.shape_of("network").sizeof()
         return self._field(self.section(SectionType.NETWORKS)[1] + index * size, "network", name, value)
 
+    def reach(self, page: int, networks: int) -> Parts:
+        """Overwrite the bits of the networks that reach a page of the image."""
+        entry, at = self.section(SectionType.NETWORKS)
+        size = int.from_bytes(self.data[entry + 16 : entry + 24], "little")
+        row = packing.unpack("network", bytes(self.data[at : at + packing.size_of("network")]), at)
+        return self.patch(at + size - row["first_page"] + page, networks, 1)
+
     def entry(self, kind: SectionType, name: str, value: int) -> Parts:
         """Overwrite a field of a section's table entry."""
         return self._field(self.section(kind)[0], "section", name, value)
@@ -223,7 +237,9 @@ class Registers:
             name = self.gpu.describe(offset)
             self.log.append((name, value))
             taken = name.endswith("COMMAND_NEXT")  # a Mali's job slot takes the next job at once
-            self.values[offset] = 0 if taken else value
+            known = self.gpu.by_offset.get(offset)
+            done = value & ~known.busy if known else value  # what it has been told to do is done at once
+            self.values[offset] = 0 if taken else done
             self.on_write(name, value)
 
         @ffi.callback("bool(void *, unsigned)")  # type: ignore[untyped-decorator]

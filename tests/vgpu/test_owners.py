@@ -72,11 +72,17 @@ def other_slot(whole: Trace) -> Trace:
     )
 
 
+def other_reach(whole: Trace) -> Trace:
+    first, second = whole.networks
+    return whole.with_(networks=[dataclasses.replace(first, image=((0, second.image[-1][1]),)), second])
+
+
 CHANGED: dict[str, tuple[Callable[[Trace], Trace], str]] = {
     "an action": (other_action, "is another: expected"),
     "a page": (other_page, "pages of the image are missing"),
     "an action less": (other_row("end_action", -1), "actions, found"),
     "a slot": (other_slot, "its slots are others"),
+    "pages that it reaches": (other_reach, "it reaches other pages of the image"),
     "retries": (other_row("retry_limit", 7), "retries: expected 2, found 9"),
     "a budget": (other_row("time_budget_us", 7), "time budget in microseconds: expected 60000000, found 60000007"),
     "working memory": (other_row("page_count", -1), "bytes of working memory: expected 73728, found 69632"),
@@ -120,11 +126,14 @@ def test_the_command(tmp_path: Path) -> None:
 
     said = run("--check", f"lenet={own}")
     assert f"lenet is {own}: its 303 actions, 2 slots, image, limits" in said
-    assert "not looked at: detector" in said
+    assert "not compared: detector" in said
+    assert "lenet: detector reaches 2 pages of its image, 1 of them of zeros" in said
     said = run("--check", f"detector={own}", "--json", status=1)
     answer = json.loads(said.splitlines()[-1])
     check("join", answer)
     assert answer["checks"][0]["differences"]
+    (other,) = answer["checks"][0]["reached"]
+    assert (other["by"], other["time_budget_us"], other["retry_limit"]) == ("lenet", 60_000_000, 2)
     assert "no network 'lent'" in run("--check", f"lent={own}", status=2)
     assert "--check writes nothing" in run("--check", f"lenet={own}", "-o", str(tmp_path / "x"), status=2)
     assert "-o: expected the file to write" in run(status=2)

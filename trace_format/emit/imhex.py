@@ -31,7 +31,7 @@ struct SectionView {
     } else if (entry.type == SectionType::CHUNKS) {
         ChunkHash hashes[entry.stored_bytes / sizeof(ChunkHash)] @ addressof(parent.header) + entry.offset;
     } else if (entry.type == SectionType::NETWORKS) {
-        Network networks[entry.stored_bytes / sizeof(Network)] @ addressof(parent.header) + entry.offset;
+        Networks networks @ addressof(parent.header) + entry.offset;
     } else if (entry.type == SectionType::ACTIONS) {
         Action actions[entry.stored_bytes / sizeof(Action)] @ addressof(parent.header) + entry.offset;
     } else {
@@ -44,6 +44,13 @@ _FILE = """\
 // SHA-256 of a chunk of the body.
 struct ChunkHash {{
     u8 sha256[{hash_bytes}];
+}};
+
+// Two or more; the working memory of the first begins where the image ends.
+struct Networks {{
+    Network first;
+    Network others[(parent.entry.stored_bytes - first.first_page) / sizeof(Network) - 1];
+    u8 reach[first.first_page] [[comment("for each page of the image, a bit for each network that reaches it")]];
 }};
 
 {section_view}

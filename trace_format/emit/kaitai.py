@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from trace_format.actions import ACTIONS, Op
 from trace_format.emit.walk import Field, Kind, Structure, enumerations, snake, structures
 from trace_format.operands import FIELD_BITS, Operand
-from trace_format.schema import ALIGNMENT, HASH_BYTES, HEADER_FLAG_ENCRYPTED, HEADER_FLAG_JOINT, Codec, SectionType
+from trace_format.schema import ALIGNMENT, HASH_BYTES, HEADER_FLAG_ENCRYPTED, Codec, SectionType
 from trace_format.schema.vocabulary import Described
 
 FILE = "trace_format/generated/gramophone_trace.ksy"
@@ -53,7 +53,7 @@ _SECTION_INSTANCES = """\
         io: _root._io
         if: >-
           codec == codec::{stored}
-          and (offset < _root.header.head_bytes or _root.header.flags % {joint} < {encrypted})
+          and (offset < _root.header.head_bytes or _root.header.flags % {above} < {encrypted})
         type:
           switch-on: type
           cases:
@@ -81,7 +81,17 @@ _LISTS = """\
     seq:
       - id: networks
         type: network
+        repeat: expr
+        repeat-expr: (_io.size - image_pages) / {network_bytes}
+      - id: reach
+        type: u1
         repeat: eos
+        doc: for each page of the image, a bit for each network that reaches it
+    instances:
+      image_pages:
+        pos: {first_page_at}
+        type: u4
+        doc: those of the first network follow them
   actions:
     seq:
       - id: actions
@@ -121,12 +131,20 @@ def emit() -> str:
             text += _SECTION_INSTANCES.format(
                 stored=snake(Codec.STORED.name),
                 encrypted=HEADER_FLAG_ENCRYPTED,
-                joint=HEADER_FLAG_JOINT,
+                above=2 * HEADER_FLAG_ENCRYPTED,
                 **{t.name.lower(): t.name.lower() for t in SectionType},
             )
         if structure.name == "action":
             text += "".join(_operands())
-    text += _LISTS.format(hash_bytes=HASH_BYTES) + "enums:\n"
+    network = next(structure for structure in structures() if structure.name == "network")
+    text += (
+        _LISTS.format(
+            hash_bytes=HASH_BYTES,
+            network_bytes=network.size,
+            first_page_at=next(field.offset for field in network.fields if field.name == "first_page"),
+        )
+        + "enums:\n"
+    )
     for values in enumerations():
         text += "".join(enumeration_of(values))
     return text

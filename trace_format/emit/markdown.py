@@ -127,7 +127,8 @@ _SECTIONS = """\
 - **MANIFEST**: one `manifest` structure.
 - **SLOTS**: `slot_count` `slot` structures, at most {max_slots}.
 - **CHUNKS**: see above.
-- **NETWORKS** (joint traces only, see [Networks](#networks)): two to {max_networks} `network` structures.
+- **NETWORKS** (joint traces only, see [Networks](#networks)): two to {max_networks} `network` structures,
+  then a byte for each page of the image.
 - **ACTIONS**: `action_count` `action` structures of {action_bytes} bytes.
 - **IMAGE**: bytes of memory. All IMAGE sections decoded and joined are the image, `image_bytes` in all. A trace
   may have none.
@@ -136,14 +137,16 @@ _SECTIONS = """\
 """
 
 _NETWORK_RULES = """\
-A joint trace, which bit 2 of the header's flags says it is, holds several networks; it is neither raw nor
+A joint trace, which bit 3 of the header's flags says it is, holds several networks; it is neither raw nor
 encrypted. Each has its own actions, slots and working memory, and there are no others: ranges of actions and slots
 follow one another and end with the last action and slot. Those of working memory begin after the image's last page
-and end with the carve-out; where networks are exclusive, all begin there, and the longest ends so. The image is
-common, and nothing writes to it. Each network has its own page tables, so an address space of one is not that of
-another. An action may name its own network's slots, fill its own working memory, and map pages that lie in the
-image, in its own working memory, or in both. Each network has one ReplayStart; jobs are numbered through the whole
-trace.
+and end with the carve-out; where networks are exclusive, all begin there, and the longest ends so. Nothing writes
+to the image. The byte of each of its pages has bit n set if network n reaches the page: each page has at least
+one, a page with several is shared, and bits above the last network are zero. Each network has its own page tables,
+so an address space of one is not that of another. An action may name its own network's slots, fill its own working
+memory, upload from pages of the image that its network reaches, and map such pages, its own working memory, or
+both. Each network has one ReplayStart; jobs are numbered through the whole trace. Bit 2 of the header's flags says
+that a joint trace has no such bytes; readers refuse it.
 """
 
 _MANIFEST_RULES = """\

@@ -39,7 +39,8 @@
 #define GR_MAX_CODE_BITS 10u
 #define GR_HEADER_FLAG_RAW 1u
 #define GR_HEADER_FLAG_ENCRYPTED 2u
-#define GR_HEADER_FLAG_JOINT 4u
+#define GR_HEADER_FLAG_OLD_JOINT 4u
+#define GR_HEADER_FLAG_JOINT 8u
 #define GR_NETWORK_FLAG_EXCLUSIVE 1u
 #define GR_MAX_RECIPIENTS 16u
 #define GR_SECTION_FLAG_OPTIONAL 1u
@@ -214,7 +215,7 @@ struct gr_header {
     uint32_t chunk_bytes; /* size of a chunk of the body, a power of two from 4096 to 65536; the last may be shorter */
     uint32_t chunk_count; /* number of chunks; (trace_bytes - head_bytes) / chunk_bytes, rounded up */
     uint16_t section_count; /* entries of the section table, which follows this header */
-    uint16_t flags; /* bit 0: raw recording; bit 1: the body is encrypted; bit 2: joint; others must be zero */
+    uint16_t flags; /* bit 0: raw recording; bit 1: the body is encrypted; bit 3: joint; others must be zero */
 };
 
 /* Layout of section in the file; only for the assertions below, never cast to it. */
@@ -821,7 +822,7 @@ static inline bool gr_header_load(struct gr_header *out, const uint8_t *p, size_
         return false;
     if (!gr_is_magic(p + GR_HEADER_AT_MAGIC, GR_HEADER_MAGIC))
         return false;
-    if ((gr_load16(p + GR_HEADER_AT_FLAGS) & ~7u) != 0)
+    if ((gr_load16(p + GR_HEADER_AT_FLAGS) & ~15u) != 0)
         return false;
     if (!gr_is_zero(p + GR_HEADER_AT_RESERVED, 24u))
         return false;

@@ -49,7 +49,7 @@ types:
         doc: "entries of the section table, which follows this header"
       - id: flags
         type: u2
-        doc: "bit 0: raw recording; bit 1: the body is encrypted; bit 2: joint; others must be zero"
+        doc: "bit 0: raw recording; bit 1: the body is encrypted; bit 3: joint; others must be zero"
       - id: reserved
         contents: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
         doc: "must be zero"
@@ -376,7 +376,17 @@ types:
     seq:
       - id: networks
         type: network
+        repeat: expr
+        repeat-expr: (_io.size - image_pages) / 128
+      - id: reach
+        type: u1
         repeat: eos
+        doc: for each page of the image, a bit for each network that reaches it
+    instances:
+      image_pages:
+        pos: 52
+        type: u4
+        doc: those of the first network follow them
   actions:
     seq:
       - id: actions

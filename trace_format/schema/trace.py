@@ -46,7 +46,7 @@ class SectionType(enum.IntEnum):
     SLOTS = 2
     CHUNKS = 3
     ENCRYPTION = 4  # of encrypted traces only: a COSE_Encrypt message, who can read the body
-    NETWORKS = 5  # of joint traces only: which actions, slots and pages are whose
+    NETWORKS = 5  # of joint traces only: which actions, slots and pages are whose, those of the image among them
     ACTIONS = 16
     IMAGE = 17
     NOTES = 32
@@ -112,7 +112,8 @@ DTYPE_BYTES = {
 
 HEADER_FLAG_RAW = 1  # a recording that no pass has touched
 HEADER_FLAG_ENCRYPTED = 2  # the body is; chunk hashes are of what lies in the file
-HEADER_FLAG_JOINT = 4  # several networks; neither raw nor encrypted
+HEADER_FLAG_OLD_JOINT = 4  # several networks that all reach the whole image: no reader takes it any more
+HEADER_FLAG_JOINT = 8  # several networks; neither raw nor encrypted
 NETWORK_FLAG_EXCLUSIVE = 1  # working memory is common to all: each replay begins anew
 MAX_RECIPIENTS = 16  # of an encrypted trace
 SECTION_FLAG_OPTIONAL = 1  # a reader that does not know the type may pass over it
@@ -132,7 +133,7 @@ Header = Struct(
     * "size of a chunk of the body, a power of two from 4096 to 65536; the last may be shorter",
     "chunk_count" / u32 * "number of chunks; (trace_bytes - head_bytes) / chunk_bytes, rounded up",
     "section_count" / u16 * "entries of the section table, which follows this header",
-    "flags" / u16 * "bit 0: raw recording; bit 1: the body is encrypted; bit 2: joint; others must be zero",
+    "flags" / u16 * "bit 0: raw recording; bit 1: the body is encrypted; bit 3: joint; others must be zero",
     "reserved" / Reserved(24) * "must be zero",
 )
 

@@ -86,9 +86,10 @@ struct scene {
     uint32_t action_count, job_count;
     struct part parts[MAX_PARTS]; /* as it says, too */
     size_t part_count;
-    bool is_exclusive; /* all have the same pages */
-    bool has_section;  /* NETWORKS */
-    uint8_t *base;     /* the carve-out */
+    bool is_exclusive;    /* all have the same pages */
+    bool has_section;     /* NETWORKS */
+    const uint8_t *reach; /* in it: for each page of the image, a bit for each network that reaches it */
+    uint8_t *base;        /* the carve-out */
     struct gr_memory memory;
     struct gr_replayer *replayer;
     uint64_t clock, clock_step, port_calls, irq_waits;
@@ -124,7 +125,9 @@ struct region {
     uint64_t at, end;
 };
 struct region tables_of(size_t part);
-bool has_own_tables(void); /* whether the GPU has been pointed to no others */
+bool reaches(size_t part, uint64_t at,
+             uint64_t bytes); /* whether what of it lies in the image is the network's */
+bool has_own_tables(void);    /* whether the GPU has been pointed to no others */
 
 /* core_networks.c: networks of a joint trace. */
 void plan_parts(void);                /* from records */

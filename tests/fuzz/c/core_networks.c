@@ -55,7 +55,9 @@ static uint32_t start_of(const struct part *p)
 
 size_t put_networks(uint8_t *rows)
 {
-    memset(rows, 0, scene.part_count * GR_NETWORK_BYTES);
+    const size_t image_pages = (scene.numbers[IMAGE_BYTES] + PAGE - 1) / PAGE;
+    uint8_t *reach = rows + scene.part_count * GR_NETWORK_BYTES;
+    memset(rows, 0, scene.part_count * GR_NETWORK_BYTES + image_pages);
     const uint64_t budget = scene.numbers[TIME_BUDGET];
     for (size_t i = 0; i < scene.part_count; i++) {
         const struct record *r = record_at(NETWORK, i);
@@ -82,8 +84,10 @@ size_t put_networks(uint8_t *rows)
             put(row + fields[k].at, fields[k].value, 4);
         if (r->how & 1) /* hostile */
             put(row + r->what % (GR_NETWORK_BYTES / 4) * 4, number_of(r, 4, 4), 4);
+        for (size_t page = 0; page < image_pages; page++) /* all but those that the record hides */
+            reach[page] |= (uint8_t)((~number_of(r, 8, 1) >> page % 8 & 1) << i);
     }
-    return scene.part_count * GR_NETWORK_BYTES;
+    return scene.part_count * GR_NETWORK_BYTES + image_pages;
 }
 
 static uint32_t field(const uint8_t *row, uint32_t at)
@@ -108,6 +112,18 @@ void read_parts(const uint8_t *rows)
         };
     }
     scene.is_exclusive = field(rows, GR_NETWORK_AT_FLAGS) & GR_NETWORK_FLAG_EXCLUSIVE;
+    scene.reach = rows + scene.part_count * GR_NETWORK_BYTES;
+}
+
+/* What is copied from the image is the network's. */
+static void check_uploads(size_t part)
+{
+    for (uint32_t i = scene.parts[part].first_action; i < scene.parts[part].end_action; i++) {
+        const uint8_t *action = scene.replayer->actions + i * (size_t)GR_ACTION_BYTES;
+        if (action[GR_ACTION_AT_OP] == GR_OP_UPLOAD)
+            PROMISE(reaches(part, field(action, GR_ACTION_AT_B), field(action, GR_ACTION_AT_VALUE)),
+                    "what is uploaded is the network's");
+    }
 }
 
 /* Ranges follow one another, and leave nothing over. */
@@ -128,6 +144,7 @@ void check_parts(void)
                 "actions and slots are one network's");
         PROMISE(p->first_page == page && p->end_page >= page && p->end_page <= last,
                 "working memory is one network's, or all have the same");
+        check_uploads(i);
         action = p->end_action;
         slot = p->end_slot;
         page = scene.is_exclusive ? first : p->end_page;

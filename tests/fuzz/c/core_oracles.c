@@ -54,11 +54,22 @@ static struct region own_tables(void)
     return tables_of(selected());
 }
 
+bool reaches(size_t part, uint64_t at, uint64_t bytes)
+{
+    for (uint64_t page = at / PAGE; scene.has_section && page * PAGE < at + bytes; page++) {
+        if (page * PAGE < scene.image_end && !(scene.reach[page] >> part & 1))
+            return false;
+    }
+    return true;
+}
+
 /* The image, or the network's memory; a block of pages may be of both where one follows the other. */
 static bool is_own(size_t part, uint64_t at, uint64_t bytes)
 {
     const struct part *p = &scene.parts[part];
     const uint64_t first = p->first_page * PAGE;
+    if (!reaches(part, at, bytes))
+        return false;
     return at + bytes <= scene.image_end ||
            ((at >= first || first == scene.image_end) && at + bytes <= p->end_page * PAGE);
 }

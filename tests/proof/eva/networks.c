@@ -33,8 +33,8 @@ bool gr_driver_switch(struct gr_replayer *r);
 /*@ assigns \nothing; */
 void gr_driver_set_table(struct gr_replayer *r, uint32_t space);
 
-enum { ACTIONS = 100, PAGES = 3 };
-static uint32_t section[GR_NETWORKS * GR_NETWORK_BYTES / 4];
+enum { ACTIONS = 100, PAGES = 3, IMAGE_PAGES = 4 };
+static uint32_t section[(GR_NETWORKS * GR_NETWORK_BYTES + IMAGE_PAGES) / 4];
 static uint32_t manifest[GR_MANIFEST_BYTES / 4];
 static uint64_t memory[PAGES];
 static uint32_t actions[ACTIONS * GR_ACTION_BYTES / 4];
@@ -64,6 +64,7 @@ static void forget(struct gr_replayer *r, uint32_t count)
     r->rows = (const uint8_t *)section + (GR_NETWORKS - count) * GR_NETWORK_BYTES;
     if (count == 1)
         r->rows = NULL;
+    r->image_end = IMAGE_PAGES * GR_PAGE_BYTES;
     r->state = Frama_C_nondet(0, GR_STATE_LOADED);
     r->network_count = count;
     r->network = Frama_C_unsigned_int_interval(0, count - 1);
@@ -78,7 +79,7 @@ static void forget(struct gr_replayer *r, uint32_t count)
 
 static void load(struct gr_replayer *r, uint32_t count)
 {
-    uint64_t bytes = count == 1 ? 0 : count * GR_NETWORK_BYTES,
+    uint64_t bytes = count == 1 ? 0 : count * GR_NETWORK_BYTES + IMAGE_PAGES,
              low_bytes = Frama_C_unsigned_long_long_interval(0, UINT64_MAX);
     if (gr_take_networks(r, r->rows, bytes) == GR_STATUS_OK) {
         //@ assert taken: r->network_count == count;
@@ -93,6 +94,17 @@ static void load(struct gr_replayer *r, uint32_t count)
     gr_check_networks(r, &low_bytes);
     forget(r, count);
     gr_network_differences(r);
+}
+
+/* Any bytes, in the image or not. */
+static void look(struct gr_replayer *r, uint32_t count)
+{
+    forget(r, count);
+    const uint64_t first = Frama_C_unsigned_long_long_interval(0, UINT64_MAX),
+                   end = Frama_C_unsigned_long_long_interval(0, UINT64_MAX);
+    if (gr_reaches(r, first, end)) {
+        //@ assert inside: end <= r->image_end;
+    }
 }
 
 static void choose(struct gr_replayer *r, uint32_t count)
@@ -128,6 +140,7 @@ int main(void)
         forget(&r, count);
         load(&r, count);
         choose(&r, count);
+        look(&r, count);
     }
     //@ loop unroll 4;
     for (uint32_t from = 0; from <= PAGES; from++) {
@@ -139,10 +152,12 @@ int main(void)
     const uint8_t *nothing = (const uint8_t *)section + sizeof section;
     forget(&r, 2);
     gr_take_networks(&r, nothing, 0);
-    gr_take_networks(&r, nothing, GR_NETWORK_BYTES);
-    gr_take_networks(&r, nothing, 2 * GR_NETWORK_BYTES + 1);
-    gr_take_networks(&r, nothing, (GR_NETWORKS + 1) * GR_NETWORK_BYTES);
-    gr_take_networks(&r, nothing, -(uint64_t)GR_NETWORK_BYTES);
+    gr_take_networks(&r, nothing, IMAGE_PAGES);
+    gr_take_networks(&r, nothing, GR_NETWORK_BYTES + IMAGE_PAGES);
+    gr_take_networks(&r, nothing, 2 * GR_NETWORK_BYTES);
+    gr_take_networks(&r, nothing, 2 * GR_NETWORK_BYTES + IMAGE_PAGES + 1);
+    gr_take_networks(&r, nothing, (GR_NETWORKS + 1) * GR_NETWORK_BYTES + IMAGE_PAGES);
+    gr_take_networks(&r, nothing, IMAGE_PAGES - (uint64_t)GR_NETWORK_BYTES);
     return 0;
 }
 #include "shipped/networks.c"

@@ -68,6 +68,15 @@ uint64_t gr_driver_translate(const struct gr_replayer *r, uint32_t space, uint64
     return (uint64_t)Frama_C_interval(0, 2 * PAGES) * PAGE + va % PAGE;
 }
 
+/* The image's pages that are the network's: any of them. */
+bool gr_reaches(const struct gr_replayer *r, uint64_t first, uint64_t end)
+{
+    (void)r;
+    if (first >= end || end > IMAGE_END)
+        return false;
+    return Frama_C_interval(0, 1);
+}
+
 /* Eva keeps the limits of words that are read at once; the format's loads go byte by byte. */
 static uint32_t word(const uint8_t *p)
 {

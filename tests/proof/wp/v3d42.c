@@ -4,7 +4,9 @@
 
 /* Registers that the driver writes; MMU_CTL only as the constant that turns translation on. */
 #ifdef GRAMOPHONE_NETWORKS
-#define OR_FLUSH(offset) || offset == GR_HUB_MMUC_CONTROL
+#define OR_FLUSH(offset)                                                                                     \
+    || offset == GR_HUB_MMUC_CONTROL || offset == GR_CORE0_CTL_L2TFLSTA ||                                   \
+        offset == GR_CORE0_CTL_L2TFLEND || offset == GR_CORE0_CTL_L2TCACTL || offset == GR_CORE0_CTL_SLCACTL
 #define OR_CLEAR(value) || value == 0x060d0c05
 #else
 #define OR_FLUSH(offset)
@@ -110,6 +112,14 @@ enum gr_status gr_driver_check_write(struct gr_replayer *r, uint32_t offset, uin
 #ifdef GRAMOPHONE_NETWORKS
 /*@ assigns \nothing; */
 static bool is_cleared(uint32_t offset, uint32_t bits);
+
+/*@ assigns \nothing; */
+static bool flush_caches(void);
+
+/*@ requires carveout(r);
+    assigns \nothing;
+*/
+bool gr_reaches(const struct gr_replayer *r, uint64_t first, uint64_t end);
 
 /*@ requires carveout(r);
     assigns \nothing;

@@ -49,7 +49,7 @@ def hexpat(
             sizes[name] = sum(size for _, size, _ in structs[name])
         else:
             of = set(re.findall(r"^\s*([A-Z]\w+) \w+(?:\[.*?\])?(?: @.*)?;", body, re.M))
-            assert of <= set(sizes) | {"SectionView", "Trace", "SignedTrace", "Event"}, (
+            assert of <= set(sizes) | {"SectionView", "Trace", "SignedTrace", "Event", "Networks"}, (
                 f"{name} uses what is not declared"
             )
     return sizes, enums, structs

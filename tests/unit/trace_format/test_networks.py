@@ -27,20 +27,51 @@ from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 
 U32 = st.integers(0, 0xFFFFFFFF)
-ROWS = st.builds(Network, texts(32), exclusive=st.booleans(), **dict.fromkeys(networks.NUMBERS, U32))
+MAPS = st.lists(st.booleans(), max_size=9).map(lambda pages: networks.ranges_of(np.array(pages, np.bool_)))
+ROWS = st.builds(Network, texts(32), exclusive=st.booleans(), image=MAPS, **dict.fromkeys(networks.NUMBERS, U32))
 
 
-@given(st.lists(ROWS, min_size=2, max_size=8))
-def test_rows_come_back(rows: list[Network]) -> None:
-    data = networks.packed_networks(rows)
-    assert len(data) == 128 * len(rows)
-    assert networks.parsed_networks(data, 0) == rows
+@given(st.lists(ROWS, min_size=2, max_size=8), st.integers(8 * PAGE_BYTES + 1, 10 * PAGE_BYTES))
+def test_rows_come_back(rows: list[Network], image_bytes: int) -> None:
+    data = networks.packed_networks(rows, image_bytes)
+    assert len(data) == 128 * len(rows) + networks.pages_of(image_bytes)
+    assert networks.parsed_networks(data, image_bytes, 0) == rows
+
+
+@given(st.lists(st.integers(1, 7), max_size=9))
+def test_pages_lie_as_the_format_says(owners: list[int]) -> None:
+    """A byte for each page, whose bits are the networks that reach it."""
+    rows = [
+        Network(
+            str(index),
+            *[0] * 7,
+            image=networks.ranges_of(np.array([bool(bits >> index & 1) for bits in owners], np.bool_)),
+        )
+        for index in range(3)
+    ]
+    data = networks.packed_networks(rows, len(owners) * PAGE_BYTES)
+    assert list(data[3 * 128 :]) == owners
+
+
+def test_pages_that_no_row_can_have() -> None:
+    """As text says them: the file cannot."""
+    trace = s.apart()
+    for image, what in (
+        (((0, 1), (1, 2)), "ascend and are apart"),
+        (((1, 2), (0, 1)), "ascend and are apart"),
+        (((2, 2),), "ascend and are apart"),
+        (((0, 4_000_000_000),), "within the image"),
+        (((1, 2),), "page 0 of the image: expected a network that reaches it, found none"),
+    ):
+        rows = [replace(trace.networks[0], image=image), trace.networks[1]]
+        with pytest.raises(NetworkError, match=what):
+            trace.with_(networks=rows).check()
 
 
 @given(ROWS)
 def test_a_row_lies_as_the_format_says(row: Network) -> None:
     """By offsets of docs/FORMAT.md, put down here once more."""
-    data = networks.packed_networks([row])
+    data = networks.packed_networks([row], 0)
     names = (
         *("first_action", "replay_start", "end_action", "first_slot", "slot_count", "first_page", "page_count"),
         *("flags", "predicted_us", "longest_job_us", "period_us", "priority", "retry_limit", "time_budget_us"),
@@ -55,16 +86,16 @@ def test_a_row_lies_as_the_format_says(row: Network) -> None:
 @given(st.binary(max_size=1200))
 def test_other_bytes_are_refused_or_come_back(data: bytes) -> None:
     try:
-        rows = networks.parsed_networks(data, 0)
+        rows = networks.parsed_networks(data, 9 * PAGE_BYTES, 0)
     except (SectionError, ReservedError):
         return
-    assert networks.packed_networks(rows) == data
+    assert networks.packed_networks(rows, 9 * PAGE_BYTES) == data
 
 
 def test_a_value_that_does_not_fit() -> None:
     row = Network("a", 0, 0, 1, 0, 0, 0, 0, priority=1 << 32)
     with pytest.raises(ReservedError):
-        networks.packed_networks([row])
+        networks.packed_networks([row], 0)
 
 
 def test_names_that_are_meant() -> None:
@@ -154,6 +185,9 @@ def test_texts_that_say_no_network() -> None:
         ("first_action 0", "first_action x", 'network "NAME"'),
         ('network "a"', 'network ""', "a name of 1 to 32 bytes"),
         ("first_slot 2", "first_slot 1", "first_slot: expected 2, found 1"),
+        ("image [0:1]", "image [0]", "pages of the image as FIRST:END"),
+        ("image [0:1]", "", 'network "NAME"'),
+        ("image [0:1]", "image []", "page 0 of the image: expected a network that reaches it"),
     ):
         with pytest.raises(TextError, match=what):
             assemble(text.replace(old, new), "t")
