@@ -17,6 +17,7 @@ MODEL_BYTES = 2048 * MIB  # a network as a framework keeps it: as much as a prot
 TEXT_BYTES = 512 * MIB  # a trace as text
 LOG_BYTES = 256 * MIB  # a replay log: more than a million entries
 SMALL_BYTES = 1 * MIB  # a key, a policy, a description, an attestation
+PRINTED_BYTES = 16 * MIB  # what a program in a sandbox prints
 PASSPHRASE_BYTES = 4096
 DECODED_BYTES = 1024 * MIB  # all sections of a trace
 DECODED_OF_ANY_BYTES = 256 * MIB  # of them, whatever the file's size
