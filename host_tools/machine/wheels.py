@@ -12,6 +12,7 @@ from pathlib import Path
 from host_tools.machine.errors import RecordError
 from host_tools.support import programs
 from host_tools.support.cache import cache_dir, made_once
+from trace_format.files import open_regular, read_file
 
 # The guest's Python is Debian's (root.py); the wheel must be built for it.
 PYTHON_VERSION = "3.13"
@@ -104,7 +105,7 @@ def _wheel(name: str, version: str, tags: Sequence[str], options: Sequence[str],
     path = _first(folder, patterns)
     if path is None:
         raise RecordError(f"pip fetched {name} {version} {purpose}, but no wheel like {' or '.join(patterns)}")
-    return Wheel(name, version, path, hashlib.sha256(path.read_bytes()).hexdigest())
+    return Wheel(name, version, path, hashlib.sha256(read_file(path)).hexdigest())
 
 
 def _first(folder: Path, patterns: Sequence[str]) -> Path | None:
@@ -114,7 +115,7 @@ def _first(folder: Path, patterns: Sequence[str]) -> Path | None:
 def extract(wheel: Wheel, folder: Path) -> None:
     """Unpack the wheel's modules and libraries into `folder` (a directory of Python's search path)."""
     try:
-        with zipfile.ZipFile(wheel.path) as archive:
+        with open_regular(wheel.path) as file, zipfile.ZipFile(file) as archive:
             archive.extractall(folder)
     except zipfile.BadZipFile as error:
         raise RecordError(f"{wheel.path}: not a wheel: {error}; remove it and run again") from error
