@@ -14,6 +14,7 @@ from pathlib import Path
 
 from signing.errors import SignerError
 from signing.keys import PublicKey
+from trace_format.files import open_regular
 
 TIMEOUT_S = 600  # a person may have to touch a token, or to answer a prompt
 ANSWER_BYTES = 64 << 10
@@ -67,12 +68,12 @@ class CommandSigner:
             given.write_bytes(tbs)
             started = [word.replace(INPUT, str(given)).replace(OUTPUT, str(taken)) for word in words]
             printed = Path(folder, "printed")
-            with given.open("rb") as stdin, printed.open("wb") as stdout:
+            with open_regular(given) as stdin, printed.open("wb") as stdout:
                 self._run(started, stdin.fileno(), stdout.fileno())
             answer = taken if any(OUTPUT in word for word in words) else printed
             if not answer.is_file():
                 raise SignerError(f"{words[0]}: the signer wrote no file {OUTPUT}")
-            with answer.open("rb") as stream:
+            with open_regular(answer) as stream:
                 signature = stream.read(ANSWER_BYTES + 1)
         if not signature or len(signature) > ANSWER_BYTES:
             found = len(signature) if signature else "nothing"

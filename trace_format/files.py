@@ -7,9 +7,13 @@ asked before memory is taken for it. A file may grow after that; no more of it i
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import select
 import stat
+import time
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,20 +29,27 @@ _KINDS = {
 _PIECE_BYTES = 1 << 20
 
 
-def open_regular(path: str | Path) -> BinaryIO:
-    """Open a regular file to be read.
+def open_regular(path: str | Path, *, or_disk: bool = False, or_pipe: bool = False) -> BufferedReader:
+    """Open a regular file to be read. All that is read goes through here: tests/unit/project/test_readers.py.
+
+    Args:
+        path: the file.
+        or_disk: it may be a block device, too.
+        or_pipe: it may be a pipe, too; nothing that is read from it waits.
 
     Raises:
         LimitError: it is a device, a pipe or a socket, which need not end.
         OSError: it cannot be opened, or is a folder; `filename` is `path`.
     """
-    # Without O_NONBLOCK a pipe that nobody writes to would never be opened; regular files do not know it.
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    # Without O_NONBLOCK a pipe that nobody writes to would never be opened; regular files do not know it. A
+    # terminal must not become the one of this process.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
         if kind == stat.S_IFDIR:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if kind in _KINDS:
+        allowed = {stat.S_IFBLK} if or_disk else {stat.S_IFIFO} if or_pipe else set()
+        if kind in _KINDS and kind not in allowed:
             raise LimitError("what it is", expected="a regular file", found=_KINDS[kind], file=str(path))
         return os.fdopen(descriptor, "rb")
     except BaseException:
@@ -61,6 +72,34 @@ def read_file(path: str | Path, most: int = limits.FILE_BYTES) -> bytes:
         data = file.read(_size(file, most, path))
         # Files that the kernel makes when they are read have no size, and others can grow meanwhile.
         return data + rest if (rest := read_stream(file, most - len(data), str(path))) else data
+
+
+def read_line(path: str | Path, most: int) -> bytes:
+    """The first line of a regular file or of a pipe, without its end.
+
+    Raises:
+        LimitError: it has more bytes than `most`, is something else, or a pipe gives no line for `PIPE_S` seconds.
+        OSError: as `read_file`.
+    """
+    line, until, waited = b"", time.monotonic() + limits.PIPE_S, False
+    with open_regular(path, or_pipe=True) as file:
+        poll = select.poll()
+        poll.register(file, select.POLLIN)
+        while b"\n" not in line:
+            with contextlib.suppress(BlockingIOError):
+                piece = os.read(file.fileno(), most + 1 - len(line))
+                line += piece
+                limits.check("size of the line in bytes", len(line.partition(b"\n")[0]), most, file=str(path))
+                if piece:
+                    continue
+                if line or waited:  # else nobody has opened the pipe yet
+                    break
+            if not poll.poll(max(0, until - time.monotonic()) * 1000):
+                raise LimitError(
+                    "the pipe", expected=f"a line within {limits.PIPE_S} s", found="none", file=str(path)
+                )
+            waited = True
+    return line.partition(b"\n")[0]
 
 
 def check_size(path: str | Path, most: int) -> None:

@@ -12,7 +12,6 @@ import functools
 import hashlib
 import json
 import re
-import tomllib
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -21,7 +20,7 @@ from trace_format.errors import ProfileError
 from trace_format.faults import FaultBits, fault_bits
 from trace_format.register_bits import bit_names, bits_like
 from trace_format.schema import Gpu
-from trace_format.toml_table import over
+from trace_format.toml_table import loads, over
 
 ALL_BITS = 0xFFFFFFFF
 NO_TRACE = "none"  # value of `replay`: a trace may neither write nor read the register
@@ -269,14 +268,14 @@ def _data(file: str, text: bytes) -> tuple[str, dict[str, Any]]:
 
     What the other one has and this GPU lacks, it names as `without`, by the path of keys with dots in between.
     """
-    data = tomllib.loads(text.decode())
+    data = loads(text, ProfileError)
     like = data.pop("like", "")
     if not like:
         return "", data
     gone = [path.split(".") for path in data.pop("without", [])]
     if like not in names():
         raise ProfileError(f"it is like {like!r}, which has none; there are: {', '.join(names())}", file=file)
-    base = tomllib.loads(_text(like).decode())
+    base = loads(_text(like), ProfileError)
     if "like" in base:
         raise ProfileError(f"it is like {like}, which is like another one itself", file=file)
     for *tables, key in [*gone, ["driver"], ["model"]]:  # a driver and a model of its own, or none

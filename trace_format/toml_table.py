@@ -3,14 +3,33 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from typing import Any
 
+from trace_format import limits
 from trace_format.errors import TraceError, meant
+
+# A key, at the beginning of a line or in a table within braces: its first parts and a further one. What looks like
+# one in a text is refused, too.
+_PART = rb"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_DEEP = re.compile(
+    rb"(?m)(?:^[ \t]*+\[{0,2}|[{,])[ \t]*+(?:%b[ \t]*+\.[ \t]*+){%d}" % (_PART, limits.KEY_PARTS),
+)
 
 
 def loads(text: bytes, error: type[TraceError]) -> dict[str, Any]:
-    """What a TOML file says; `error` where it is none."""
+    """What a TOML file says; `error` where it is none, or where a key has too many parts.
+
+    The reader of Python keeps a table for each part of each key, and the names of all parts before it.
+    """
+    if deep := _DEEP.search(text):
+        raise error(
+            "a key with dots",
+            offset=deep.start(),
+            expected=f"at most {limits.KEY_PARTS} parts",
+            found=deep[0][:60].decode("utf-8", "replace"),
+        )
     try:
         return tomllib.loads(text.decode())
     except (ValueError, RecursionError) as reason:  # also of a number with thousands of digits

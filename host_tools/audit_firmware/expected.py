@@ -14,6 +14,7 @@ from tee_replayer.generator.boards import Board
 from tee_replayer.generator.decryption import HAS_ENCRYPTION
 from tee_replayer.generator.status import CORE
 from tee_replayer.generator.target import driver_source, register_name
+from trace_format.files import read_file_text
 from trace_format.profile import Profile
 from trace_format.schema.trust import KeyKind
 
@@ -94,7 +95,7 @@ def driver_registers(profile: Profile, on: Collection[str] = ()) -> frozenset[in
         profile: the GPU.
         on: macros of options that the firmware has, of OF_FUNCTIONS.
     """
-    source = conditionals.resolve(driver_source(profile).read_text(encoding="utf-8"), OF_FUNCTIONS, on)
+    source = conditionals.resolve(read_file_text(driver_source(profile)), OF_FUNCTIONS, on)
     by_name = {
         register_name(register): register.offset for register in (*profile.registers.values(), *profile.others)
     }
@@ -133,8 +134,7 @@ def steps(profile: Profile, board: Board | None, on: Collection[str] = ()) -> di
 def _calls(files: Iterable[Path], names: Iterable[str], on: Collection[str]) -> dict[str, int]:
     # Without comments, and what only some firmware has: calls are expected that all have.
     resolved = [
-        conditionals.resolve(path.read_text(encoding="utf-8"), {amalgamate.HAS_TRUST, *OF_FUNCTIONS}, on)
-        for path in files
+        conditionals.resolve(read_file_text(path), {amalgamate.HAS_TRUST, *OF_FUNCTIONS}, on) for path in files
     ]
     texts = [re.sub(_LEFT_OUT, "", text) for text in resolved]
     inside = "\n".join(line for text in texts for line in text.splitlines() if line[:1] in (" ", "\t"))

@@ -27,6 +27,7 @@ from tee_replayer.generator.evidence import HOOK, Evidence
 from tee_replayer.generator.generate import generate
 from tee_replayer.generator.options import NO_DECRYPTION, Options
 from tee_replayer.generator.platforms import platform_of
+from trace_format.files import read_file
 from trace_format.operators import Operator
 from trace_format.schema import Codec
 
@@ -112,7 +113,7 @@ def rebuild(
                 Path(folder) / "out",
             )
             compile_firmware(out)
-            again = images.of_elf(f"{image.name}, rebuilt", (out / ELF).read_bytes())
+            again = images.of_elf(f"{image.name}, rebuilt", read_file(out / ELF))
         found = compare(image, again)
         distance = abs(len(_loaded(again)[1]) - size)
         if best is None or distance < best[0]:

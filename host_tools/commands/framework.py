@@ -23,6 +23,7 @@ import gc
 import importlib
 import json
 import math
+import os
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -190,7 +191,8 @@ class GramophoneCommand(WithExample):
                     raise UsageError("--verbose and --quiet exclude each other")
                 if to_stdout and as_json:
                     raise UsageError("'-o -' and --json exclude each other: there is one standard output")
-                if log is not None and log.resolve() in {path.resolve() for path in _paths(ctx.params.values())}:
+                used = {os.path.realpath(path) for path in _paths(ctx.params.values())} if log else set()
+                if log is not None and os.path.realpath(log) in used:
                     raise UsageError(f"--log {log}: this file has another use here")
                 warnings = stack.enter_context(listening(verbose=verbose, quiet=quiet, log=log))
             except (GramophoneError, OSError) as error:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -59,7 +60,7 @@ def gpureplay_command(
         raise UsageError("--weights needs --network, which says what the arrays are")
     check_output(output)
     values = None if weights is None else read(weights)
-    trace = import_gpureplay(folder, name or default_name(folder.resolve().name), gpu)
+    trace = import_gpureplay(folder, name or default_name(os.path.basename(os.path.realpath(folder))), gpu)
     if network is not None:
         described = networks.load(network)
         with layout.naming(str(folder / BUFFERS)):

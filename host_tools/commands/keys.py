@@ -18,6 +18,7 @@ from signing.errors import PassphraseError
 from signing.sign import FileSigner
 from trace_format import limits
 from trace_format.errors import GramophoneError
+from trace_format.files import read_line
 
 ALGORITHMS = {
     "es256": keys.Algorithm.ES256,
@@ -56,8 +57,7 @@ def given_passphrase(file: Path | None, env: str | None) -> bytes | None:
 
 def _first_line(file: Path) -> bytes:
     """What a passphrase is; the file may be a pipe from the program that knows it, as of `<(PROGRAM)`."""
-    with file.open("rb") as stream:
-        return stream.readline(limits.PASSPHRASE_BYTES).removesuffix(b"\n").removesuffix(b"\r")
+    return read_line(file, limits.PASSPHRASE_BYTES).removesuffix(b"\r")
 
 
 def read_private_key(path: Path, passphrase: bytes | None) -> keys.PrivateKey:

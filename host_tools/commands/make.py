@@ -24,6 +24,7 @@ from host_tools.tasks.page import page
 from host_tools.tasks.store import Store, put
 from host_tools.tasks.task import tool_stamp
 from trace_format.errors import GramophoneError, printable
+from trace_format.files import read_file_text
 
 WAIT_S = 300
 RESULTS, PAGE = "results.json", "results.html"
@@ -154,7 +155,7 @@ def _check_programs(project: Project) -> None:
 def _before(project: Project) -> Mapping[str, Mapping[str, str]]:
     """What each task was made of the last time; nothing where that is not known."""
     try:
-        said = json.loads((project.out / MADE_OF).read_text(encoding="utf-8"))
+        said = json.loads(read_file_text(project.out / MADE_OF))
         return said if isinstance(said, dict) and all(isinstance(row, dict) for row in said.values()) else {}
     except (OSError, ValueError):
         return {}

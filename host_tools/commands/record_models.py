@@ -33,6 +33,7 @@ from host_tools.record.preflight import NetworkError
 from host_tools.support import npy
 from trace_format.errors import GramophoneError
 from trace_format.files import open_regular
+from trace_format.layout import naming
 from trace_format.trace import Trace
 
 ONNX_PACKAGES = ("onnx", "onnxruntime", "google", "tinygrad")  # google: protobuf's
@@ -217,7 +218,8 @@ def _record(
         how["search"] = frontends.SearchFor(search, follow=follow(plot) if plot else None, cpu_gflops=cpu_gflops)
     how |= {"name": name or default_name(model.stem), "tolerance": tolerance, "snapshot": stamp}
     try:
-        trace = front_end(model, dict(shapes), **how)
+        with naming(str(model)):
+            trace = front_end(model, dict(shapes), **how)
     except NetworkError as error:
         raise GramophoneError(f"{model}: {error}") from error
     except ModuleNotFoundError as error:

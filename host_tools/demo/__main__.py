@@ -23,6 +23,7 @@ from host_tools.support.progress import phase
 from signing.delivery import Delivery
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
+from trace_format.files import read_file_text
 from trace_format.trace import Trace
 
 
@@ -74,7 +75,7 @@ def _tamper(console: Console, signed: bytes, key: PublicKey, firmware: Path) -> 
             Delivery(bytes(tampered)), key, firmware=firmware, plugin_args={"stats": str(stats)}
         )
         result = run("qemu", request)
-    writes = json.loads(stats.read_text(encoding="utf-8"))["writes"]
+    writes = json.loads(read_file_text(stats))["writes"]
     say(console, "Tampered", f"one bit flipped at byte {at}: " + ("NOT REFUSED" if result.ok else result.error))
     console.print(f"  GPU register writes before the refusal: {writes}")
     return not result.ok and writes == 0

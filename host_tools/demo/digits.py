@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Labelled pictures of handwritten digits, and the test digits that are in the tree."""
 
+import io
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+
+from trace_format.files import read_file
 
 CLASSES = 10
 SIDE = 28
@@ -51,7 +54,7 @@ def load(path: Path = COMMITTED) -> Digits:
         DigitsError: the file is missing, or is not a set of labelled digits.
     """
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with np.load(io.BytesIO(read_file(path)), allow_pickle=False) as arrays:
             images, labels = arrays["images"], arrays["labels"]
     except (OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as error:
         raise DigitsError(f"{path}: not a readable set of digits: {error}") from error

@@ -14,6 +14,7 @@ from host_tools.record.ncnn.network import record_network
 from host_tools.support.files import write_atomically
 from host_tools.support.messages import listening
 from trace_format.errors import GramophoneError
+from trace_format.files import read_file
 from trace_format.trace import Trace
 
 SHAPES = {"data": (1, 28, 28)}
@@ -21,7 +22,7 @@ SHAPES = {"data": (1, 28, 28)}
 
 def record() -> Trace:
     """The demo network's recording, made now, without names on jobs: the committed one is older than these."""
-    trace = record_network(PARAM.read_bytes(), WEIGHTS.read_bytes(), SHAPES, name="lenet")
+    trace = record_network(read_file(PARAM), read_file(WEIGHTS), SHAPES, name="lenet")
     trace.notes.pop(NOTE, None)
     return trace
 

@@ -16,6 +16,7 @@ from host_tools.support.files import write_atomically
 from host_tools.support.sources import REPLAYER
 from host_tools.vgpu.binding import c_declarations
 from trace_format.emit import c_memory
+from trace_format.files import read_file_text
 from trace_format.licence import SPDX
 from trace_format.schema import OPTEE, REPORT, TRACE
 
@@ -29,12 +30,12 @@ def binding() -> str:
     """Text of `_binding.py`."""
     ffi = cffi.FFI()
     ffi.cdef("".join(c_memory.declaration(group, name) for name, group in STRUCTS.items()))
-    ffi.cdef(c_declarations(CLIENT.read_text(encoding="utf-8")))
+    ffi.cdef(c_declarations(read_file_text(CLIENT)))
     ffi.set_source(MODULE, None)
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(None):  # it prints what it does
         path = Path(folder) / "binding.py"
         ffi.emit_python_code(str(path))
-        return f"# {SPDX}\n{path.read_text(encoding='utf-8')}"
+        return f"# {SPDX}\n{read_file_text(path)}"
 
 
 if __name__ == "__main__":

@@ -157,12 +157,12 @@ def _optee(_board: Board, out: Path, sources: Sources) -> Given:
     files = {name: _read(core / name) for name in names.CORE.values()}
     images = {}
     if sources.core is None and sources.fip is None:  # of QEMU's machine "virt", which runs as it is
-        stages = {name: (optee.tfa_build() / name).read_bytes() for name in optee.TFA_BINARIES}
+        stages = {name: read_file(optee.tfa_build() / name) for name in optee.TFA_BINARIES}
         files[names.BL1] = stages[names.BL1]
         images = {"tb-fw": stages["bl2.bin"], "soc-fw": stages["bl31.bin"]}
-        images["nt-fw"] = compile_normal_world().read_bytes()
+        images["nt-fw"] = read_file(compile_normal_world())
     ta = build_ta(out / "ta", sources.ta_signing_key)
-    return _with_package(sources, {**files, ta.name: ta.read_bytes(), names.TA_KEY: trusted}, images)
+    return _with_package(sources, {**files, ta.name: read_file(ta), names.TA_KEY: trusted}, images)
 
 
 _PACKERS: dict[str, Callable[[Board, Path, Sources], Given]] = {

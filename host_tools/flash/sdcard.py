@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 from construct import Bytes, Const, Int8ul, Int32ul, Struct
 
@@ -16,7 +17,7 @@ from host_tools.flash import fat, fat_write
 from host_tools.flash.errors import ImageError, unpack, zeros
 from host_tools.flash.fat_write import Volume
 from trace_format import limits
-from trace_format.files import read_file
+from trace_format.files import open_regular, read_file
 
 MIB = 1 << 20
 SECTOR_BYTES = fat.SECTOR_BYTES
@@ -88,19 +89,23 @@ def used_bytes(data: bytes) -> int:
 
 
 def read_device(path: Path) -> bytes:
-    """An image's bytes.
-
-    Of a device, which is larger than what was written to it, as far as its partition goes. Free clusters of it are
-    taken as zeros: bmaptool leaves what was there before, and nothing reads it.
-    """
+    """An image's bytes: of a file, or of a disk as `of_disk`."""
     if path.is_file():
         return read_file(path)
-    with path.open("rb") as file:
-        head = file.read(SECTOR_BYTES)
-        if not is_card(head):
-            raise ImageError("not a card that 'gramophone flash' wrote", file=str(path))
-        sectors = unpack(MBR, head, 0, "partition table").sectors
-        limits.check("size of the partition in bytes", sectors * SECTOR_BYTES, limits.FILE_BYTES, file=str(path))
-        data = head + file.read((FIRST_SECTOR + sectors - 1) * SECTOR_BYTES)
-        used = used_bytes(data)
-        return data[:used] + bytes(len(data) - used)
+    with open_regular(path, or_disk=True) as file:
+        return of_disk(file, str(path))
+
+
+def of_disk(file: BinaryIO, name: str) -> bytes:
+    """The image on a disk, which is larger than what was written to it: as far as the partition goes.
+
+    Free clusters are taken as zeros: bmaptool leaves what was there before, and nothing reads it.
+    """
+    head = file.read(SECTOR_BYTES)
+    if not is_card(head):
+        raise ImageError("not a card that 'gramophone flash' wrote", file=name)
+    sectors = unpack(MBR, head, 0, "partition table").sectors
+    limits.check("size of the partition in bytes", sectors * SECTOR_BYTES, limits.FILE_BYTES, file=name)
+    data = head + file.read((FIRST_SECTOR + sectors - 1) * SECTOR_BYTES)
+    used = used_bytes(data)
+    return data[:used] + bytes(len(data) - used)

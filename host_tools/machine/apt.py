@@ -29,6 +29,8 @@ from host_tools.machine import snapshot
 from host_tools.machine.errors import RecordError
 from host_tools.machine.tested import say_if_other
 from host_tools.support.cache import cache_dir, locked
+from trace_format import limits
+from trace_format.files import open_regular, read_file_text
 
 MIRROR = "GRAMOPHONE_MIRROR"  # environment variable
 DEFAULT_MIRROR = "http://deb.debian.org/debian"
@@ -80,7 +82,7 @@ def mirror_uri(etc: Path = APT_ETC) -> str:
     for file in files:
         if not file.is_file():
             continue
-        text = file.read_text(encoding="utf-8", errors="replace")
+        text = read_file_text(file, limits.TEXT_BYTES)
         sources = _deb822_sources(text) if file.suffix == ".sources" else _line_sources(text)
         for uri, suites, components in sources:
             if "main" in components and SUITE_ALIASES & set(suites):
@@ -397,7 +399,7 @@ def _compare_versions(first: str, second: str) -> int:
 def _is_whole(deb: Deb, path: Path) -> bool:
     if _size(path) != deb.size:
         return False
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest() == deb.sha256
 
 

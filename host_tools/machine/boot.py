@@ -30,6 +30,7 @@ from host_tools.support import programs
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.support.progress import phase
 from host_tools.vgpu.build import plugin_option
+from trace_format.files import open_regular, read_file, read_file_text
 
 QEMU = "qemu-system-aarch64"
 MEMORY_MB = 2048
@@ -223,7 +224,7 @@ def boot(
         counters = read_counters(folder / "stats.json")
         if counters["faults"]:
             raise RecordError(f"the GPU raised {counters['faults']} MMU faults")
-        result = read_console((folder / "console").read_bytes(), stderr, counters)
+        result = read_console(read_file(folder / "console"), stderr, counters)
     if job.uses_gpu and not counters["jobs"]:
         raise RecordError(
             f"no compute job reached the GPU; the program said: {last_lines(result.output.encode())}"
@@ -233,7 +234,7 @@ def boot(
 
 def _jobs_before(stats: Path) -> int:
     """How many jobs had ended when the virtual GPU stopped; its counters are written then, too."""
-    return int(json.loads(stats.read_text(encoding="utf-8"))["jobs"])
+    return int(json.loads(read_file_text(stats))["jobs"])
 
 
 def read_counters(stats: Path) -> dict[str, int]:
@@ -243,7 +244,7 @@ def read_counters(stats: Path) -> dict[str, int]:
         RecordError: there are none, or it stopped at something that it does not model.
     """
     try:
-        values = json.loads(stats.read_text(encoding="utf-8"))
+        values = json.loads(read_file_text(stats))
     except (OSError, ValueError) as error:
         raise RecordError(f"the virtual GPU left no counters: {error}") from error
     if values["error"] is not None:
@@ -288,7 +289,7 @@ def _save(root: RecordRoot, folder: Path, first: bytes, plugin: str, timeout: fl
     """Start the machine with the device tree in a folder, and leave its state and RAM there."""
     with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
         console, initrd = Path(name) / "console", Path(name) / "initrd"
-        with initrd.open("wb") as file, root.base.open("rb") as base:
+        with initrd.open("wb") as file, open_regular(root.base) as base:
             shutil.copyfileobj(base, file)
             file.write(first)
         command = [*_command(root, folder, console, plugin, saving=True), "-initrd", str(initrd)]
@@ -297,7 +298,7 @@ def _save(root: RecordRoot, folder: Path, first: bytes, plugin: str, timeout: fl
         if done is None:
             return
         _check_status(done)
-        said = console.read_bytes()
+        said = read_file(console)
         if not re.search(rb"Kernel panic|@gramophone begin received", said):
             raise RecordError(f"the guest ended before it was ready for a job: {last_lines(said)}")
         read_console(said, done.stderr, {})
@@ -314,7 +315,7 @@ def _device_tree(folder: Path, gpu: str) -> bytes:
     dump = folder / "virt.dtb"
     with _time_limit(dump, 60):
         _check_status(programs.run([QEMU, "-M", f"{VIRT},dumpdtb={dump}", *MACHINE], timeout_s=60))
-    tree = dump.read_bytes()
+    tree = read_file(dump)
     dump.unlink()
     return with_gpu(tree, gpu)
 
@@ -324,7 +325,7 @@ def _first_archive(root: RecordRoot) -> bytes:
     mmap = root.tree / MMAP
     if not mmap.exists():
         raise RecordError(f"the recording root has no {MMAP}: run `make record-root`")
-    files = {MMAP: mmap.read_bytes(), "init": INIT.read_bytes(), "receive_job.py": RECEIVE.read_bytes()}
+    files = {MMAP: read_file(mmap), "init": INIT.read_bytes(), "receive_job.py": RECEIVE.read_bytes()}
     return initramfs.job_archive({**files, "window": f"{WINDOW:#x}".encode()}, {"init"})
 
 
@@ -368,7 +369,7 @@ def _time_limit(console: Path, timeout: float, what: str = "did not power off") 
     try:
         yield
     except subprocess.TimeoutExpired as error:
-        last = last_lines(console.read_bytes() if console.exists() else b"")
+        last = last_lines(read_file(console) if console.exists() else b"")
         raise RecordError(
             f"the recording machine {what} within {timeout:.0f} s (--timeout gives it more); "
             f"its console ended: {last}"

@@ -12,6 +12,7 @@ from typing import Any
 
 from host_tools.machine.errors import RecordError
 from host_tools.machine.placements import PLACEMENTS
+from trace_format.files import read_file
 
 SPI, LEVEL_HIGH = 0, 4  # interrupt specifier of the Arm GIC binding: kind, number, trigger
 PHANDLE = re.compile(r"^\s*phandle = <(0x[0-9a-f]+)>;", re.MULTILINE)
@@ -45,7 +46,7 @@ class Tree:
             file.write(self._blob)
             file.flush()
             _run(["fdtput", *options, "--", file.name, *words])  # edits the file in place
-            self._blob = Path(file.name).read_bytes()
+            self._blob = read_file(Path(file.name))
 
     def new_phandle(self) -> int:
         """A phandle that no node has yet."""
@@ -109,4 +110,4 @@ def with_overlay(blob: bytes, overlay: bytes) -> bytes:
         base.write_bytes(blob)
         added.write_bytes(overlay)
         _run(["fdtoverlay", "-i", str(base), "-o", str(result), str(added)])
-        return result.read_bytes()
+        return read_file(result)

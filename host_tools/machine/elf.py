@@ -10,6 +10,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import InterpSegment
 
 from host_tools.machine.errors import RecordError
+from trace_format.files import open_regular
 
 # Dynamic tags read here, and the attribute in which pyelftools gives their text.
 TEXT_TAGS = {"DT_NEEDED": "needed", "DT_RPATH": "rpath", "DT_RUNPATH": "runpath"}
@@ -54,7 +55,7 @@ def _links(host: Path) -> tuple[str, list[str], list[str]]:
     needed: list[str] = []
     run_path: list[str] = []
     try:
-        with host.open("rb") as file:
+        with open_regular(host) as file:
             elf = ELFFile(file)
             if elf["e_machine"] != "EM_AARCH64":
                 raise RecordError(f"{host}: expected a program for aarch64, found {elf['e_machine']}")

@@ -12,6 +12,7 @@ from host_tools.machine.cpio import Archive
 from host_tools.machine.elf import closure
 from host_tools.machine.kernel_modules import load_order
 from host_tools.machine.placements import DRIVERS
+from trace_format.files import read_file
 
 LIBRARIES = "usr/lib/aarch64-linux-gnu"
 PYTHON = "usr/bin/python3.13"
@@ -90,7 +91,7 @@ def add_host_files(archive: Archive, files: Mapping[str, Path]) -> None:
     """Add host files by guest path: links followed, executable where the host's file is."""
     for path, host in files.items():
         executable = host.stat().st_mode & stat.S_IXUSR
-        archive.add_file(path, host.read_bytes(), 0o755 if executable else 0o644)
+        archive.add_file(path, read_file(host), 0o755 if executable else 0o644)
 
 
 def _python_files(tree: Path) -> Iterable[Path]:

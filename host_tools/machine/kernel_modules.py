@@ -11,6 +11,7 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 from host_tools.machine.errors import RecordError
+from trace_format.files import read_file, read_file_text
 
 
 def is_wanted(path: str, folders: tuple[str, ...]) -> bool:
@@ -30,7 +31,7 @@ def load_order(modules: Path, names: list[str]) -> dict[str, bytes]:
         RecordError: a module is neither in the package nor built into the kernel.
     """
     files = {_name(path): path for path in sorted(modules.rglob("*.ko*"))}
-    builtin = {_name(Path(line)) for line in (modules / "modules.builtin").read_text().split()}
+    builtin = {_name(Path(line)) for line in read_file_text(modules / "modules.builtin").split()}
     order: dict[str, bytes] = {}
 
     def add(name: str) -> None:
@@ -57,7 +58,7 @@ def depends(module: bytes) -> list[str]:
 
 
 def _read(path: Path) -> bytes:
-    data = path.read_bytes()
+    data = read_file(path)
     return lzma.decompress(data) if path.suffix == ".xz" else data
 
 

@@ -22,6 +22,7 @@ from host_tools.machine.errors import RecordError
 from host_tools.machine.root import ARCHITECTURE, PACKAGES, SUITE, UNUSED, RecordRoot
 from host_tools.support.cache import cache_dir, made_once
 from host_tools.support.progress import phase
+from trace_format.files import open_regular, read_file
 
 ELF = b"\x7fELF"
 NEEDED_HERE = ("libllvm19",)  # OpenGL's and OpenCL's drivers use it, Vulkan's do not
@@ -63,16 +64,21 @@ def _make(folder: Path, root: RecordRoot, apt: AptRoot, fresh: list[Deb]) -> Non
         shutil.copytree(root.tree, folder / "tree", symlinks=True, copy_function=os.link)
         for tree in (own, folder / "tree"):
             apt.extract(tree, keep=lambda path: not path.startswith(LEFT_OUT))
-    with (folder / "base.cpio").open("wb") as out, root.base.open("rb") as base:
+    with (folder / "base.cpio").open("wb") as out, open_regular(root.base) as base:
         shutil.copyfileobj(base, out)
         out.write(_archive(own, folder / "tree"))
     shutil.rmtree(own)
 
 
+def _begins(path: Path) -> bytes:
+    with open_regular(path) as file:
+        return file.read(len(ELF))
+
+
 def _archive(own: Path, tree: Path) -> bytes:
     """All that the packages have, and the libraries that theirs need of the root's packages."""
     archive = Archive()
-    libraries = [path for path in sorted(own.rglob("*.so*")) if path.is_file() and path.open("rb").read(4) == ELF]
+    libraries = [path for path in sorted(own.rglob("*.so*")) if path.is_file() and _begins(path) == ELF]
     needed = closure(tree, [str(path.relative_to(own)) for path in libraries])
     initramfs.add_host_files(archive, {name: path for name, path in needed.items() if not (own / name).exists()})
     for path in sorted(own.rglob("*")):
@@ -82,5 +88,5 @@ def _archive(own: Path, tree: Path) -> bytes:
         if path.is_symlink():
             archive.add_link(name, os.readlink(path))
         elif path.is_file():
-            archive.add_file(name, path.read_bytes(), 0o755 if os.access(path, os.X_OK) else 0o644)
+            archive.add_file(name, read_file(path), 0o755 if os.access(path, os.X_OK) else 0o644)
     return archive.to_bytes()

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from host_tools.support.gpu_folders import FOLDERS
+from trace_format.files import read_file_text
 
 FILE = "guest.toml"
 GPU_NODE = "gpu"
@@ -79,7 +80,7 @@ class Placement:
 
 def read(file: Path) -> tuple[Driver, dict[str, Placement]]:
     """Drivers and placements of one family."""
-    data = tomllib.loads(file.read_text(encoding="utf-8"))
+    data = tomllib.loads(read_file_text(file))
     driver = Driver(**{key: data.pop(key) for key in ("module", "library", "icd")})
     placements = {}
     for name, row in data.items():

@@ -26,7 +26,9 @@ from host_tools.machine.placements import DRIVERS
 from host_tools.support.cache import cache_dir, locked, written_whole
 from host_tools.support.messages import listening
 from host_tools.support.progress import phase
+from trace_format import limits
 from trace_format.errors import GramophoneError
+from trace_format.files import read_file, read_file_text
 
 SUITE, ARCHITECTURE = "trixie", "arm64"
 PACKAGES = ("linux-image-arm64", "mesa-vulkan-drivers", "libvulkan1", "python3.13", "busybox-static")
@@ -91,8 +93,8 @@ def record_root(snapshot: str = "") -> RecordRoot:
     current = _current(snapshot)
     advice = "run `make record-root`"
     try:
-        folder = current.parent / current.read_text(encoding="ascii").strip()
-        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        folder = current.parent / read_file_text(current, limits.TEXT_BYTES).strip()
+        manifest = json.loads(read_file_text(folder / "manifest.json", limits.TEXT_BYTES))
         if manifest["builder"] != _builder():
             raise RecordError(f"the recording root was built by another version of this tool: {advice}")
         versions = {package["name"]: package["version"] for package in manifest["packages"]}
@@ -226,7 +228,7 @@ def _builder() -> str:
     """Hash of the code that decides what is in a root, so that a change of it makes a new one."""
     digest = hashlib.sha256()
     for module in (cpio, elf, initramfs, kernel_modules, sys.modules[__name__]):
-        digest.update(Path(str(module.__file__)).read_bytes())
+        digest.update(read_file(Path(str(module.__file__))))
     digest.update(repr(DRIVERS).encode())
     return digest.hexdigest()[:16]
 

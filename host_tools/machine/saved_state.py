@@ -25,6 +25,7 @@ from host_tools.machine.errors import RecordError
 from host_tools.support import programs
 from host_tools.support.cache import cache_dir, locked, made_once
 from host_tools.vgpu import build
+from trace_format.files import open_regular, read_file_text
 
 PART = "machines"  # of the cache
 STATE, SIZES = "state", "sizes.json"
@@ -81,7 +82,7 @@ def kept(determined_by: Iterable[bytes], make: Callable[[Path], object]) -> Path
 
 def _written(path: Path) -> int:
     """A file's bytes, which are on the disk: a machine that loses its power leaves no state with holes."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         os.fsync(file.fileno())
         return os.fstat(file.fileno()).st_size
 
@@ -128,7 +129,7 @@ def load(command: Sequence[str], folder: Path, timeout_s: float) -> subprocess.C
     """
     found = _identity(folder)
     _check(folder, found)
-    with (folder / STATE).open("rb") as file:
+    with open_regular(folder / STATE) as file:
         number = file.fileno()
         done = programs.run([*command, "-incoming", f"fd:{number}"], timeout_s=timeout_s, pass_fds=[number])
     if done.returncode and NOT_LOADED in done.stderr:
@@ -139,7 +140,7 @@ def load(command: Sequence[str], folder: Path, timeout_s: float) -> subprocess.C
 def _check(folder: Path, identity: Identity | None) -> None:
     """Raise Damaged if a file has not the size that it was made with."""
     try:
-        sizes = json.loads((folder / SIZES).read_text(encoding="ascii"))
+        sizes = json.loads(read_file_text(folder / SIZES))
         found = {name: (folder / name).stat().st_size for name in sizes}
     except (OSError, ValueError) as error:
         raise Damaged(folder, identity, str(error)) from error

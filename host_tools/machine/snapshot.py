@@ -13,6 +13,8 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 from host_tools.machine.errors import RecordError
+from trace_format import limits
+from trace_format.files import read_file_text
 
 # Not by plain HTTP: Debian's signature does not say of which day an index is the newest.
 ARCHIVE = "https://snapshot.debian.org/archive/debian"
@@ -60,7 +62,7 @@ def check_index(lists: Path, stamp: str) -> None:
     """
     latest = datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC)
     for index in sorted(lists.glob("*Release")):
-        found = re.search(r"^Date: (.*)$", index.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
+        found = re.search(r"^Date: (.*)$", read_file_text(index, limits.TEXT_BYTES), re.MULTILINE)
         try:
             date = parsedate_to_datetime(found[1]) if found else None
         except ValueError:

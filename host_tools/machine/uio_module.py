@@ -23,6 +23,8 @@ from host_tools.machine.initramfs import MODULES
 from host_tools.machine.root import ARCHITECTURE, SUITE, UNUSED, RecordRoot
 from host_tools.support import programs
 from host_tools.support.cache import cache_dir, made_once
+from trace_format import limits
+from trace_format.files import open_regular, read_file, read_file_text
 
 CROSS = "aarch64-linux-gnu-"
 NAME, NEEDED = "uio_pdrv_genirq", "uio"
@@ -62,7 +64,7 @@ def modules(root: RecordRoot) -> dict[str, bytes]:
     own = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]
     folder = made_once(cache_dir("record", "modules") / f"{root.key}-{own}", lambda fresh: _make(root, fresh))
     names = [f"{name}.ko" for name in (NEEDED, NAME)]
-    return {f"{MODULES}/{name}": (folder / name).read_bytes() for name in names}
+    return {f"{MODULES}/{name}": read_file(folder / name) for name in names}
 
 
 def _make(root: RecordRoot, fresh: Path) -> None:
@@ -85,7 +87,10 @@ def _make(root: RecordRoot, fresh: Path) -> None:
     fresh.mkdir()
     (fresh / f"{NEEDED}.ko").write_bytes(kernel_modules.load_order(built, [NEEDED])[NEEDED])
     headers = work / "usr/src"
-    with tarfile.open(next(headers.glob("linux-source-*.tar.xz"))) as archive:
+    with (
+        open_regular(next(headers.glob("linux-source-*.tar.xz"))) as file,
+        tarfile.open(fileobj=file) as archive,
+    ):
         for member in archive:  # to the one that is needed, and no further: the archive has 1.4 GB
             if member.name.endswith(f"/{SOURCE}"):
                 content = archive.extractfile(member)
@@ -112,7 +117,7 @@ def _compile(work: Path, headers: Path, module: Path) -> None:
     undefined = {line.split()[-1] for line in _run([f"{CROSS}nm", "--undefined-only", str(own)]).splitlines()}
     exported = {
         fields[1]: fields[0]
-        for line in (headers / "Module.symvers").read_text(encoding="ascii").splitlines()
+        for line in read_file_text(headers / "Module.symvers", limits.TEXT_BYTES).splitlines()
         if (fields := line.split("\t"))
     }
     used = sorted((undefined | {"module_layout"}) & exported.keys())

@@ -13,6 +13,7 @@ from pathlib import Path
 from host_tools.machine.errors import RecordError
 from host_tools.support import programs
 from host_tools.support.cache import cache_dir, made_once
+from trace_format.files import open_regular, read_file
 
 # The guest's Python is Debian's (root.py); the wheel must be built for it.
 PYTHON_VERSION = "3.13"
@@ -106,13 +107,13 @@ def _wheel(name: str, version: str, sha256: str, options: Sequence[str], purpose
 def _kept(folder: Path, name: str, version: str, sha256: str) -> Path | None:
     """A wheel in a folder; one of its name with another content is not it."""
     paths = sorted(folder.glob(f"{name}-{version}-*.whl"))
-    return next((path for path in paths if hashlib.sha256(path.read_bytes()).hexdigest() == sha256), None)
+    return next((path for path in paths if hashlib.sha256(read_file(path)).hexdigest() == sha256), None)
 
 
 def extract(wheel: Wheel, folder: Path) -> None:
     """Unpack the wheel's modules and libraries into `folder` (a directory of Python's search path)."""
     try:
-        with zipfile.ZipFile(wheel.path) as archive:
+        with open_regular(wheel.path) as file, zipfile.ZipFile(file) as archive:
             archive.extractall(folder)
     except zipfile.BadZipFile as error:
         raise RecordError(f"{wheel.path}: not a wheel: {error}; remove it and run again") from error

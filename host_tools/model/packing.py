@@ -16,7 +16,7 @@ import numpy as np
 from host_tools.model.alike import Alike
 from host_tools.model.frames import CLEAR_GAP, CpuWrite, Page, Span
 from host_tools.model.mappings import MapRun
-from host_tools.support.sheet import Sheet
+from host_tools.support.sheet import NoSheetError, Sheet
 from trace_format.actions import Action, Op, action
 from trace_format.codec import Buffer
 from trace_format.schema import PAGE_BYTES
@@ -112,7 +112,10 @@ class Packing:
 
     def sheet(self) -> Buffer:
         """The image as a sheet, which a replay's memory can share."""
-        sheet = Sheet.of(chain(self._whole_pages(), self._pieces))
+        try:
+            sheet = Sheet.of(chain(self._whole_pages(), self._pieces))
+        except NoSheetError:
+            return self.image()
         return b"" if sheet is None else memoryview(sheet)
 
     def _whole_pages(self) -> Iterator[Buffer]:

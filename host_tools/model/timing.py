@@ -19,6 +19,7 @@ from host_tools.families.timing import Parts, total
 from host_tools.support.gpu_folders import FOLDERS
 from host_tools.vgpu.binding import Dispatch
 from trace_format.errors import TraceError
+from trace_format.files import read_file
 from trace_format.toml_table import Table, loads, over
 
 FILE = "timing.toml"
@@ -133,7 +134,7 @@ def chips() -> dict[str, Chip]:
         chip.name: chip
         for folder in FOLDERS
         if (folder / FILE).exists()
-        for chip in read_chips((folder / FILE).read_bytes())
+        for chip in read_chips(read_file(folder / FILE))
     }
 
 

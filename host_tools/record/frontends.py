@@ -32,7 +32,7 @@ from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.support.messages import LOG
 from host_tools.support.progress import phase
 from trace_format import limits
-from trace_format.files import read_file
+from trace_format.files import open_regular, read_file
 from trace_format.trace import Trace
 
 if TYPE_CHECKING:
@@ -327,7 +327,7 @@ def _check_shapes(taken: Sequence[Taken] | None, shapes: Mapping[str, Shape]) ->
 def _checked_torchscript(path: Path) -> tuple[Taken, ...] | None:
     """What forward takes. TorchScript is a zip archive of code and data; PyTorch's other files lack the code."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             members = archive.namelist()
             damaged = archive.testzip()
             taken = inputs_of(archive) if not damaged else None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -86,12 +87,15 @@ def read(path: Path, external: Collection[Path] = ()) -> OnnxModel:
         OSError: it cannot be read.
     """
     allowed = weights(path, external)
-    return contained.call("ONNX's reader", lambda: _read(path), OnnxModel, Sandbox(reads=(path, *allowed)))
+    return contained.call(
+        "ONNX's reader", lambda: _read(path), OnnxModel, Sandbox(reads=(path, *allowed), cpu_s=limits.READ_S)
+    )
 
 
 def weights(path: Path, external: Collection[Path] = ()) -> list[Path]:
     """Files that an ONNX file names as its weights; errors as of `read`."""
-    found = contained.call("ONNX's reader", lambda: _named(path), list[tuple[str, str]], Sandbox(reads=(path,)))
+    sandbox = Sandbox(reads=(path,), cpu_s=limits.READ_S)
+    found = contained.call("ONNX's reader", lambda: _named(path), list[tuple[str, str]], sandbox)
     return _check_external(found, path, external)
 
 
@@ -125,7 +129,12 @@ def _read(path: Path) -> OnnxModel:
 
 
 def described(model: Any) -> OnnxModel:
-    """What a network's message says of it; its weights are inside."""
+    """What a network's message says of it; its weights are inside.
+
+    Raises:
+        LimitError: it has too many operators.
+    """
+    limits.check("operators of the network", sum(1 for _ in _nodes(model)), limits.OPERATORS)
     constants = {item.name for item in model.graph.initializer}
     operators: dict[str, list[str]] = {}
     for node in model.graph.node:
@@ -203,7 +212,7 @@ def optimized(network: Any, path: Path) -> Any:
         onnxruntime.InferenceSession(network.SerializeToString(), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its exceptions have no common class but this
         raise NetworkError(f"ONNX Runtime cannot load it: {' '.join(str(error).split())[:300]}") from None
-    left = onnx.load(path)
+    left = onnx.load_model_from_string(read_file(path, limits.MODEL_BYTES))
     check_domains(left)
     return left
 
@@ -266,9 +275,12 @@ def _options() -> Any:
 def _check_external(named: Sequence[tuple[str, str]], path: Path, external: Collection[Path]) -> list[Path]:
     """The files that a model names as weights. It may name any file beside it, and is refused those that are
     neither given for it nor called so."""
-    allowed = {file.resolve() for file in external}
+    allowed = {os.path.realpath(file) for file in external}
     for name, location in named:
-        if Path(location).suffix.lower() not in WEIGHTS and (path.parent / location).resolve() not in allowed:
+        if (
+            Path(location).suffix.lower() not in WEIGHTS
+            and os.path.realpath(path.parent / location) not in allowed
+        ):
             raise NetworkError(
                 f"weights in another file: tensor {printable(name)} names {printable(location)!r}, which is not "
                 f"called as weights are (*{', *'.join(WEIGHTS)}); --external-data FILE allows it"
@@ -287,6 +299,16 @@ def _tensors(message: Any) -> Iterator[Any]:
                     yield item
                 else:
                     yield from _tensors(item)
+
+
+def _nodes(message: Any) -> Iterator[Any]:
+    """All operators in a message of ONNX's, those of subgraphs and functions among them."""
+    for field, value in message.ListFields():
+        if field.message_type is not None and not isinstance(value, onnx.TensorProto):
+            for item in value if isinstance(value, Sequence) else [value]:
+                if isinstance(item, onnx.NodeProto):
+                    yield item
+                yield from _nodes(item)
 
 
 def _name(node: Any) -> str:

@@ -21,7 +21,9 @@ from host_tools.support.confined import PYTHON
 from host_tools.support.messages import LOG
 from host_tools.support.progress import phase
 from host_tools.support.sandbox import Sandbox
+from trace_format import limits
 from trace_format.errors import listed
+from trace_format.files import read_file, read_file_text
 
 PROGRAM = "host_tools.record.ncnn.files"
 
@@ -80,16 +82,16 @@ def preflight(
             raise NetworkError(f"ncnn ends with {signal.Signals(-done.returncode).name} on these files")
         if done.returncode:
             raise RecordError(f"ncnn could not be asked: {' '.join(done.stderr.split()[-40:])}")
-        if answer := (folder / "answer").read_text(encoding="utf-8"):
+        if answer := read_file_text(folder / "answer", limits.TEXT_BYTES):
             said = [line for line in done.stderr.splitlines() if line.startswith("layer ")]  # ncnn's own words
             raise NetworkError(f"{answer} ({said[-1]})" if said else answer)
-        if halves := (folder / "halves").read_text(encoding="utf-8").splitlines():
+        if halves := read_file_text(folder / "halves", limits.TEXT_BYTES).splitlines():
             LOG.info("note: float16 weights are recorded as float32: %s", listed(halves))
-        blobs = json.loads((folder / "shapes").read_text(encoding="utf-8"))
+        blobs = json.loads(read_file_text(folder / "shapes", limits.TEXT_BYTES))
         layers = layers_of(param.decode(errors="replace"))
         end = cpu_end(layers, until, {blob: tuple(shape) for blob, shape in blobs.items()})
-        spans = [line.split() for line in (folder / "spans").read_text(encoding="utf-8").splitlines()]
+        spans = [line.split() for line in read_file_text(folder / "spans", limits.TEXT_BYTES).splitlines()]
         int8, fixed = (
             tuple((int(at), int(end)) for kind, at, end in spans if kind == wanted) for wanted in ("int8", "fixed")
         )
-        return Checked(ModelWeights((folder / "net.bin").read_bytes(), int8, fixed), end, casts_to_half(layers))
+        return Checked(ModelWeights(read_file(folder / "net.bin"), int8, fixed), end, casts_to_half(layers))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -220,14 +221,14 @@ def _by_name(paths: Sequence[Path]) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for path in paths:
         other = found.setdefault(path.name, path)
-        if other.resolve() != path.resolve():
+        if os.path.realpath(other) != os.path.realpath(path):
             raise RecordError(f"{path} and {other} have one name, and the guest has one folder for both")
     return found
 
 
 def _in_folder(folder: Path, beside: Mapping[str, Path]) -> dict[str, bytes]:
     """Guest path -> content of all files in a folder, which keeps its name."""
-    name = folder.resolve().name
+    name = os.path.basename(os.path.realpath(folder))
     if name in beside:
         raise RecordError(f"{folder} and {beside[name]} have one name, and the guest has one folder for both")
     return {
@@ -251,4 +252,4 @@ def _libraries(root: RecordRoot, program: Path, beside: dict[str, Path]) -> dict
         needed = closure(root.tree, [guest_program], {**given, guest_program: program})
     except (ValueError, OSError) as error:  # pyelftools on texts and offsets that lead nowhere
         raise RecordError(f"{program}: a damaged ELF program: {error}") from error
-    return {path: host.read_bytes() for path, host in needed.items() if path != guest_program}
+    return {path: read_file(host) for path, host in needed.items() if path != guest_program}

@@ -17,6 +17,7 @@ from host_tools.machine.errors import RecordError
 from host_tools.machine.root import RecordRoot
 from host_tools.support.cache import cache_dir, locked, written_whole
 from host_tools.support.progress import phase
+from trace_format.files import read_file, read_file_text
 
 GUEST_FOLDER = "cache"  # the guest's init points Mesa to it
 ARCHIVE = "shader-cache.tar.gz"
@@ -64,7 +65,7 @@ def with_shader_cache(
 def _jobs(path: Path) -> int:
     """How many the run that compiled had; 0 if that was not kept."""
     try:
-        return int(path.read_text(encoding="ascii"))
+        return int(read_file_text(path))
     except (OSError, ValueError):
         return 0
 
@@ -73,7 +74,7 @@ def _unpack(path: Path) -> dict[str, bytes]:
     """Guest path -> content of a kept cache."""
     files = {}
     try:
-        with tarfile.open(fileobj=io.BytesIO(path.read_bytes()), mode="r:gz") as archive:
+        with tarfile.open(fileobj=io.BytesIO(read_file(path)), mode="r:gz") as archive:
             for member in archive:
                 stream = archive.extractfile(member) if member.isfile() else None
                 if stream is not None:

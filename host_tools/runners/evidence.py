@@ -11,6 +11,7 @@ from host_tools.runners.mailbox import Extra, Layout, message
 from host_tools.runners.replay import Evidence, ReplayRequest, RunnerError
 from host_tools.support.files import write_atomically
 from trace_format import packing
+from trace_format.files import read_file
 from trace_format.schema.mailbox import (
     MAILBOX_ATTESTATION,
     MAILBOX_ATTESTATION_BYTES,
@@ -88,7 +89,7 @@ class Store:
         if operation == SYS_WRITE:
             write_atomically(self._open, self._read(at, size), mode=0o600)
             return 0
-        data = self._open.read_bytes()[:size]
+        data = read_file(self._open)[:size]
         self._write(at, data)
         return size - len(data)
 

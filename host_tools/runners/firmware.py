@@ -255,7 +255,7 @@ def compiled_once(write: Callable[[Path], None], *arguments: str) -> Path:
         digest = hashlib.sha256(compiler_version().encode())
         for path in sorted(fresh.rglob("*")):
             if path.is_file():
-                digest.update(str(path.relative_to(fresh)).encode() + b"\0" + path.read_bytes())
+                digest.update(str(path.relative_to(fresh)).encode() + b"\0" + read_file(path))
 
         def compiled(folder: Path) -> None:
             compile_firmware(fresh, *arguments)

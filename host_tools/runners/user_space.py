@@ -32,6 +32,7 @@ from tee_replayer.generator.linux_folder import PLATFORM
 from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.status import Report
+from trace_format.files import read_file
 from trace_format.schema import Codec
 from trace_format.schema.trust import KeyKind
 
@@ -145,7 +146,7 @@ def job_with(
         raise RunnerError(
             f"{folder}: expected a folder of 'gramophone generate --platform {PLATFORM}' after make, found none"
         )
-    content = {**uio_module.modules(root), path: (folder / PROGRAM).read_bytes(), **files}
+    content = {**uio_module.modules(root), path: read_file(folder / PROGRAM), **files}
     return GuestJob(command, content, programs | {path}, gpu, uses_gpu=False, overlay=_overlay(folder))
 
 
@@ -155,4 +156,4 @@ def _overlay(folder: Path) -> bytes:
         for source in ("Makefile", "carveout.dtso"):
             shutil.copyfile(folder / source, Path(name) / source)
         compile_firmware(Path(name), OVERLAY, f"CROSS_COMPILE={CROSS}", *PLACE)
-        return (Path(name) / OVERLAY).read_bytes()
+        return read_file(Path(name) / OVERLAY)

@@ -26,6 +26,7 @@ from packageurl import PackageURL
 
 from host_tools.support.version import VERSION
 from trace_format.errors import GramophoneError
+from trace_format.files import open_regular
 
 MADE_LATER = {".o", ".d", ".pyc"}  # by compilers, of the sources; not listed
 _VERSION = re.compile(r"\d+(\.\d+)+\S*")
@@ -125,7 +126,7 @@ def _sources(folder: Path, links: bool) -> Iterator[Path]:
 
 def sha256(path: Path) -> HashType:
     """Hash of a file."""
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     return HashType(alg=HashAlgorithm.SHA_256, content=digest)
 

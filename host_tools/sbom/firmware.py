@@ -17,7 +17,7 @@ from host_tools.runners.firmware import BINARY
 from host_tools.sbom.document import CRYPTO, Bill, compiler, crypto_library, files, properties, sha256
 from host_tools.support.version import VERSION
 from trace_format.errors import GramophoneError
-from trace_format.files import read_file_text
+from trace_format.files import open_regular, read_file_text
 
 # In the head of replayer.h, after the licence: tee_replayer/generator/generate.py writes it.
 _SUBJECT = re.compile(r"^ \* Gramophone replayer for (.+) on ([\w-]+); generated", re.MULTILINE)
@@ -62,7 +62,7 @@ def _compilers(folder: Path) -> Iterator[str]:
     """What the compilers of all object files left in them (section .comment; the linker drops it)."""
     for path in sorted(path for path in folder.rglob("*.o") if path.is_file()):
         try:
-            with path.open("rb") as stream:
+            with open_regular(path) as stream:
                 section = ELFFile(stream).get_section_by_name(".comment")
                 lines = section.data().split(b"\0") if section else []
         except (ELFError, ValueError, MemoryError, StructError) as error:  # sizes and offsets that lead nowhere

@@ -23,7 +23,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, TypeVar, cast
 
-from host_tools.support import plain
+from host_tools.support import plain, sheet
+from host_tools.support.counted import INTERVAL_S, Count, ExcessError
 from host_tools.support.messages import LOG
 from host_tools.support.sandbox import Sandbox, confine, wanted
 from trace_format.errors import GramophoneError
@@ -61,27 +62,27 @@ def call(what: str, work: Callable[[], T], kind: Any, sandbox: Sandbox | None = 
         return work()
     chosen = sandbox or Sandbox()
     answer = os.memfd_create("answer")
+    sheets = [sheet.new_file() for _ in range(chosen.sheets)]
     messages, said = os.pipe()
-    parent = os.getpid()
+    parent, count = os.getpid(), Count(chosen)
     try:
         with warnings.catch_warnings():
             # Python warns of forks beside threads. Ours wait for an event or a file; the child has none of them.
             warnings.simplefilter("ignore", DeprecationWarning)
             child = os.fork()
         if not child:
-            _work(work, chosen, parent, answer, said)
+            _work(work, chosen, parent, answer, said, sheets)
         os.close(said)
         said = -1
         with _ended(child) as end:
-            in_time = _listen(messages, child, chosen.cpu_s)
-            if not in_time:
-                os.kill(child, signal.SIGKILL)
+            try:
+                _listen(messages, child, chosen.cpu_s, count)
+            except ExcessError as error:
+                raise ContainedError(f"{what} was ended: {error}") from None
             status = end()
-        if not in_time:
-            raise ContainedError(f"{what} took more than {chosen.cpu_s} s and was ended")
         return cast(T, _answer(what, status, answer, kind, chosen))
     finally:
-        for number in (answer, messages, said):
+        for number in (answer, messages, said, *sheets):
             if number >= 0:
                 os.close(number)
 
@@ -103,17 +104,31 @@ def _ended(child: int) -> Iterator[Callable[[], int]]:
             wait()
 
 
-def _listen(messages: int, child: int, seconds: float) -> bool:
-    """Pass on what the child logs, until it ends; False: it takes longer than that."""
+def _listen(messages: int, child: int, seconds: float, count: Count) -> None:
+    """Pass on what the child logs, until it ends.
+
+    Raises:
+        ExcessError: it takes longer than that, or more than it may have.
+    """
     until, left = time.monotonic() + seconds, b""
     poll = select.poll()
     poll.register(messages, select.POLLIN)
     process = os.pidfd_open(child)
     try:
         poll.register(process, select.POLLIN)
-        while (left_s := until - time.monotonic()) > 0 and (ready := poll.poll(left_s * 1000)):
-            if messages not in dict(ready):
-                return True
+        looked = time.monotonic()
+        while True:
+            ready = dict(poll.poll(INTERVAL_S * 1000))
+            now = time.monotonic()
+            if now >= until:
+                raise ExcessError(f"it took more than {seconds} s")
+            if not ready or now >= looked + INTERVAL_S:
+                count.check(child)
+                looked = now
+            if messages not in ready:
+                if ready:
+                    return
+                continue
             data = os.read(messages, 1 << 16)
             if not data:  # closed, by its end or before
                 poll.unregister(messages)
@@ -122,7 +137,6 @@ def _listen(messages: int, child: int, seconds: float) -> bool:
                 _log(line)
             if len(left) > MOST_LOGGED:
                 left = b""
-        return False
     finally:
         os.close(process)
 
@@ -140,7 +154,7 @@ def _answer(what: str, status: int, answer: int, kind: Any, sandbox: Sandbox) ->
         raise ContainedError(f"{what} took more than {sandbox.cpu_s} s, or too much memory, and was ended")
     if status < 0:
         raise ContainedError(f"{what} ended with {_name(-status)}")
-    if status or not 0 < size <= sandbox.most_bytes:
+    if status or not 0 < size <= sandbox.written_bytes:
         raise ContainedError(f"{what} ended with status {status} and without an answer")
     with open(os.dup(answer), "rb") as file:
         file.seek(0)
@@ -184,7 +198,9 @@ def _error(name: str, text: str, arguments: list[Any], attributes: dict[str, Any
     return error
 
 
-def _work(work: Callable[[], Any], sandbox: Sandbox, parent: int, answer: int, said: int) -> NoReturn:
+def _work(
+    work: Callable[[], Any], sandbox: Sandbox, parent: int, answer: int, said: int, sheets: list[int]
+) -> NoReturn:
     """The child's part: it never returns, so that nothing of the parent's is done twice."""
     status = 1
     try:
@@ -193,7 +209,8 @@ def _work(work: Callable[[], Any], sandbox: Sandbox, parent: int, answer: int, s
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # it ended before that
             os._exit(status)
-        _close_others(answer, said)
+        _close_others(answer, said, *sheets)
+        sheet.take_from(sheets)
         LOG.handlers[:] = [_Pipe(said)]
         confine(sandbox)
         _Process.confined = True

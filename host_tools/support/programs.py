@@ -12,13 +12,16 @@ import shlex
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
 from host_tools.support import confined
+from host_tools.support.counted import INTERVAL_S, Count, ExcessError
 from host_tools.support.messages import LOG
 from host_tools.support.sandbox import Sandbox, wanted
+from trace_format import limits
 
 GRACE_S = 2.0  # for a program to remove its own temporary files, before it is killed
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
@@ -78,9 +81,13 @@ def run(
         subprocess.TimeoutExpired: it was ended.
         OSError: it cannot be started.
         SandboxError: as `sandbox.wanted`.
+        ExcessError: it took more than its sandbox allows, and was ended.
     """
-    if sandbox and wanted():
-        command, timeout_s = confined.command(sandbox, command), timeout_s or sandbox.cpu_s
+    shown = Path(command[0]).name
+    if sandbox and not wanted():
+        sandbox = None
+    if sandbox:
+        command = confined.command(sandbox, command)
     LOG.debug("running %s", shlex.join(command))
     _check()
     is_main = threading.current_thread() is threading.main_thread()
@@ -103,7 +110,10 @@ def run(
         if is_main:
             _State.starting = False
         _check()  # a signal since: its handler may not have seen the program
-        output, errors = process.communicate(timeout=timeout_s)
+        if sandbox:
+            output, errors = _watched(process, shown, timeout_s or sandbox.cpu_s, Count(sandbox))
+        else:
+            output, errors = process.communicate(timeout=timeout_s)
     finally:
         if is_main:
             _State.starting = False
@@ -111,6 +121,23 @@ def run(
             _end(process)
             _State.running.discard(process)
     return subprocess.CompletedProcess(command, process.returncode, output, errors)
+
+
+def _watched(process: subprocess.Popen[str], name: str, seconds: float, count: Count) -> tuple[str, str]:
+    """What a program in a sandbox prints until it ends, which is looked at meanwhile."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return process.communicate(timeout=INTERVAL_S)
+        except subprocess.TimeoutExpired as now:
+            if time.monotonic() >= until:
+                raise subprocess.TimeoutExpired(now.cmd, seconds, now.output, now.stderr) from None
+            try:
+                count.check(process.pid)
+                if sum(len(part) for part in (now.output, now.stderr) if part) > limits.PRINTED_BYTES:
+                    raise ExcessError(f"it printed more than {limits.PRINTED_BYTES} bytes")
+            except ExcessError as error:
+                raise ExcessError(f"{name} was ended: {error}") from None
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from host_tools.support.messages import LOG, shows
+from trace_format.files import read_file
 
 LONG_S = 5  # shorter phases leave no line
 SO_FAR_S = 30
@@ -57,7 +58,7 @@ def jobs_in(file: Path, total: int) -> Jobs:
 
     def done() -> int:
         try:
-            return int.from_bytes(file.read_bytes()[:8], "little")
+            return int.from_bytes(read_file(file)[:8], "little")
         except OSError:
             return 0
 

@@ -2,15 +2,14 @@
 """What a process may do that runs foreign code: shaders, or the parsers of other people's formats.
 
 Two parts of the kernel, both for ordinary users and in containers: Landlock says which files a process reaches,
-seccomp takes system calls away, the network's among them. Limits of memory, time and file size are the process's
-own. What is taken away stays so, for the process and for what it starts. docs/adr/0046-sandbox.md says what this
-holds off, and what not.
+and keeps its signals inside; seccomp allows the system calls that system_calls.py lists. Limits of memory, time
+and file size are the process's own; counted.py counts what these do not bound. What is taken away stays so, for
+the process and for what it starts. docs/adr/0046-sandbox.md says what this holds off, and what not.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import functools
 import importlib
 import os
@@ -18,7 +17,6 @@ import resource
 import site
 import sys
 import sysconfig
-import termios
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,36 +24,14 @@ from types import ModuleType
 from typing import Any
 
 from host_tools.support.messages import warn
+from host_tools.support.system_calls import PROGRAM, ROWS, restrict
 from trace_format.errors import GramophoneError
 
 VARIABLE = "GRAMOPHONE_SANDBOX"
 ON, REQUIRE, OFF = "on", "require", "off"
 HOUR_S = 3600
 OPEN_FILES = 256
-FIRST_NEWER, LAST_NEWER = (
-    450,
-    511,
-)  # numbers of system calls that are the same on all machines, and came since 2021
-CLONE_THREAD = 0x10000  # linux/sched.h
-TIOCLINUX = 0x541C  # linux/tty.h; termios has not all of them
-# By what they would reach. Those of files that Landlock does not know change owners, modes, times and attributes,
-# through a file that is open for reading, too.
-DENIED = """
-    socket socketpair bind listen connect accept accept4 sendmmsg execve execveat fork vfork ptrace
-    process_vm_readv process_vm_writev process_madvise process_mrelease kcmp pidfd_open pidfd_getfd
-    pidfd_send_signal tkill rt_sigqueueinfo rt_tgsigqueueinfo setsid setpgid chmod fchmod fchmodat chown
-    fchown lchown fchownat utime utimes futimesat utimensat truncate setxattr lsetxattr fsetxattr
-    removexattr lremovexattr fremovexattr name_to_handle_at open_by_handle_at inotify_init inotify_init1
-    inotify_add_watch fanotify_init mount umount umount2 pivot_root chroot unshare setns fsopen fsmount
-    fspick fsconfig move_mount open_tree mount_setattr swapon swapoff quotactl quotactl_fd acct shmget shmat
-    shmctl msgget msgsnd msgrcv msgctl semget semop semtimedop semctl mq_open mq_unlink keyctl add_key
-    request_key bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register init_module
-    finit_module delete_module kexec_load kexec_file_load reboot syslog personality vhangup sethostname
-    setdomainname settimeofday clock_settime clock_adjtime adjtimex iopl ioperm modify_ldt setrlimit
-    setpriority ioprio_set sched_setscheduler sched_setattr sched_setparam sched_setaffinity migrate_pages
-    move_pages memfd_secret
-"""
-PROGRAMS = ("execve", "execveat")  # Landlock says which, where one is to be started
+WRITTEN_BYTES = 4 << 30  # more than a network, twice what a protobuf message can have
 
 
 class SandboxError(GramophoneError):
@@ -71,7 +47,10 @@ class Sandbox:
         writes: folders that it may change.
         program: the one that it may start; None: none.
         cpu_s: processor time of all threads in seconds, and time that may pass.
-        memory_bytes: of addresses, beyond what the process has; None: as much as the machine has of memory.
+        memory_bytes: of addresses, beyond what the process has; None: as much as the machine has of memory. It can
+            have memory in no other way: what RLIMIT_AS does not count, the system calls do not give.
+        written_bytes: of each file that it writes, and of all together, its answer and sheets among them.
+        sheets: files in memory (sheet.py) that it may have at a time; for a function, not a program.
     """
 
     reads: tuple[Path, ...] = ()
@@ -79,6 +58,8 @@ class Sandbox:
     program: Path | None = None
     cpu_s: int = HOUR_S
     memory_bytes: int | None = None
+    written_bytes: int = WRITTEN_BYTES
+    sheets: int = 0
 
     @property
     def most_bytes(self) -> int:
@@ -141,7 +122,7 @@ def confine(sandbox: Sandbox) -> None:
     if landlock and landlock.supported():
         _restrict_files(landlock, sandbox)
     if seccomp:
-        _restrict_calls(seccomp, sandbox)
+        restrict(seccomp, ROWS + (PROGRAM if sandbox.program else ()))
 
 
 def _limit(sandbox: Sandbox) -> None:
@@ -150,7 +131,7 @@ def _limit(sandbox: Sandbox) -> None:
         now = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     for kind, most in (
         (resource.RLIMIT_AS, now + sandbox.most_bytes),
-        (resource.RLIMIT_FSIZE, sandbox.most_bytes),
+        (resource.RLIMIT_FSIZE, sandbox.written_bytes),
         (resource.RLIMIT_CPU, sandbox.cpu_s),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, OPEN_FILES),
@@ -170,7 +151,9 @@ def _restrict_files(landlock: Any, sandbox: Sandbox) -> None:
         | rights.REMOVE_FILE | rights.REMOVE_DIR | rights.REFER
     )  # fmt: skip
     of_files = rights.READ_FILE | rights.WRITE_FILE | rights.TRUNCATE | rights.EXECUTE
-    with landlock.Ruleset() as rules:
+    # Signals stay in the sandbox, those that the kernel sends for a file's owner too; from Linux 6.12 on.
+    scope = landlock.Scope.SIGNAL | landlock.Scope.ABSTRACT_UNIX_SOCKET
+    with landlock.Ruleset(scoped=scope) as rules:
         for paths, access in (
             ((*runtime(), *sandbox.reads), read),
             ((*sandbox.writes, Path(os.devnull)), write),
@@ -194,7 +177,9 @@ def runtime() -> list[Path]:
     library = sysconfig.get_config_var("LIBDIR")
     machine = [
         "/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo", "/dev/urandom", "/dev/zero",
-        "/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/sys/devices/system/cpu",
+        "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/sys/devices/system/cpu",
+        # Not all of /proc/self: its fd and map_files open again what is closed, or open for reading only.
+        *(f"/proc/self/{name}" for name in ("auxv", "cmdline", "maps", "stat", "statm", "status")),
     ]  # fmt: skip
     return [*ours, *python, *libraries, *([Path(library)] if library else []), *map(Path, machine)]
 
@@ -202,33 +187,3 @@ def runtime() -> list[Path]:
 def _started(program: Path | None) -> Iterable[Path]:
     """A program, and the loaders of dynamic ones, which the kernel starts in its place."""
     return [program, *Path("/").glob("lib*/ld-linux*"), *Path("/lib").glob("*/ld-linux*")] if program else []
-
-
-def _restrict_calls(seccomp: Any, sandbox: Sandbox) -> None:
-    """Refuse calls with EPERM, and what is newer than this list with ENOSYS: libraries have other ways then."""
-    rules = seccomp.SyscallFilter(seccomp.ALLOW)
-    denied, unknown = seccomp.ERRNO(errno.EPERM), seccomp.ERRNO(errno.ENOSYS)
-    for name in DENIED.split():
-        if not (sandbox.program and name in PROGRAMS):
-            _refuse(rules, denied, name)
-    # Signals to itself, as abort sends them; threads, but no processes. clone3 has its flags in memory, where a
-    # filter cannot look; the C library then takes clone.
-    argument = seccomp.Arg
-    for name in ("kill", "tgkill"):
-        _refuse(rules, denied, name, argument(0, seccomp.NE, os.getpid()))
-    _refuse(rules, denied, "clone", argument(0, seccomp.MASKED_EQ, CLONE_THREAD, 0))
-    _refuse(rules, unknown, "clone3")
-    _refuse(rules, denied, "prlimit64", argument(2, seccomp.NE, 0))
-    for request in (termios.TIOCSTI, TIOCLINUX):  # what is put into a terminal, its shell reads
-        _refuse(rules, denied, "ioctl", argument(1, seccomp.MASKED_EQ, 0xFFFFFFFF, request))
-    for number in range(FIRST_NEWER, LAST_NEWER + 1):
-        rules.add_rule(unknown, number)
-    rules.load()
-
-
-def _refuse(rules: Any, action: int, name: str, *arguments: Any) -> None:
-    try:
-        rules.add_rule(action, name, *arguments)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.EDOM):  # no such call on this machine, or libseccomp is older
-            raise

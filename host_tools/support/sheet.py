@@ -10,9 +10,13 @@ from collections.abc import Iterable
 
 import cffi
 
+from trace_format.errors import GramophoneError
+
 MAP_FIXED = 0x10  # Linux; the mmap module does not name it
 MAP_NORESERVE = 0x4000  # Linux; the mmap module names it since Python 3.13
 _BUFFER_BYTES = 1 << 20
+_given: list[int] | None = None
+_laid: weakref.WeakKeyDictionary[mmap.mmap, set[Sheet]] = weakref.WeakKeyDictionary()  # a file may be used again
 
 _ffi = cffi.FFI()
 _ffi.cdef("""
@@ -20,6 +24,10 @@ _ffi.cdef("""
     int malloc_trim(size_t keep);
 """)
 _libc = _ffi.dlopen(None)
+
+
+class NoSheetError(GramophoneError):
+    """There is no file for one more sheet."""
 
 
 class Sheet(mmap.mmap):
@@ -33,15 +41,25 @@ class Sheet(mmap.mmap):
 
     @classmethod
     def of(cls, pieces: Iterable[bytes | memoryview]) -> Sheet | None:
-        """One that holds pieces, one after the other; None: they have no bytes."""
-        with os.fdopen(os.memfd_create("gramophone"), "wb", _BUFFER_BYTES) as file:
-            file.writelines(pieces)
-            file.flush()
-            if not file.tell():
-                return None
-            sheet = cls(file.fileno(), file.tell(), access=mmap.ACCESS_READ)
-            sheet.descriptor = os.dup(file.fileno())
-        weakref.finalize(sheet, os.close, sheet.descriptor)
+        """One that holds pieces, one after the other; None: they have no bytes.
+
+        Raises:
+            NoSheetError: of those that there are, all are in use.
+        """
+        descriptor = _take()
+        try:
+            with open(descriptor, "wb", _BUFFER_BYTES, closefd=False) as file:
+                file.writelines(pieces)
+                file.flush()
+                if not file.tell():
+                    _put_back(descriptor)
+                    return None
+                sheet = cls(descriptor, file.tell(), access=mmap.ACCESS_READ)
+        except BaseException:
+            _put_back(descriptor)
+            raise
+        sheet.descriptor = descriptor
+        weakref.finalize(sheet, _put_back, descriptor)
         return sheet
 
     def part(self, start: int, size: int) -> bytes:
@@ -61,6 +79,39 @@ class Sheet(mmap.mmap):
         """
         _check(self, start, size)
         _map(memory, at, size, mmap.MAP_PRIVATE, self.descriptor, start)
+        if _given is not None:
+            _laid.setdefault(memory, set()).add(self)
+
+
+def take_from(descriptors: Iterable[int]) -> None:
+    """From now on sheets are these empty files of `new_file`.
+
+    In a sandbox none can be made, because nothing bounds how much memory they would take together.
+    """
+    global _given
+    _given = list(descriptors)
+
+
+def new_file() -> int:
+    """An empty file without a name, in memory."""
+    return os.memfd_create("gramophone")
+
+
+def _take() -> int:
+    if _given is None:
+        return new_file()
+    if not _given:
+        raise NoSheetError
+    return _given.pop()
+
+
+def _put_back(descriptor: int) -> None:
+    if _given is None:
+        os.close(descriptor)
+    else:
+        os.ftruncate(descriptor, 0)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        _given.append(descriptor)
 
 
 def blank(memory: mmap.mmap, at: int, size: int) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 from host_tools.support.cache import cache_dir
 from host_tools.support.files import write_atomically
 from host_tools.tasks.task import Answer, content_hash
+from trace_format.files import read_file_text
 
 ANSWER, OUTPUT = "answer.json", "output"
 
@@ -54,7 +55,7 @@ class Store:
         """A result, whole; None if there is none, or what there is was damaged."""
         folder = self.folder / key
         try:
-            said = json.loads((folder / ANSWER).read_text(encoding="utf-8"))
+            said = json.loads(read_file_text(folder / ANSWER))
             output = folder / OUTPUT if said["output"] else None
             if output and content_hash(output) != said["sha256"]:
                 return None

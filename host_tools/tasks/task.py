@@ -19,6 +19,7 @@ from typing import Any
 from host_tools.support.programs import run
 from host_tools.support.version import TOOL
 from trace_format.errors import GramophoneError
+from trace_format.files import open_regular
 
 PACKAGES = ("host_tools", "trace_format", "signing", "tee_replayer", "baremetal")
 EPOCH = (
@@ -113,7 +114,7 @@ def content_hash(path: Path) -> str:
 
 
 def _file_hash(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

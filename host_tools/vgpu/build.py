@@ -23,6 +23,7 @@ from host_tools.support.gpu_folders import FOLDERS as GPUS
 from tee_replayer.generator.strictness import WARNINGS
 from trace_format.emit import GENERATED
 from trace_format.errors import GramophoneError
+from trace_format.files import read_file, read_file_text
 
 HERE = Path(__file__).resolve().parent
 # The C models of the GPU families; what they share is in this folder. A family may have folders of its own by
@@ -101,7 +102,7 @@ def compiler() -> str:
 def _machine() -> str:
     """What -march=native depends on."""
     try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        lines = read_file_text(Path("/proc/cpuinfo")).splitlines()
     except OSError:
         return os.uname().machine
     return "\n".join(line for line in lines if line.startswith(("flags", "Features", "model name")))[:8192]
@@ -125,7 +126,7 @@ def shared_object(name: str, sources: Sequence[Path], flags: Sequence[str] = ())
     digest = hashlib.sha256("\0".join([*command, _machine()]).encode())
     headers = [path for folder in (*FOLDERS, QEMU_DEVICE, GENERATED) for path in sorted(folder.glob("*.h"))]
     for path in [*sources, *headers]:
-        digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+        digest.update(path.name.encode() + b"\0" + hashlib.sha256(read_file(path)).digest())
     target = build_folder() / f"{name}-{digest.hexdigest()[:16]}.so"
     if target.exists():
         return target

@@ -16,6 +16,7 @@ T = TypeVar("T")
 # Carve-outs, and labels of four bytes for each of theirs, are mapped whole and used in part. Where memory itself
 # is short, the kernel ends this process before others.
 SPARSE_BYTES = 16 * MAX_CARVEOUT_BYTES
+SHEETS = 8  # of a build, which has one for each trace that it keeps
 CPU_S = 12 * HOUR_S  # a large network's passes take minutes
 
 
@@ -32,4 +33,5 @@ def call(work: Callable[[], T], kind: Any, *, reads: tuple[Path, ...] = (), writ
     """
     binding.load()
     most = Sandbox().most_bytes + SPARSE_BYTES
-    return contained.call("the virtual GPU", work, kind, Sandbox(reads, writes, cpu_s=CPU_S, memory_bytes=most))
+    sandbox = Sandbox(reads, writes, cpu_s=CPU_S, memory_bytes=most, sheets=SHEETS)
+    return contained.call("the virtual GPU", work, kind, sandbox)

@@ -18,6 +18,7 @@ from tee_replayer.generator.decryption import HAS_ENCRYPTION
 from tee_replayer.generator.status import CORE
 from trace_format.emit import GENERATED
 from trace_format.emit.c_memory import GENERATED_BY
+from trace_format.files import read_file_text
 from trace_format.licence import SPDX
 from trace_format.profile import Profile
 from trace_format.schema import Codec
@@ -158,7 +159,7 @@ def _resolved(text: str, on: Collection[str]) -> str:
 def part(path: Path) -> str:
     """A file as a part of a larger one: under its subject, without its include guard and includes of ours."""
     subject = path.stem.removeprefix("gramophone_")
-    return f"{_heading(subject)}{_bare(path.read_text(encoding='utf-8'))}"
+    return f"{_heading(subject)}{_bare(read_file_text(path))}"
 
 
 def _heading(subject: str) -> str:

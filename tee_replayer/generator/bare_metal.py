@@ -19,6 +19,7 @@ from tee_replayer.generator.evidence import HOOK
 from tee_replayer.generator.options import GenerateError, Options
 from tee_replayer.generator.translation import MAIR, cached_bytes
 from trace_format.emit import GENERATED
+from trace_format.files import read_file_text
 from trace_format.licence import SPDX
 from trace_format.operators import Operator
 
@@ -107,17 +108,16 @@ def write(
         has_requests: its mailbox takes requests with deadlines.
     """
     cryptography.write(folder, libraries)
-    ports = resources.files("baremetal")
     more = (("evidence.c", cryptography.evidence.log), ("requests.c", has_requests))
     for name in (*_COMMON, *(name for name, wanted in more if wanted)):
         (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_bytes((ports / name).read_bytes())
+        (folder / name).write_bytes((resources.files("baremetal") / name).read_bytes())
     for name, data in board.sources.items():
         (folder / name).write_bytes(data)
     (folder / "board.h").write_text(header(board), encoding="utf-8")
     objects = [f"{Path(name).stem}.o" for name in board.sources if not name.endswith(".h")]
     if board.mmu:
-        (folder / "mmu.S").write_bytes((ports / "mmu.S").read_bytes())
+        (folder / "mmu.S").write_bytes((resources.files("baremetal") / "mmu.S").read_bytes())
         (folder / "translation.S").write_text(board.translation.source(_ranges(board)), encoding="utf-8")
         objects += ["mmu.o", "translation.o"]
     for name in _HEADERS:
@@ -139,7 +139,7 @@ def add_operators(folder: Path, operators: Collection[Operator]) -> None:
     """
     operator_sources.write(folder, operators)
     makefile = folder / "Makefile"
-    text = makefile.read_text(encoding="utf-8")
+    text = read_file_text(makefile)
     mark = " replayer.o crypto.o\n"
     assert mark in text
     text = text.replace(mark, mark.replace("crypto.o", "operators.o crypto.o")) + _FLOATING_POINT

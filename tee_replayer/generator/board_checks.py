@@ -141,6 +141,5 @@ def check_used(sources: Mapping[str, bytes], devices: Mapping[str, Range], const
 
 def used_names(sources: Mapping[str, bytes]) -> set[str]:
     """Macros that a port's sources, and those that all ports share, may take from a board."""
-    ports = resources.files("baremetal")
-    texts = [*sources.values(), *((ports / name).read_bytes() for name in _COMMON)]
+    texts = [*sources.values(), *((resources.files("baremetal") / name).read_bytes() for name in _COMMON)]
     return {name for text in texts for name in _MACRO.findall(text.decode(errors="replace"))}

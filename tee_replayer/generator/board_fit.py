@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from tee_replayer.generator import rollback_store
@@ -11,6 +10,8 @@ from tee_replayer.generator.board_checks import BoardError
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.evidence import HOOK
 from tee_replayer.generator.options import GenerateError, Options
+from trace_format import limits
+from trace_format.files import read_file
 
 CLOCK, CLOCK_HOOK = "rtc", b"gr_port_utc_s("  # range of a board that has nothing but the clock in it
 
@@ -55,4 +56,4 @@ def fitted_board(board: Board, options: Options) -> Board:
 def copy_description(board: Board, folder: Path) -> None:
     """Put the description of a board of one's own into the generated folder, for `gramophone flash`."""
     if not board.is_own:
-        shutil.copyfile(board.file, folder / f"{board.name}.toml")
+        (folder / f"{board.name}.toml").write_bytes(read_file(board.file, limits.SMALL_BYTES))

@@ -278,7 +278,7 @@ def _source(name: str, folder: Path | None) -> bytes:
     if not own.is_file():
         where = f"in {folder}, or one of the project" if folder else "in baremetal"
         raise BoardError(f"sources: expected a file {name} {where}, found none")
-    return own.read_bytes()
+    return (resources.files("baremetal") / name).read_bytes()
 
 
 def _ranges(

@@ -30,6 +30,7 @@ from tee_replayer.generator.strictness import WARNINGS
 from trace_format.codec import LINKED
 from trace_format.emit import GENERATED, c_memory
 from trace_format.errors import GramophoneError
+from trace_format.files import read_file
 from trace_format.operators import OPERATORS, Operator
 from trace_format.profile import Profile
 from trace_format.schema import REPORT, Codec
@@ -128,7 +129,7 @@ def build(
     headers = [*CORE.glob("*.h"), *(HERE / "host").glob("*.h"), *operators.HERE.glob("*.h"), *made]
     digest = hashlib.sha256("\0".join([text, compiler, *CFLAGS, *WARNINGS, *extra]).encode())
     for path in [*own, *sorted(headers), *linked.sources, *linked.included]:
-        digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+        digest.update(path.name.encode() + b"\0" + hashlib.sha256(read_file(path)).digest())
     result = folder / f"replayer-{profile.name}-{digest.hexdigest()[:16]}.so"
     if result.exists():
         return result

@@ -15,6 +15,7 @@ from tee_replayer.crypto import Libraries
 from tee_replayer.generator.device_crypto import DeviceCrypto
 from tee_replayer.generator.options import GenerateError, Options
 from trace_format.errors import ProfileError
+from trace_format.files import read_file_text
 from trace_format.licence import SPDX
 from trace_format.profile import Profile
 
@@ -97,7 +98,7 @@ def write(profile: Profile, folder: Path, libraries: Libraries, cryptography: De
     }
     for source in HERE.iterdir():
         if source.is_file():
-            text = source.read_text(encoding="utf-8")
+            text = read_file_text(source)
             for mark, value in values.items():
                 text = text.replace(mark, value)
             (folder / source.name).write_text(text, encoding="utf-8")

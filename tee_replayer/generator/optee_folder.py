@@ -23,7 +23,7 @@ from tee_replayer.generator.options import GenerateError, Options
 from trace_format import limits
 from trace_format.emit import GENERATED
 from trace_format.errors import listed
-from trace_format.files import read_file
+from trace_format.files import read_file, read_file_text
 from trace_format.licence import SPDX
 from trace_format.operators import Operator
 
@@ -124,7 +124,7 @@ def write(options: Options, board: Board, folder: Path, policy: bytes) -> None:
         "@TA_ONLY@": "n" if options.any_client else "y",
     }
     for source in _files(HERE):
-        text = source.read_text(encoding="utf-8")
+        text = read_file_text(source)
         for mark, value in values.items():
             text = text.replace(mark, value)
         (folder / source.name).write_text(text, encoding="utf-8")
@@ -171,7 +171,7 @@ def write_crypto(folder: Path, libraries: Libraries, cryptography: DeviceCrypto)
         cryptography: what of them.
     """
     cryptography.write(folder, libraries)
-    settings = (folder / _SETTINGS).read_text(encoding="utf-8")
+    settings = read_file_text(folder / _SETTINGS)
     for library, names in (("aws-lc", cryptography.aws_lc), ("bearssl", cryptography.bearssl)):
         if not names:
             continue

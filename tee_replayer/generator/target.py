@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from trace_format.errors import ProfileError
+from trace_format.files import read_file_text
 from trace_format.profile import Block, Profile, Register, load, names
 
 HERE = Path(__file__).resolve().parents[1]
@@ -81,7 +82,7 @@ def first_of_block(profile: Profile) -> str:
 
 def header(profile: Profile) -> str:
     """The text of `gr_target.h`."""
-    source = driver_source(profile).read_text(encoding="utf-8")
+    source = read_file_text(driver_source(profile))
     used = [r for r in profile.registers.values() if re.search(rf"\b{register_name(r)}\b", source)]
     lines = [
         f"/* {profile.title}: from the GPU profile {profile.name}; do not edit. */",

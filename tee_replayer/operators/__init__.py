@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tee_replayer.generator import amalgamate
 from tee_replayer.generator.status import CORE
+from trace_format.files import read_file_text
 from trace_format.licence import SPDX
 from trace_format.operators import OPERATORS, Operator
 
@@ -31,7 +32,7 @@ _INCLUDE = re.compile(r'^#include "(\w+)\.h"$', re.MULTILINE)
 def _defining() -> dict[str, Path]:
     """The file that defines each operator, by its name; TypeError: they are not those of the table."""
     paths = [CORE / _OPERATE, *sorted(HERE.glob("*.c"))]
-    found = [(name, path) for path in paths for name in _DEFINITION.findall(path.read_text(encoding="utf-8"))]
+    found = [(name, path) for path in paths for name in _DEFINITION.findall(read_file_text(path))]
     names, expected = sorted(name for name, _ in found), sorted(row.name for row in OPERATORS.values())
     if names != expected:
         raise TypeError(f"operators in C: expected {', '.join(expected)}, found {', '.join(names)}")
@@ -40,7 +41,7 @@ def _defining() -> dict[str, Path]:
 
 def _needs(path: Path) -> Iterator[Path]:
     """A file of this folder behind what it includes of it; a header comes with the C file of its name, if any."""
-    for stem in _INCLUDE.findall(path.read_text(encoding="utf-8")):
+    for stem in _INCLUDE.findall(read_file_text(path)):
         header = HERE / f"{stem}.h"
         if header.exists() and stem != path.stem:
             yield from _needs(header)

@@ -16,19 +16,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.support import call_attacks
+from tests.support.call_attacks import checked, libc
 from trace_format.errors import GramophoneError
 
 SECRET = b"a secret of the user's"
-
-
-def _checked(result: int) -> None:
-    if result < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
-
-
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
 
 
 def read_a_file(folder: Path) -> None:
@@ -89,9 +81,9 @@ def change_a_time(folder: Path) -> None:
 
 
 def watch_a_folder(folder: Path) -> None:
-    number = _libc().inotify_init()
-    _checked(number)
-    _checked(_libc().inotify_add_watch(number, bytes(folder), 0x2))
+    number = libc().inotify_init()
+    checked(number)
+    checked(libc().inotify_add_watch(number, bytes(folder), 0x2))
 
 
 def open_a_socket(_folder: Path) -> None:
@@ -128,7 +120,7 @@ def signal_all(_folder: Path) -> None:
 
 
 def signal_a_thread_of_the_parent(_folder: Path) -> None:
-    _checked(_libc().syscall(ctypes.c_long(NUMBERS["tgkill"]), os.getppid(), os.getppid(), 0))
+    call_attacks.call("tgkill", os.getppid(), os.getppid(), 0)
 
 
 def look_into_the_parent(_folder: Path) -> None:
@@ -142,7 +134,7 @@ def leave_the_group(_folder: Path) -> None:
 
 def raise_a_limit(_folder: Path) -> None:
     now = (ctypes.c_uint64 * 2)(*resource.getrlimit(resource.RLIMIT_NOFILE))
-    _checked(_libc().setrlimit(resource.RLIMIT_NOFILE, now))  # Python would have another error
+    checked(libc().setrlimit(resource.RLIMIT_NOFILE, now))  # Python would have another error
 
 
 def change_priorities(_folder: Path) -> None:
@@ -150,23 +142,20 @@ def change_priorities(_folder: Path) -> None:
 
 
 def share_memory(_folder: Path) -> None:
-    number = _libc().shmget(0, 4096, 0o1600)
-    _checked(number)
-    _checked(_libc().shmctl(number, 0, None))
+    number = libc().shmget(0, 4096, 0o1600)
+    checked(number)
+    checked(libc().shmctl(number, 0, None))
 
 
 def a_new_namespace(_folder: Path) -> None:
-    _checked(_libc().unshare(0))
+    checked(libc().unshare(0))
 
 
 def handle_of_a_file(folder: Path) -> None:
     place, mount = ctypes.create_string_buffer(136), ctypes.c_int()
     ctypes.c_uint.from_buffer(place).value = 128
-    _checked(_libc().name_to_handle_at(-100, bytes(folder / "secret"), place, ctypes.byref(mount), 0))
+    checked(libc().name_to_handle_at(-100, bytes(folder / "secret"), place, ctypes.byref(mount), 0))
 
-
-# System calls by their numbers on this machine.
-NUMBERS = {"tgkill": 131 if os.uname().machine == "aarch64" else 234}
 
 ATTACKS: dict[str, Callable[[Path], None]] = {
     function.__name__: function
@@ -177,11 +166,12 @@ ATTACKS: dict[str, Callable[[Path], None]] = {
         signal_the_parent, signal_all, signal_a_thread_of_the_parent, look_into_the_parent, leave_the_group,
         raise_a_limit, change_priorities, share_memory, a_new_namespace, handle_of_a_file,
     )
-}  # fmt: skip
+} | call_attacks.ATTACKS  # fmt: skip
 BY_FILES = {  # what only Landlock refuses
     "read_a_file", "list_a_folder", "write_a_file", "change_a_file", "remove_a_file", "rename_a_file",
-    "link_a_file", "make_a_link", "make_a_folder", "make_a_fifo", "look_into_the_parent",
+    "look_into_the_parent",
 }  # fmt: skip
+ABSENT = (errno.ENOSYS, errno.EOPNOTSUPP)  # the kernel, or the file system, has no such thing
 REFUSED = (errno.EPERM, errno.EACCES, errno.EXDEV)
 
 
@@ -193,10 +183,12 @@ def prepare(folder: Path) -> Path:
 
 
 def outcome(name: str, folder: Path) -> str:
-    """What became of an attack: "done", or "refused"; it ends with what raised in any other way."""
+    """What became of an attack: "done", "refused" or "not there: WHY"; anything else is raised."""
     try:
         ATTACKS[name](folder)
     except OSError as error:
+        if error.errno in ABSENT:
+            return f"not there: {error.strerror}"
         if error.errno not in REFUSED:
             raise
         return "refused"

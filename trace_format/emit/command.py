@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from trace_format.files import read_file_text
 from trace_format.licence import SPDX
 
 # The licence line by the file's suffix. Documents have none: REUSE.toml speaks for them.
@@ -42,7 +43,7 @@ def run(
     for name, emit in emitters.items():
         path = options.root / name
         text = COMMENTS[path.suffix] + emit()
-        old = path.read_text(encoding="utf-8") if path.exists() else ""
+        old = read_file_text(path) if path.exists() else ""
         if old == text:
             continue
         stale = True

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from host_tools.support import programs
 from trace_format.errors import GramophoneError
+from trace_format.files import read_file
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 TIMEOUT_S = 300.0
@@ -74,4 +75,4 @@ def pdf(page: str, program: str, timeout_s: float = TIMEOUT_S) -> bytes:
         if done.returncode or not target.is_file():
             last = (done.stdout.strip().splitlines() or ["it said nothing"])[-1]
             raise BrowserError(f"{program} made no PDF (exit status {done.returncode}): {last}")
-        return target.read_bytes()
+        return read_file(target)

@@ -27,6 +27,7 @@ from host_tools.vgpu.build import HERE as VGPU
 from host_tools.vgpu.build import BuildError, recorder_sources
 from tee_replayer.generator.strictness import WARNINGS
 from trace_format.emit import GENERATED
+from trace_format.files import read_file
 
 HERE = Path(__file__).resolve().parent
 V3D = HERE.parents[1] / "gpus" / "v3d" / "vgpu" / "device"  # its register map
@@ -52,7 +53,7 @@ def recorder_library() -> bytes:
         done = programs.run([COMPILER, *CFLAGS, *include, "-o", str(library), *map(str, sources)])
         if done.returncode:
             raise BuildError(f"compiling the recorder failed, status {done.returncode}:\n{done.stderr.strip()}")
-        return library.read_bytes()
+        return read_file(library)
 
 
 def kit(

@@ -17,6 +17,7 @@ from typing import Any
 
 from host_tools.record.compiled.space import Access, Axis, Nest, Point
 from host_tools.support import plain
+from trace_format.files import read_file
 
 KERNELS, DESCRIBED, CHOSEN = "kernels", "described", "chosen"  # files in the folder that schedule.py is given
 Opts = list[tuple[str, int, int]]  # tinygrad's optimisations: which, of which axis, how much
@@ -219,8 +220,8 @@ def main() -> int:
     from host_tools.record.compiled import schedule  # noqa: F401 - sets what tinygrad reads when it is imported
 
     kernels, asked, made = map(Path, sys.argv[1:])
-    asts, wide = pickle.loads(kernels.read_bytes())
-    found = [_made(asts, one, wide) for one in plain.loads(list[Asked], asked.read_bytes())]
+    asts, wide = pickle.loads(read_file(kernels))
+    found = [_made(asts, one, wide) for one in plain.loads(list[Asked], read_file(asked))]
     made.write_bytes(plain.dumps(found))
     return 0
 

@@ -23,6 +23,7 @@ from host_tools.record.preflight import NetworkError
 from host_tools.support import plain, programs
 from host_tools.support.confined import PYTHON
 from host_tools.support.sandbox import Sandbox
+from trace_format.files import read_file
 
 TIMEOUT_S = 1800.0
 WIDE = "--wide"
@@ -76,7 +77,7 @@ class Compiler:
             if done.returncode or not plan.exists():
                 said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
                 raise NetworkError(f"{self.name} cannot compile it: {said}")
-            found: Plan = plain.loads(Plan, plan.read_bytes())
+            found: Plan = plain.loads(Plan, read_file(plan))
             return found
 
 

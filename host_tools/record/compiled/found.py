@@ -17,6 +17,7 @@ from host_tools.record.compiled.space import Point
 from host_tools.support import plain
 from host_tools.support.cache import cache_dir, locked, written_whole
 from host_tools.support.messages import LOG
+from trace_format.files import read_file
 
 FORMAT = "1"
 
@@ -56,7 +57,7 @@ class Cache:
     def read(self, key: str) -> list[Row]:
         """What is known of a kernel; what is damaged is not."""
         try:
-            rows: list[Row] = plain.loads(list[Row], self._path(key).read_bytes())
+            rows: list[Row] = plain.loads(list[Row], read_file(self._path(key)))
         except FileNotFoundError:
             return []
         except plain.PlainError as error:
@@ -83,5 +84,5 @@ def _own_code() -> str:
     folder = Path(__file__).parent
     digest = hashlib.sha256()
     for name in ("candidates.py", "glsl.py", "measuring.py", "guest/runner.c"):
-        digest.update((folder / name).read_bytes())
+        digest.update(read_file(folder / name))
     return digest.hexdigest()

@@ -21,6 +21,7 @@ from host_tools.record.compiled.layout import Layout, Tensors
 from host_tools.support import programs
 from host_tools.support.cache import cache_dir, made_once
 from host_tools.support.sandbox import Sandbox
+from trace_format.files import read_file
 
 SOURCE = Path(__file__).parent / "guest" / "runner.c"
 HEADER = Path("/usr/include/vulkan/vulkan.h")
@@ -70,7 +71,7 @@ def judged(layout: Layout, shaders: Sequence[bytes], inputs: Tensors) -> dict[st
         )
         if done.returncode:
             raise RecordError(f"the compiled network does not run on lavapipe: {done.stdout.strip()[-300:]}")
-        return layout.results((folder / RESULT).read_bytes())
+        return layout.results(read_file(folder / RESULT))
 
 
 def files(layout: Layout, shaders: Sequence[bytes], inputs: Tensors) -> dict[str, bytes]:

@@ -49,6 +49,7 @@ from host_tools.record.compiled.operators import OPERATORS
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
 from host_tools.record.compiled.unrolling import within_registers
 from host_tools.support import plain
+from trace_format.files import read_file
 
 REDUCTIONS = (
     "AveragePool",
@@ -110,7 +111,7 @@ class Choices:
         chosen = folder / candidates.CHOSEN if folder else None
         self.opts: dict[str, candidates.Opts] = {}
         if chosen is not None and chosen.exists():
-            self.opts = plain.loads(dict[str, candidates.Opts], chosen.read_bytes())
+            self.opts = plain.loads(dict[str, candidates.Opts], read_file(chosen))
         self.asts: dict[str, UOp] = {}
         self.kernels: dict[str, candidates.Kernel] = {}
 

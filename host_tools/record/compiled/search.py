@@ -35,6 +35,7 @@ from host_tools.support import plain, programs
 from host_tools.support.confined import PYTHON
 from host_tools.support.messages import LOG
 from host_tools.support.sandbox import Sandbox
+from trace_format.files import read_file
 
 T = TypeVar("T")
 PROGRAM = "host_tools.record.compiled.candidates"
@@ -228,7 +229,7 @@ class _Rounds:
         self.states: list[_State] = []
         self.steps: list[Step] = []
         cost = partial(predicted, costs=family_of(how.gpu).kernel_costs)
-        described = plain.loads(list[Kernel], (folder / candidates.DESCRIBED).read_bytes())
+        described = plain.loads(list[Kernel], read_file(folder / candidates.DESCRIBED))
         repeated = {id(call) for call in plan.preparing()[1].calls}  # constants are prepared once
         for kernel in described:
             call = plan.calls[kernel.calls[0]]
@@ -394,7 +395,7 @@ def made(kernels: Path, asked: Sequence[Asked]) -> list[list[Candidate]]:
         if done.returncode or not answer.exists():
             said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
             raise RecordError(f"candidates cannot be made: {said}")
-        found: list[list[Candidate]] = plain.loads(list[list[Candidate]], answer.read_bytes())
+        found: list[list[Candidate]] = plain.loads(list[list[Candidate]], read_file(answer))
     return found
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from host_tools.machine.errors import RecordError
 from host_tools.support import programs
 from host_tools.support.sandbox import Sandbox
+from trace_format.files import read_file
 
 COMPILER = "glslangValidator"
 PACKAGE = "glslang-tools"
@@ -43,4 +44,4 @@ def _one(compiler: str, folder: Path, number: int, kernel: str) -> bytes:
     if done.returncode:
         said = [line for line in done.stdout.splitlines() if line.startswith("ERROR")]
         raise RecordError(f"{COMPILER} refuses a kernel: {' '.join(said)[:300]}")
-    return made.read_bytes()
+    return read_file(made)

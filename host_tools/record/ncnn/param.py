@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from trace_format import limits
+
 HALVES = (2, 4)  # type_to of a Cast
 ARRAY = -23300  # an option that is an array has this key, less its number
 
@@ -90,6 +92,7 @@ def layers_of(text: str) -> list[Layer]:
     Raises:
         WrongError: a line that is not one of a layer's, or another number of layers than it says.
     """
+    limits.check("lines of the .param file", text.count("\n"), limits.OPERATORS)
     lines = text.splitlines()
     found = []
     for number, line in enumerate(lines[2:], 3):

@@ -24,6 +24,8 @@ from host_tools.record.preflight import NetworkError
 from host_tools.support import programs
 from host_tools.support.progress import phase
 from host_tools.support.sandbox import Sandbox
+from trace_format import limits
+from trace_format.files import read_file, read_file_text
 
 VERSION = f"pnnx {PNNX_VERSION}"
 Shape = tuple[int, ...]
@@ -106,12 +108,12 @@ def convert(
         if done.returncode or not (param.exists() and weights.exists() and example.exists()):
             ended = signal.Signals(-done.returncode).name if done.returncode < 0 else f"status {done.returncode}"
             raise NetworkError(f"{VERSION} ended with {ended} on it, last words: {last_lines(said.encode(), 2)}")
-        text = param.read_text(encoding="utf-8", errors="replace")
+        text = read_file_text(param, limits.TEXT_BYTES)
         _check_layers(text, said)
-        inputs = _without_batch(example.read_text(encoding="utf-8"), shapes)
+        inputs = _without_batch(read_file_text(example, limits.TEXT_BYTES), shapes)
         text, new = renamed(text, names or {})
         sizes = {new.get(blob, blob): size for blob, size in inputs.items()}
-        return Converted(text.encode(), weights.read_bytes(), sizes, new)
+        return Converted(text.encode(), read_file(weights), sizes, new)
 
 
 def _check_layers(param: str, said: str) -> None:

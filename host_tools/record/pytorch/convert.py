@@ -19,6 +19,7 @@ from host_tools.record.pytorch.program import Call, Program, Tensor, read
 from host_tools.record.pytorch.sharing import PERHAPS, View, view_of, written_back
 from host_tools.support import contained
 from host_tools.support.sandbox import Sandbox
+from trace_format import limits
 from trace_format.errors import printable
 
 ROOMS = (arithmetic, layers, pictures, recurrent, reductions, shapes)  # which fill TABLE
@@ -35,7 +36,8 @@ def read_program(path: Path) -> OnnxModel:
         NetworkError: as `program.read`, or an operator has no translation; names all that have none.
         OSError: it cannot be read.
     """
-    return contained.call("the reader of PyTorch's files", lambda: _read(path), OnnxModel, Sandbox(reads=(path,)))
+    sandbox = Sandbox(reads=(path,), cpu_s=limits.READ_S)
+    return contained.call("the reader of PyTorch's files", lambda: _read(path), OnnxModel, sandbox)
 
 
 def _read(path: Path) -> OnnxModel:

@@ -99,7 +99,7 @@ class Program:
 def is_program(path: Path) -> bool:
     """Whether a file is a zip archive with a program of torch.export's."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             return any(_below(name) == MODEL for name in archive.namelist())
     except (*UNREADABLE, ValueError):
         return False
@@ -171,6 +171,7 @@ class _Reader:
             if key not in saved:
                 raise NetworkError(f"input {printable(name)} is a {printable(kind)}, which is not in the file")
             constants[name] = self.checked(name, saved[key])
+        limits.check("operators of the network", len(self.graph["nodes"]), limits.OPERATORS)
         calls = tuple(self.call(node) for node in self.graph["nodes"])
         outputs = []
         for spec in self.module["signature"]["output_specs"]:

@@ -20,6 +20,7 @@ from host_tools.machine import sources
 from host_tools.runners.replay import RunnerError
 from host_tools.support import programs
 from host_tools.support.cache import cache_dir, locked
+from trace_format.files import read_file, read_file_text
 
 CROSS = "aarch64-linux-gnu-"
 # (source package, suite): OP-TEE's core is new enough in unstable only, whose versions change.
@@ -65,7 +66,7 @@ def core_of(pta: Path, ta_key: bytes = b"") -> Path:
     kept = cache_dir("optee", "cores") / digest_of(parts)
     with locked(cache_dir("optee") / IN_USE):
         if not kept.exists():
-            _compile_core(tree, pta, kept, ta_key or (tree / TA_KEY).read_bytes())
+            _compile_core(tree, pta, kept, ta_key or read_file(tree / TA_KEY))
     return kept
 
 
@@ -73,7 +74,7 @@ def _compile_core(tree: Path, pta: Path, kept: Path, ta_key: bytes) -> None:
     """In the one source tree, where most objects are left from the last build."""
     folders = tree / "core" / "pta" / "sub.mk"
     line = f"subdirs-$({SWITCH}) += gramophone\n"
-    text = folders.read_text(encoding="utf-8")
+    text = read_file_text(folders)
     if line not in text:
         folders.write_text(f"{text}\n{line}", encoding="utf-8")
     place = tree / "core" / "pta" / "gramophone"
@@ -120,7 +121,7 @@ def _out_of(tree: Path) -> Path:
 
 def _write_changed(path: Path, data: bytes) -> None:
     """Write a file unless it has this content: make goes by its time."""
-    if not path.exists() or path.read_bytes() != data:
+    if not path.exists() or read_file(path) != data:
         path.write_bytes(data)
 
 
@@ -169,7 +170,7 @@ def _contents(pta: Path) -> list[tuple[str, bytes]]:
     """The pseudo-TA's own files, and its crypto library's; next to them lie what calls it and a README."""
     files = [*pta.iterdir(), *(path for name in CRYPTO for path in (pta / name).rglob("*"))]
     return [
-        (path.relative_to(pta).as_posix(), path.read_bytes())
+        (path.relative_to(pta).as_posix(), read_file(path))
         for path in sorted(files)
         if path.suffix in PTA_SUFFIXES
     ]

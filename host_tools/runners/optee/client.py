@@ -14,6 +14,7 @@ from host_tools.support.cache import cache_dir, made_once
 from host_tools.support.sources import REPLAYER
 from tee_replayer.generator.strictness import STRICT
 from trace_format.emit import GENERATED
+from trace_format.files import read_file
 
 PACKAGE = "optee-client-dev"
 LIBRARY = "libgramophone_tee.so"
@@ -50,7 +51,7 @@ def library() -> Path:
     """
     teec = libteec()
     files = [file for folder in (SOURCES, *INCLUDES) for file in sorted(folder.iterdir()) if file.is_file()]
-    kept = cache_dir("optee", "clients") / digest_of((file.name, file.read_bytes()) for file in files)
+    kept = cache_dir("optee", "clients") / digest_of((file.name, read_file(file)) for file in files)
     kept.mkdir(exist_ok=True)
     if not (kept / LIBRARY).exists():
         with tempfile.TemporaryDirectory(dir=kept) as out:

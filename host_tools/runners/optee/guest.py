@@ -18,6 +18,7 @@ from host_tools.machine.root import ARCHITECTURE, SUITE, UNUSED, RecordRoot
 from host_tools.runners.optee.bundle import bundle
 from host_tools.runners.optee.client import LIBRARY, library
 from host_tools.support.cache import cache_dir, locked, written_whole
+from trace_format.files import read_file
 
 MODULE = "optee"
 # The kernel's modules, the supplicant, and what host_tools/device needs.
@@ -36,7 +37,7 @@ def client() -> tuple[dict[str, bytes], frozenset[str]]:
         GramophoneError: as `host_tools.runners.optee.client.library`.
     """
     program = "usr/bin/gramophone-tee"
-    return {program: bundle(), f"{initramfs.LIBRARIES}/{LIBRARY}": library().read_bytes()}, frozenset([program])
+    return {program: bundle(), f"{initramfs.LIBRARIES}/{LIBRARY}": read_file(library())}, frozenset([program])
 
 
 def layer(root: RecordRoot) -> Path:

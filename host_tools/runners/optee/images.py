@@ -36,7 +36,7 @@ from tee_replayer.generator.options import NO_DECRYPTION, Options
 from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.strictness import WARNINGS
 from trace_format.emit import GENERATED
-from trace_format.files import read_file_text
+from trace_format.files import read_file, read_file_text
 from trace_format.operators import Operator
 from trace_format.schema import Codec
 from trace_format.schema.trust import KeyKind
@@ -144,7 +144,7 @@ def image_of(pta: Path, normal_world: Path | None = None, ta_key: bytes = b"") -
     core, tfa = core_of(pta, ta_key), tfa_build()
     bl33 = compile_normal_world(normal_world)
     parts = [*(tfa / name for name in TFA_BINARIES), *(core / name for name in CORE_BINARIES), bl33]
-    path = cache_dir("optee", "images") / f"{digest_of((p.name, p.read_bytes()) for p in parts)}.bin"
+    path = cache_dir("optee", "images") / f"{digest_of((p.name, read_file(p)) for p in parts)}.bin"
     if not path.exists():
         bl1, bl2, bl31, header, pager, pageable, _ = map(str, parts)
         with written_whole(path) as temporary:
@@ -153,7 +153,7 @@ def image_of(pta: Path, normal_world: Path | None = None, ta_key: bytes = b"") -
             options |= {"tos-fw-extra2": pageable, "nt-fw": str(bl33)}
             flags = [text for name, file in options.items() for text in (f"--{name}", file)]
             run_program([str(tfa / "fiptool"), "create", *flags, str(fip)], "the firmware image package")
-            temporary.write_bytes(Path(bl1).read_bytes().ljust(FIP_AT, b"\0") + fip.read_bytes())
+            temporary.write_bytes(read_file(Path(bl1)).ljust(FIP_AT, b"\0") + read_file(fip))
             fip.unlink()
     return Image(path, board)
 
@@ -189,7 +189,7 @@ def compile_normal_world(program: Path | None = None) -> Path:
     known = [*sources, *(file for folder in seen for file in sorted(folder.glob("*.h")))]
     script = BARE_METAL / "optee" / "normal_world.ld"
     kept = cache_dir("optee", "normal-worlds") / (
-        digest_of((p.name, p.read_bytes()) for p in [*known, script]) + ".bin"
+        digest_of((p.name, read_file(p)) for p in [*known, script]) + ".bin"
     )
     if not kept.exists():
         with written_whole(kept) as temporary:

@@ -30,6 +30,7 @@ from host_tools.runners.optee.normal_world import machine_of
 from host_tools.runners.replay import RunnerError
 from host_tools.runners.secure_machine import DRAM_BASE, MIB, SPI_BASE, dram, run
 from host_tools.support.sources import BARE_METAL
+from trace_format.files import read_file
 
 NORMAL_WORLD = BARE_METAL / "optee" / "linux.c"
 DRAM_BYTES = 2048 * MIB
@@ -74,13 +75,13 @@ def boot(
     root = ready_root()
     files, programs = guest.client()
     job = replace(job, files={**files, **job.files}, programs=job.programs | programs)
-    initrd = root.base.read_bytes() + guest.layer(root).read_bytes()
+    initrd = read_file(root.base) + read_file(guest.layer(root))
     initrd += guest_archive(job, driver, "\n".join(commands))
     with dram(DRAM_BYTES, KERNEL - DRAM_BASE, INITRD + len(initrd) - KERNEL) as (path, memory):
         console, stats, tree = (path.with_name(name) for name in ("console", "stats.json", "tree"))
         machine = machine_of(image, gpu or placement.gpu, f"file:{console}")
         run(replace(machine, options=("-machine", f"dumpdtb={tree}")), path, None, timeout_s)
-        blob = tree.read_bytes()
+        blob = read_file(tree)
         tree.write_bytes(device_tree(with_gpu(blob, job.gpu) if shared else blob, len(initrd)))
         _put(memory, KERNEL, kernel_image(root.kernel))
         _put(memory, INITRD, initrd)
@@ -88,14 +89,14 @@ def boot(
         try:
             output = run(machine, path, {**(plugin_args or {}), "stats": str(stats)}, timeout_s)
         except RunnerError as error:
-            ended = last_lines(console.read_bytes()) if console.exists() else "(nothing)"
+            ended = last_lines(read_file(console)) if console.exists() else "(nothing)"
             raise RunnerError(f"{error}; Linux said: {ended}") from error
-        return read_console(console.read_bytes(), output, read_counters(stats))
+        return read_console(read_file(console), output, read_counters(stats))
 
 
 def kernel_image(path: Path) -> bytes:
     """A kernel to jump to (Linux Documentation/arch/arm64/booting.rst); RunnerError when it is not one."""
-    data = path.read_bytes()
+    data = read_file(path)
     found = data[MAGIC_AT : MAGIC_AT + len(MAGIC)]
     if found != MAGIC:
         raise RunnerError(

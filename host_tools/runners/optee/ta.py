@@ -16,7 +16,7 @@ from host_tools.runners.optee.build import CROSS, TA_KEY, digest_of, run_program
 from host_tools.runners.replay import RunnerError
 from host_tools.support.cache import cache_dir, locked, written_whole
 from trace_format import limits
-from trace_format.files import read_file
+from trace_format.files import read_file, read_file_text
 
 
 def build_ta(folder: Path, ta_key: Path | None = None) -> Path:
@@ -36,7 +36,7 @@ def build_ta(folder: Path, ta_key: Path | None = None) -> Path:
     key = ta_key or kit / TA_KEY
     public_part(key)
     files = [path for path in sorted(folder.iterdir()) if path.is_file()]
-    digest = digest_of((path.name, path.read_bytes()) for path in [*files, key])
+    digest = digest_of((path.name, read_file(path)) for path in [*files, key])
     kept = cache_dir("optee", "tas", f"{kit.name}-{digest}") / f"{uuid}.ta"
     with locked(cache_dir("optee") / "ta-in-use"), tempfile.TemporaryDirectory(dir=cache_dir("optee")) as out:
         if not kept.exists():
@@ -52,7 +52,7 @@ def build_ta(folder: Path, ta_key: Path | None = None) -> Path:
                 "the TA",
             )
             with written_whole(kept) as temporary:
-                temporary.write_bytes((Path(out) / kept.name).read_bytes())
+                temporary.write_bytes(read_file(Path(out) / kept.name))
     return kept
 
 
@@ -60,9 +60,7 @@ def uuid_of(folder: Path) -> str:
     """The TA's UUID, which its Makefile names; RunnerError when `folder` is not the TA's."""
     file = folder / "Makefile"
     try:
-        found = re.search(
-            r"^BINARY := ([0-9a-f-]{36})$", file.read_text(errors="replace", encoding="utf-8"), re.MULTILINE
-        )
+        found = re.search(r"^BINARY := ([0-9a-f-]{36})$", read_file_text(file), re.MULTILINE)
     except OSError as error:
         raise RunnerError(f"{file}: {error.strerror}: 'gramophone generate --platform optee' writes it") from None
     if not found:

@@ -25,6 +25,7 @@ from obstore.fsspec import register
 from host_tools.support import object_stores
 from host_tools.tasks.task import Answer, content_hash
 from trace_format.errors import GramophoneError
+from trace_format.files import open_regular
 
 SHA256 = "[0-9a-f]{64}"
 PIECE = 8 << 20  # bytes that are asked for at a time: little memory, and little that is asked for again
@@ -116,7 +117,7 @@ class Shared:
                 folder = Path(name) / "folder"
                 folder.mkdir()
                 try:
-                    with tarfile.open(fetched, "r:") as archive:
+                    with open_regular(fetched) as file, tarfile.open(fileobj=file, mode="r:") as archive:
                         _unpack(archive, folder)
                 except (tarfile.TarError, ValueError, OverflowError, EOFError):
                     return False

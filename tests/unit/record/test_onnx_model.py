@@ -16,6 +16,7 @@ from onnx import helper, numpy_helper
 from host_tools.cli import main
 from host_tools.machine.errors import RecordError
 from host_tools.record import onnx_model
+from host_tools.record.ncnn.param import layers_of
 from host_tools.record.preflight import NetworkError
 from tests.support import onnx_graphs as graphs
 from tests.support import onnx_networks
@@ -219,3 +220,31 @@ def test_the_runtimes_last_words(
     with pytest.raises(RecordError, match=f"^ONNX Runtime cannot run the network: .*{said}") as error:
         onnx_model.run(onnx_model.read(path), inputs)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_network_of_too_many_operators_is_refused_soon(nested: bool, tmp_path: Path) -> None:
+    many = [node("Relu", f"t{at}", f"t{at + 1}") for at in range(60_000)]
+    value = helper.make_tensor_value_info("t60000", onnx.TensorProto.FLOAT, [1])
+    graph = helper.make_graph(
+        many, "many", [helper.make_tensor_value_info("t0", onnx.TensorProto.FLOAT, [1])], [value]
+    )
+    if nested:
+        branch = helper.make_graph(many, "branch", [], [value])
+        condition = helper.make_tensor_value_info("c", onnx.TensorProto.BOOL, [])
+        choice = helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)
+        graph = helper.make_graph(
+            [choice], "nested", [condition], [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1])]
+        )
+    path = tmp_path / "net.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    found = CliRunner().invoke(main, ["record", "onnx", str(path), "-o", str(tmp_path / "raw.gtr")])
+    assert found.exit_code == 2
+    number = 120_001 if nested else 60_000
+    assert found.stderr == f"error: {path}: operators of the network: expected at most 10000, found {number}\n"
+
+
+def test_a_param_file_of_too_many_layers_is_refused() -> None:
+    text = "7767517\n60000 60001\n" + "".join(f"ReLU r{at} 1 1 {at} {at + 1}\n" for at in range(60_000))
+    with pytest.raises(LimitError, match=r"lines of the \.param file: expected at most 10000, found 60002"):
+        layers_of(text)

@@ -5,27 +5,31 @@ each attack succeeds, so that it is known to be one."""
 from __future__ import annotations
 
 import ctypes
+import errno
 import functools
 import logging
 import os
+import re
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from subprocess import Popen
 
+import landlockpy
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from host_tools.record import preflight
 from host_tools.record.importers.networks import file
-from host_tools.support import contained
+from host_tools.support import contained, sandbox, sheet
 from host_tools.support.contained import ContainedError
 from host_tools.support.messages import LOG
 from host_tools.support.sandbox import VARIABLE, Sandbox, SandboxError, missing
-from tests.support import attacks
+from tests.support import attacks, call_attacks
 from tests.support.sandbox import needs
 from trace_format.errors import GramophoneError, SlotError
 
@@ -40,22 +44,132 @@ def outside(tmp_path: Path) -> Path:
     return attacks.prepare(tmp_path / "outside")
 
 
+@pytest.fixture
+def victim() -> Iterator[Popen[bytes]]:
+    with call_attacks.victim() as process:
+        yield process
+
+
+def refused(name: str, folder: Path, sandbox: Sandbox) -> bool:
+    """Whether a sandbox refuses an attack, or ends who tries."""
+    try:
+        said = contained.call("it", lambda: attacks.outcome(name, folder), str, sandbox)
+    except ContainedError as error:
+        assert name == "kill_by_calls_of_32_bits"
+        return "it ended with SIGSYS" in str(error)
+    return said in ("refused", f"not there: {os.strerror(errno.ENOSYS)}")
+
+
 @pytest.mark.parametrize("name", attacks.ATTACKS)
-def test_an_attack_is_refused(name: str, outside: Path) -> None:
+def test_an_attack_is_refused(name: str, outside: Path, victim: Popen[bytes]) -> None:
     needs(files=name in attacks.BY_FILES)
-    assert contained.call("it", lambda: attacks.outcome(name, outside), str) == "refused"
+    assert refused(name, outside, Sandbox())
     assert attacks.untouched(outside)
+    assert victim.poll() is None
+
+
+@pytest.mark.parametrize("name", call_attacks.ATTACKS)
+def test_an_attack_is_refused_beside_what_is_given(name: str, outside: Path, victim: Popen[bytes]) -> None:
+    """What needs an open file, or a folder, has one."""
+    needs(files=False)
+    assert refused(name, outside, Sandbox(reads=(outside,), writes=(outside,)))
+    assert attacks.untouched(outside)
+    assert victim.poll() is None
 
 
 @pytest.mark.parametrize("name", attacks.ATTACKS)
-def test_it_is_one_where_there_is_no_sandbox(name: str, outside: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_one_where_there_is_no_sandbox(
+    name: str, outside: Path, victim: Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In a child of its own, which it may spoil."""
     monkeypatch.setenv(VARIABLE, "off")
     child = os.fork()
     if not child:
-        done = contained.call("it", lambda: attacks.outcome(name, outside), str) == "done"
-        os._exit(0 if done else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        found = contained.call("it", lambda: attacks.outcome(name, outside), str)
+        os._exit(0 if found == "done" else 3 if found.startswith("not there") else 1)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status == 3:
+        pytest.skip(f"Linux {os.uname().release}, or the file system of {outside}, has no such call")
+    assert status == 0
+    if name in call_attacks.KILLS:
+        assert victim.wait(10) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("name", [name for name in call_attacks.KILLS if name != "kill_by_calls_of_32_bits"])
+def test_signals_stay_inside_by_landlock_alone(
+    name: str, outside: Path, victim: Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the list of system calls lets through; the kernel drops what it sends for a file without a word."""
+    if landlockpy.abi_version() < 6:
+        pytest.skip("no scope of signals: Linux 6.12 with landlock among the kernel's lsm=")
+    monkeypatch.setattr(sandbox, "restrict", lambda *_: None)
+    contained.call("it", lambda: attacks.outcome(name, outside), str, Sandbox(writes=(outside,)))
+    time.sleep(0.05)
+    assert victim.poll() is None
+
+
+SMALL = 1 << 26
+
+
+@pytest.mark.parametrize("name", call_attacks.MEMORY)
+def test_memory_of_each_kind_is_bounded(name: str, tmp_path: Path) -> None:
+    """The kernel refuses what is taken at once; what is in files is counted from outside while it is there."""
+    needs(files=name == "posix_shared_memory")
+
+    def work() -> int:
+        call_attacks.MEMORY[name](tmp_path)
+        return attacks.sleep_forever()
+
+    small = Sandbox(writes=(tmp_path,), memory_bytes=SMALL, written_bytes=SMALL, cpu_s=60)
+    with pytest.raises((ContainedError, OSError)) as error:
+        contained.call("it", work, int, small)
+    counted = f"it was ended: it wrote more than {SMALL} bytes"
+    by_kernel = r"memory|Errno (1|12|13)\]|not permitted"
+    assert re.search(counted if name.startswith("files") else by_kernel, str(error.value))
+
+
+@pytest.mark.parametrize("name", call_attacks.MEMORY)
+def test_there_is_memory_of_each_kind(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "off")
+    child = os.fork()
+    if not child:
+        try:
+            call_attacks.MEMORY[name](tmp_path)
+        except OSError as error:
+            os._exit(3 if error.errno in attacks.ABSENT else 1)
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status == 3:
+        pytest.skip(f"Linux {os.uname().release} has no such memory")
+    assert status == 0
+
+
+def test_sheets_are_bounded() -> None:
+    """No more than are given, and of all together no more bytes."""
+
+    def many() -> int:
+        return sum(len(item) for item in [sheet.Sheet.of([b"x"]) for _ in range(3)] if item)
+
+    with pytest.raises(sheet.NoSheetError):
+        contained.call("it", many, int, Sandbox(sheets=2))
+    assert contained.call("it", many, int, Sandbox(sheets=3)) == 3
+
+    def large() -> int:
+        kept = [sheet.Sheet.of([bytes(SMALL // 2)] * 2) for _ in range(3)]
+        return attacks.sleep_forever() + len(kept)
+
+    with pytest.raises(ContainedError, match=f"it wrote more than {SMALL} bytes"):
+        contained.call("it", large, int, Sandbox(sheets=3, written_bytes=SMALL))
+
+
+def test_threads_are_bounded() -> None:
+    def work() -> int:
+        for _ in range(2000):
+            threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+        return attacks.sleep_forever()
+
+    with pytest.raises(ContainedError, match="it started more than 1024 threads"):
+        contained.call("it", work, int)
 
 
 def test_a_folder_of_its_own(tmp_path: Path, outside: Path) -> None:
@@ -80,10 +194,10 @@ def test_a_folder_of_its_own(tmp_path: Path, outside: Path) -> None:
 
 def test_what_is_for_reading_is_not_written(outside: Path) -> None:
     needs(files=True)
-    sandbox = Sandbox(reads=(outside,))
-    assert contained.call("it", lambda: attacks.outcome("read_a_file", outside), str, sandbox) == "done"
+    given = Sandbox(reads=(outside,))
+    assert contained.call("it", lambda: attacks.outcome("read_a_file", outside), str, given) == "done"
     for name in ("write_a_file", "change_a_file", "remove_a_file", "truncate_a_file", "change_a_mode"):
-        assert contained.call("it", functools.partial(attacks.outcome, name, outside), str, sandbox) == "refused"
+        assert contained.call("it", functools.partial(attacks.outcome, name, outside), str, given) == "refused"
     assert attacks.untouched(outside)
 
 

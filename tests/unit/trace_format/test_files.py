@@ -6,13 +6,16 @@ from __future__ import annotations
 import io
 import os
 import socket
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from trace_format import limits
 from trace_format.errors import LimitError
-from trace_format.files import check_size, open_regular, read_file, read_file_text, read_stream
+from trace_format.files import check_size, open_regular, read_file, read_file_text, read_line, read_stream
 
 GIB = 1 << 30
 
@@ -57,6 +60,42 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(LimitError, match="found a pipe"):
         open_regular(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [(b"line\nmore", b"line"), (b"line", b"line"), (b"", b""), (b"\n", b""), (b"x" * 8, b"x" * 8)],
+)
+def test_a_line_of_a_file_and_of_a_pipe(content: bytes, line: bytes, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(content)
+    assert read_line(tmp_path / "file", 8) == line
+    os.mkfifo(tmp_path / "pipe")
+    for at_once in (True, False):
+        writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(content,))
+        writer.start()
+        if not at_once:
+            time.sleep(0.1)
+        assert read_line(tmp_path / "pipe", 8) == line
+        writer.join()
+    if content:  # of one that has ended
+        end, other = os.pipe()
+        os.write(other, content)
+        os.close(other)
+        assert read_line(f"/dev/fd/{end}", 8) == line
+        os.close(end)
+
+
+def test_a_line_comes_in_time_and_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "PIPE_S", 0.1)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(LimitError, match=r"pipe: the pipe: expected a line within 0\.1 s, found none"):
+        read_line(tmp_path / "pipe", 8)
+    end, other = os.pipe()
+    os.write(other, b"a line that is long")
+    with pytest.raises(LimitError, match="size of the line in bytes: expected at most 8, found 9"):
+        read_line(f"/dev/fd/{end}", 8)
+    with pytest.raises(LimitError, match="found a device"):
+        read_line("/dev/zero", 8)
 
 
 def test_what_cannot_be_opened_is_named(tmp_path: Path) -> None:
