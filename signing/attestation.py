@@ -177,8 +177,8 @@ def check_attestation(report: Attestation, key: PublicKey, expected: Expected) -
         text = known.get(claims["status"], f"unknown status {claims['status']:#010x}")
         yield "no-replay", f"the replay did not succeed: {text}"
     if expected.traces is not None and claims["trace"] not in expected.traces:
-        text = f"the trace is {claims['trace_id'].hex()} (head {claims['trace'].hex()})"
-        yield "other-trace", f"{text}, which is none of those given"
+        text = f"the trace with the head {claims['trace'].hex()} is none of those given"
+        yield "other-trace", f"{text} (its signers call it {claims['trace_id'].hex()})"
     if expected.trust_policy is not None and claims.get("trust_policy") != expected.trust_policy:
         found = claims.get("trust_policy")
         text = f"{found[:KID_BYTES].hex()}, version {claims['trust_version']}" if found else "none: it has one key"

@@ -102,6 +102,19 @@ def recipients(trace: Buffer) -> tuple[bytes, ...]:
     return tuple(row.kid for row in _message(parts).recipients) if layout.is_encrypted(header) else ()
 
 
+def proven(trace: Buffer, encrypted_for: Sequence[PublicKey]) -> tuple[bytes, ...]:
+    """Those of its recipients' ids that are no mere claims of who encrypted it.
+
+    Args:
+        trace: that was encrypted here, or was opened with the keys at hand.
+        encrypted_for: the keys that it was encrypted for here; empty: somebody else did it.
+    """
+    kids = recipients(trace)
+    opened_by = key_for(kids, keys_at_hand())
+    known = [key.kid for key in encrypted_for] or ([opened_by[0]] if opened_by else [])
+    return tuple(kid for kid in kids if kid in known)
+
+
 def decrypt(trace: Buffer, keys: Sequence[PrivateKey]) -> bytes:
     """The trace that `encrypt` was given.
 

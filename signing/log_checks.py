@@ -282,8 +282,8 @@ def _foreign_traces(unique: Sequence[Entry], known: set[bytes]) -> Iterator[Find
             continue
         seen.add(subject)
         text = (
-            f"entry {entry.position} is about the trace {bytes(entry.values['trace_id']).hex()} "
-            f"(head {subject.hex()}), which is none of those given"
+            f"entry {entry.position} is about the trace with the head {subject.hex()}, which is none of those "
+            f"given (its signers call it {bytes(entry.values['trace_id']).hex()})"
         )
         yield Finding(Fault.UNKNOWN_TRACE, entry.position, entry.sequence, text)
 

@@ -50,6 +50,7 @@ from trace_format.schema import (
 )
 
 DEFAULT_CHUNK_BYTES = 16384
+HEADER_BYTES, SECTION_BYTES = Header.sizeof(), Section.sizeof()  # construct adds them up anew each time
 _FLAGS = HEADER_FLAG_RAW | HEADER_FLAG_ENCRYPTED | HEADER_FLAG_JOINT
 IN_HEAD = (*HEAD_SECTIONS, SectionType.ENCRYPTION, SectionType.NETWORKS)
 STORED_SECTIONS = (SectionType.MANIFEST, SectionType.CHUNKS, SectionType.ENCRYPTION, SectionType.NETWORKS)
@@ -162,7 +163,7 @@ def chunk_bytes_for(head: list[Part], body: list[Part]) -> int:
 
 def _table_bytes(head: list[Part], body: list[Part]) -> int:
     """Of the header and the table of sections, of which one more holds the chunk hashes."""
-    return int(Header.sizeof() + Section.sizeof() * (len(head) + 1 + len(body)))
+    return int(HEADER_BYTES + SECTION_BYTES * (len(head) + 1 + len(body)))
 
 
 def _stored_bytes(parts: list[Part]) -> int:
@@ -194,7 +195,7 @@ def head_of(head: list[Part], body: list[Part], chunk_bytes: int, flags: int) ->
         chunk_bytes: size of a chunk.
         flags: of the header.
     """
-    table_bytes = Header.sizeof() + Section.sizeof() * (len(head) + len(body))
+    table_bytes = HEADER_BYTES + SECTION_BYTES * (len(head) + len(body))
     size = table_bytes + _stored_bytes(head)
     trace_bytes = size + _stored_bytes(body)
     table = b""
@@ -217,7 +218,7 @@ def head_of(head: list[Part], body: list[Part], chunk_bytes: int, flags: int) ->
         {
             "version_major": VERSION_MAJOR,
             "version_minor": VERSION_MINOR,
-            "header_bytes": Header.sizeof(),
+            "header_bytes": HEADER_BYTES,
             "trace_bytes": trace_bytes,
             "head_bytes": size,
             "chunk_bytes": chunk_bytes,
@@ -248,10 +249,10 @@ def sections(data: Buffer, header: Mapping[str, Any]) -> Parts:
     if len(data) != header["trace_bytes"]:
         kind = TruncatedError if len(data) < header["trace_bytes"] else SectionRangeError
         raise kind("size of the file", offset=len(data), expected=header["trace_bytes"], found=len(data))
-    position = Header.sizeof() + count * Section.sizeof()
+    position = HEADER_BYTES + count * SECTION_BYTES
     parts = Parts()
     for index in range(count):
-        at = Header.sizeof() + index * Section.sizeof()
+        at = HEADER_BYTES + index * SECTION_BYTES
         part, position = _section(data, at, position, header)
         parts.append(part)
     if position != header["trace_bytes"]:
@@ -262,7 +263,7 @@ def sections(data: Buffer, header: Mapping[str, Any]) -> Parts:
     if kinds[: len(in_head)] != list(in_head):
         raise SectionError(
             "the head's sections",
-            offset=Header.sizeof(),
+            offset=HEADER_BYTES,
             expected=[int(k) for k in in_head],
             found=kinds[: len(in_head)],
         )
@@ -299,16 +300,16 @@ def is_joint(header: Mapping[str, Any]) -> bool:
 
 def read_header(data: Buffer) -> dict[str, Any]:
     """Only the header, its own rules checked."""
-    if len(data) < Header.sizeof():
+    if len(data) < HEADER_BYTES:
         raise TruncatedError(
-            "too short for a trace header", offset=len(data), expected=Header.sizeof(), found=len(data)
+            "too short for a trace header", offset=len(data), expected=HEADER_BYTES, found=len(data)
         )
     if data[: len(TRACE_MAGIC)] != TRACE_MAGIC:
         raise MagicError("not a trace", offset=0, expected=TRACE_MAGIC.hex(), found=data[:8].hex())
     major = int.from_bytes(data[8:10], "little")
     if major != VERSION_MAJOR:
         raise VersionError("version of the format", offset=8, expected=VERSION_MAJOR, found=major)
-    header = unpack("header", bytes(data[: Header.sizeof()]), 0)
+    header = unpack("header", bytes(data[:HEADER_BYTES]), 0)
     chunk = header["chunk_bytes"]
     for wrong, what, offset, expected, found in (
         (
@@ -319,10 +320,10 @@ def read_header(data: Buffer) -> dict[str, Any]:
             header["version_minor"],
         ),
         (
-            header["header_bytes"] != Header.sizeof(),
+            header["header_bytes"] != HEADER_BYTES,
             "header_bytes",
             12,
-            Header.sizeof(),
+            HEADER_BYTES,
             header["header_bytes"],
         ),
         (
@@ -379,7 +380,7 @@ def read_header(data: Buffer) -> dict[str, Any]:
             is_older = header["flags"] & HEADER_FLAG_OLD_JOINT and offset == 38
             error = VersionError if offset == 10 or is_older else ReservedError
             raise error(what, offset=offset, expected=expected, found=found)
-    if Header.sizeof() + header["section_count"] * Section.sizeof() > header["head_bytes"]:
+    if HEADER_BYTES + header["section_count"] * SECTION_BYTES > header["head_bytes"]:
         raise SectionRangeError(
             "section table reaches beyond the head",
             offset=36,
@@ -390,7 +391,7 @@ def read_header(data: Buffer) -> dict[str, Any]:
 
 
 def _section(data: Buffer, at: int, position: int, header: Mapping[str, Any]) -> tuple[Part, int]:
-    row = unpack("section", bytes(data[at : at + Section.sizeof()]), at)
+    row = unpack("section", bytes(data[at : at + SECTION_BYTES]), at)
     if row["flags"] & ~SECTION_FLAG_OPTIONAL:
         raise ReservedError("reserved section flags", offset=at + 2, expected=0, found=hex(row["flags"]))
     if row["type"] not in list(SectionType) and not row["flags"] & SECTION_FLAG_OPTIONAL:

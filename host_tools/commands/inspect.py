@@ -55,7 +55,7 @@ def _closed(data: bytes, file: str) -> Found:
     found |= {name: manifest[name] for name in ("name", "security_version", "carveout_bytes", "image_bytes")}
     found["gpu"] = profile.for_gpu(manifest["gpu"]).name
     found |= {"jobs": manifest["job_count"], "actions": manifest["action_count"], "slots": manifest["slot_count"]}
-    found["encrypted for"] = [kid.hex() for kid in encryption.recipients(trace)]
+    found["claims to be encrypted for"] = [kid.hex() for kid in encryption.recipients(trace)]
     return f"{'signed ' if signed else ''}encrypted trace (--decrypt-with shows the rest)", found
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +121,7 @@ def sign(
     else:
         check_single(by.public)
         front = to_be_signed(data, by.public)
+    kids, proven = encryption.recipients(data), encryption.proven(data, recipients)
     written: tuple[Buffer, ...] = (front, data) if by.signer else (front,)
     with phase(f"writing {output}"):
         write(output, *written)
@@ -141,7 +142,8 @@ def sign(
             **key_data(by.public),
             "signed": by.signer is not None,
             "missing": missing,
-            "recipients": [kid.hex() for kid in encryption.recipients(data)],
+            "recipients": [kid.hex() for kid in kids],
+            "proven_recipients": [kid.hex() for kid in proven],
             "trace_bytes": len(data),
             "bytes": bytes_,
             "summary": summary(content),
@@ -150,11 +152,17 @@ def sign(
             [
                 f"{output}: {bytes_} bytes, {done} {by.public.algorithm.title} key {by.public.kid.hex()}",
                 *missing,
-                *(f"encrypted for {kid.hex()}" for kid in encryption.recipients(data)),
+                *(_recipient(kid, proven) for kid in kids),
                 *summary_lines(content),
             ]
         ),
     )
+
+
+def _recipient(kid: bytes, proven: Sequence[bytes]) -> str:
+    if kid in proven:
+        return f"encrypted for {kid.hex()}"
+    return f"claims to be encrypted for {kid.hex()}: only that key can prove it"
 
 
 @click.command(cls=GramophoneCommand, reads_traces=True, example="gramophone strip net.sgtr -o net.gtr")

@@ -132,7 +132,7 @@ def _log_text(file: Path, checked: Checked, traces: dict[bytes, str]) -> str:
             if entry.trust_policy:
                 policies[entry.subject][entry.trust_policy] = entry.trust_version
             given = traces.get(entry.subject)
-            identity = f"trace {bytes(entry.values['trace_id']).hex()}" + (f" ({given})" if given else "")
+            identity = f"trace with head {entry.subject.hex()}" + (f" ({given})" if given else "")
             names[entry.subject] = identity if any(entry.subject) else "without a good signature"
     for subject, name in names.items():
         told = [f"{n} {word}" for kind, word in _WORDS.items() if (n := counts[subject, kind])]

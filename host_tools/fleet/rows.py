@@ -192,14 +192,12 @@ class Rows:
         return found
 
     def _names(self, rows: NDArray[np.void]) -> NDArray[Any]:
-        """What people call the traces: the file that was given, or the id."""
-        both = np.concatenate([rows["subject"], rows["trace_id"]], axis=1)
+        """What people call the traces: the file that was given, or the head's hash, which the device computed."""
 
-        def name(value: bytes) -> str:
-            subject, trace_id = value[: len(ZERO)], value[len(ZERO) :]
-            return self.traces.get(subject) or (trace_id.hex() if subject != ZERO else UNSIGNED)
+        def name(subject: bytes) -> str:
+            return self.traces.get(subject) or (subject.hex() if subject != ZERO else UNSIGNED)
 
-        found = _each(both, name)
+        found = _each(rows["subject"], name)
         found[rows["kind"] == LogKind.BOOT.value] = None
         return found
 

@@ -20,7 +20,8 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from signing.cose_sign import Entries, Entry, Signatures, to_be_signed
 from signing.delivery import Delivery
@@ -30,7 +31,7 @@ from signing.keys import Algorithm, HybridPrivateKey, public_of, sign
 from signing.sign import head_of
 from signing.trust import Policy, Role, Rule
 from signing.trust_keys import Key
-from signing.trust_verdict import Judge
+from signing.trust_verdict import Judge, judge
 from signing.verify import Verdict, verify_under_policy
 from tee_replayer.generator.hostlib import HostReplayer
 from tee_replayer.generator.status import ReplayError, statuses
@@ -215,8 +216,27 @@ def enough(r: random.Random, roles: Iterable[Role]) -> list[bytes]:
     return [*dict.fromkeys(found)]
 
 
-def made(r: random.Random) -> tuple[bytes, bytes, Judge]:
-    """A file, a device's policy, and what the device knows."""
+@dataclass(frozen=True)
+class Made:
+    """A file, a device's policy, and what the device knows.
+
+    Attributes:
+        data: the file.
+        own: the policy's bytes.
+        where: what else the device knows.
+        messages, trace: what the file was put together of, if nothing was changed since: the host then need not
+            take it apart, which takes longer than its verdict.
+    """
+
+    data: bytes
+    own: bytes
+    where: Judge
+    messages: tuple[Signatures, ...] = ()
+    trace: tuple[str, int] = ("", 0)
+
+
+def made(r: random.Random) -> Made:
+    """Put together of random parts."""
     of = ALL if r.random() < 0.07 else FEW
     root = made_policy(r, r.choice((1, 1, 2)), FIRST, of) if r.random() < 0.6 else FIRST
     own = packed(root)
@@ -241,17 +261,18 @@ def made(r: random.Random) -> tuple[bytes, bytes, Judge]:
     signers = enough(r, [fitting.role] if fitting else [])
     by_kid = {kid: of_trace(kid, None if r.random() < 0.03 else name) for kid in signers}
     trace = TRACES[name]
-    data = before_under_policy([Signatures(by_kid), *links], len(trace)) + trace
-    if r.random() < 0.15:
-        head = len(data) - len(trace)
-        data = spoiled(r, data[:head], 2) + trace if r.random() < 0.9 else data[: r.randrange(len(data))]
-    where = Judge(
-        PLATFORM, r.choice((DEVICE_ID, bytes(16))), r.choice((0, 0, 0, 1, 2)), r.choice((0, 0, 0, 7, 11))
-    )
-    return data, own, where
+    messages = (Signatures(by_kid), *links)
+    data = before_under_policy(messages, len(trace)) + trace
+    least, now = r.choice((0, 0, 0, 1, 2)), r.choice((0, 0, 0, 7, 11))
+    where = Judge(PLATFORM, r.choice((DEVICE_ID, bytes(16))), least, now)
+    if r.random() >= 0.15:
+        return Made(data, own, where, messages, name)
+    head = len(data) - len(trace)
+    data = spoiled(r, data[:head], 2) + trace if r.random() < 0.9 else data[: r.randrange(len(data))]
+    return Made(data, own, where)
 
 
-def case_of(r: random.Random) -> tuple[bytes, bytes, Judge]:
+def case_of(r: random.Random) -> Made:
     """A named case, with a few bytes in front of the trace changed."""
     name = r.choice(list(CASES))
     case, data = CASES[name], _file(name)
@@ -259,7 +280,7 @@ def case_of(r: random.Random) -> tuple[bytes, bytes, Judge]:
     own = case.malformed or _own(name)
     if r.random() < 0.2:
         own = flipped(own, r.randrange(len(own)), r.randrange(8))
-    return spoiled(r, data[:envelope], 2) + data[envelope:], own, case.where
+    return Made(spoiled(r, data[:envelope], 2) + data[envelope:], own, case.where)
 
 
 @functools.cache
@@ -279,22 +300,31 @@ def _device(algorithms: frozenset[KeyKind] | None) -> HostReplayer:
     return HostReplayer(library, gpu.gpu, gpu.c_interface, bytearray(s.CARVEOUT_BYTES), s.CARVEOUT_PHYS)
 
 
-def by_host(data: bytes, own: bytes, where: Judge) -> Status | None:
+@functools.cache
+def parts(trace: tuple[str, int]) -> tuple[bytes, dict[str, Any]]:
+    """Head and manifest of one of the traces."""
+    delivery = Delivery(before_under_policy([Signatures({})], len(TRACES[trace])) + TRACES[trace])
+    return head_of(TRACES[trace]), delivery.manifest
+
+
+def by_host(one: Made) -> Status | None:
     """The host's verdict; None: the file is malformed."""
     try:
-        root = Policy.decode(own)
+        root = Policy.decode(one.own)
     except TrustError:
         return Status.TRUST
-    found = verify_under_policy(Delivery(data), root, where)
+    if one.messages:
+        return judge(root, one.messages, *parts(one.trace), where=one.where).status
+    found = verify_under_policy(Delivery(one.data), root, one.where)
     if found.verdict is Verdict.MALFORMED or found.trust is None:
         return None
     return found.trust.status
 
 
-def by_core(replayer: HostReplayer, data: bytes, own: bytes, where: Judge) -> Status:
+def by_core(replayer: HostReplayer, one: Made) -> Status:
     """The core's verdict."""
     try:
-        replayer.load_trusted(data, own, where)
+        replayer.load_trusted(one.data, one.own, one.where)
     except ReplayError as error:
         return STATUSES[error.report.status]
     replayer.unload()
@@ -313,14 +343,14 @@ def compare(seed: int, count: int) -> tuple[Counter[str], list[str]]:
     seen: Counter[str] = Counter()
     kept = []
     for number in range(count):
-        data, own, where = case_of(r) if r.random() < 0.2 else made(r)
-        core, host = by_core(devices[where.algorithms], data, own, where), by_host(data, own, where)
+        one = case_of(r) if r.random() < 0.15 else made(r)
+        core, host = by_core(devices[one.where.algorithms], one), by_host(one)
         seen[core.name] += 1
         if not agree(host, core):
             KEPT.mkdir(parents=True, exist_ok=True)
             path = KEPT / f"{seed}-{number}.sgtr"
-            path.write_bytes(data)
-            path.with_suffix(".policy").write_bytes(own)
+            path.write_bytes(one.data)
+            path.with_suffix(".policy").write_bytes(one.own)
             kept.append(f"{path}: host {host.name if host else 'malformed'}, core {core.name}")
     return seen, kept
 
@@ -335,8 +365,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=multiprocessing.cpu_count(), help="processes")
     chosen = parser.parse_args(arguments)
-    for algorithms in ALGORITHMS:
+    for algorithms in ALGORITHMS:  # once for all processes, as the cases
         _device(algorithms)
+    for name in CASES:
+        _file(name), _own(name)
     seen: Counter[str] = Counter()
     kept: list[str] = []
     tasks = [(chosen.seed + at // TASK, min(TASK, chosen.count - at)) for at in range(0, chosen.count, TASK)]
