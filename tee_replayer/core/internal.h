@@ -30,19 +30,12 @@ GR_INLINE const uint8_t *gr_aligned(const uint8_t *p)
 #define GR_PROGRESS(r) (&(r)->progress[(r)->network])
 #define GR_FIRST_ACTION(r) (GR_NETWORK(r)->first_action)
 #define GR_END_ACTION(r) (GR_NETWORK(r)->end_action)
-/* What of the image may be read: a page; bytes; and bytes that are known to lie in it. */
-#define GR_READS_IMAGE_AT(r, place) gr_reaches(r, place, (place) + 1)
-#define GR_READS_IMAGE(r, first, end) gr_reaches(r, first, end)
-#define GR_REACHES(r, first, end) gr_reaches(r, first, end)
 #define GR_DRIVER_AT(r) (GR_NETWORK(r)->driver_at)
 #define GR_DRIVER_END(r) (GR_NETWORK(r)->driver_end)
 #else
 #define GR_PROGRESS(r) (r)
 #define GR_FIRST_ACTION(r) 0
 #define GR_END_ACTION(r) ((r)->action_count)
-#define GR_READS_IMAGE_AT(r, place) ((place) < (r)->image_end)
-#define GR_READS_IMAGE(r, first, end) ((end) <= (r)->image_end)
-#define GR_REACHES(r, first, end) true
 #define GR_DRIVER_AT(r) ((r)->carveout_bytes)
 #define GR_DRIVER_END(r) ((r)->low_bytes)
 #endif
@@ -148,6 +141,8 @@ GR_NOINLINE GR_INTERNAL void gr_planes_decode(struct gr_stream *s, uint8_t *out,
 #ifdef GRAMOPHONE_NETWORKS
 /* Whether the selected network reaches these bytes of the image: each page says whose it is. */
 GR_INTERNAL bool gr_reaches(const struct gr_replayer *r, uint64_t first, uint64_t end);
+/* Whether each of its pages is a network's, and none is that of a network that is not there. */
+GR_INTERNAL bool gr_has_owners(const struct gr_replayer *r);
 /* Have the GPU at the selected network's disposal: with its page tables, if it has started. */
 GR_INTERNAL void gr_take_over(struct gr_replayer *r);
 /* What precedes its prologue: the GPU is reset unless others use it; then only what is this network's is

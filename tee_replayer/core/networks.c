@@ -20,37 +20,6 @@ static uint32_t field(const uint8_t *row, uint32_t at)
     return *(const volatile uint32_t *)(const void *)(row + at);
 }
 
-/* Behind the rows: a byte for each page of the image, with a bit for each network that reaches it. */
-static const volatile uint8_t *reach(const struct gr_replayer *r)
-{
-    return r->rows + (size_t)r->network_count * GR_NETWORK_BYTES;
-}
-
-bool gr_reaches(const struct gr_replayer *r, uint64_t first, uint64_t end)
-{
-    if (first >= end || end > r->image_end)
-        return false;
-    if (!r->rows)
-        return true;
-    const uint64_t last = (end - 1) / GR_PAGE_BYTES;
-    uint64_t page = first / GR_PAGE_BYTES;
-    uint32_t networks = reach(r)[page];
-    while (page < last)
-        networks &= reach(r)[++page];
-    return networks >> r->network & 1;
-}
-
-/* Whether each page of the image is a network's, and none that of a network that is not there. */
-static bool has_owners(const struct gr_replayer *r)
-{
-    for (uint64_t page = 0; page < r->image_end / GR_PAGE_BYTES; page++) {
-        const uint32_t networks = reach(r)[page];
-        if (!networks || networks >> r->network_count)
-            return false;
-    }
-    return true;
-}
-
 /* Whether there is a name, with nothing after its end, that no earlier row has. */
 static bool has_name(const struct gr_replayer *r, uint32_t index)
 {
@@ -101,7 +70,7 @@ static bool is_valid(const struct gr_replayer *r, uint32_t index)
            field(row, GR_NETWORK_AT_RETRY_LIMIT) <= r->retry_limit && budget && budget <= r->time_budget_us &&
            gr_is_zero(row + GR_NETWORK_AT_RESERVED, GR_NETWORK_BYTES - GR_NETWORK_AT_RESERVED) &&
            (!is_last ||
-            (end == r->action_count && end_slot == r->slot_count && last_page == pages && has_owners(r)));
+            (end == r->action_count && end_slot == r->slot_count && last_page == pages && gr_has_owners(r)));
 }
 
 enum gr_status gr_take_networks(struct gr_replayer *r, const uint8_t *rows, uint64_t bytes)

@@ -9,6 +9,15 @@
 #include "operators.h"
 #include "own.h"
 
+/* What of the image may be read: a page; bytes. */
+#ifdef GRAMOPHONE_NETWORKS
+#define GR_READS_IMAGE_AT(r, place) gr_reaches(r, place, (place) + 1)
+#define GR_READS_IMAGE(r, first, end) gr_reaches(r, first, end)
+#else
+#define GR_READS_IMAGE_AT(r, place) ((place) < (r)->image_end)
+#define GR_READS_IMAGE(r, first, end) ((end) <= (r)->image_end)
+#endif
+
 struct gr_operand {
     const uint8_t *slot;
     uint64_t page; /* virtual address of the page that `at` is, 1 for none */

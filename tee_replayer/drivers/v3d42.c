@@ -158,7 +158,11 @@ enum gr_status gr_driver_check_write(struct gr_replayer *r, uint32_t offset, uin
     if (gr_port_read32(GR_HUB_MMU_PT_PA_BASE) != table_frame(r))
         return GR_STATUS_DIVERGED;
     const uint64_t code = gr_driver_translate(r, 0, r->code);
-    return GR_READS_IMAGE_AT(r, code) || code == UINT64_MAX ? GR_STATUS_OK : GR_STATUS_RANGE;
+#ifdef GRAMOPHONE_NETWORKS
+    if (code < r->image_end && !gr_reaches(r, code, code + 1))
+        return GR_STATUS_RANGE;
+#endif
+    return code < r->image_end || code == UINT64_MAX ? GR_STATUS_OK : GR_STATUS_RANGE;
 }
 
 /* Map an action's pages to those that start with the page of `entry`, or unmap them (0). */

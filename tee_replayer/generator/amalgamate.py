@@ -29,8 +29,9 @@ _GENERATED = re.compile(r" " + r"[\s*]+".join(map(re.escape, GENERATED_BY.split(
 _REPORT = "gramophone_report.h"
 # core files in reading order; memory.c, which the first ones use too, is with those that take memory
 CORE_SOURCES = (
-    *("lz4.c", "planes.c", "stream.c", "check.c", "slots.c", "operate.c", "memory.c", "policy.c", "cose.c"),
-    *("known.c", "envelope.c", "trust.c", "encryption.c", "networks.c", "load.c", "run.c", "schedule.c"),
+    *("lz4.c", "planes.c", "stream.c", "reach.c", "check.c", "slots.c", "operate.c", "memory.c", "policy.c"),
+    *("cose.c", "known.c", "envelope.c", "trust.c", "encryption.c", "networks.c", "load.c", "run.c"),
+    "schedule.c",
 )
 OPERATORS = "operators.h"
 HAS_OPERATORS = "GRAMOPHONE_OPERATORS"
@@ -45,7 +46,7 @@ _ONLY_WITH = {  # core files of replayers with an option, by its macro
     HAS_OPERATORS: ("operate.c",),
     HAS_TRUST: ("policy.c", "cose.c", "trust.c"),
     HAS_ENCRYPTION: ("encryption.c",),
-    HAS_NETWORKS: ("networks.c",),
+    HAS_NETWORKS: ("reach.c", "networks.c"),
     HAS_SCHEDULE: ("schedule.c",),
     f"GRAMOPHONE_{Codec.PLANES.name}": ("planes.c",),
 }
