@@ -16,6 +16,7 @@ from host_tools.commands.signers import DeviceId, chosen, signer_options
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from signing import ceremony
 from signing.cose_sign import to_be_signed
+from signing.errors import TrustError
 from signing.keys import PublicKey, load_public_key
 from signing.trust import Policy, Role, Rule
 from signing.trust_chain import Chain
@@ -283,9 +284,8 @@ def publish(file: Path, after: Path | None, output: Path, dry_run: bool) -> Outc
     """Check that devices take the newest version, whichever they have, and write the file that goes out."""
     check_output(output)
     chain = _chain(file)
-    lacking = ceremony.missing(chain)
-    if lacking or chain.unfinished():
-        version = chain.last.policy.version if lacking else chain.unfinished()[0].policy.version
+    if ceremony.missing(chain):
+        version = chain.last.policy.version
         raise GramophoneError(f"{file}: version {version} lacks signatures: no device takes it ('policy sign')")
     before = after or (output if output.exists() else None)
     if before:
@@ -314,8 +314,16 @@ def _named(policy: Policy, text: str) -> bytes:
 
 
 def _chain(file: Path) -> Chain:
+    """A file's versions; TrustError: one before the newest lacks signatures."""
     with layout.naming(str(file)):
-        return Chain.decode(read(file, limits.SMALL_BYTES))
+        chain = Chain.decode(read(file, limits.SMALL_BYTES))
+        for link in chain.unfinished():
+            if link is not chain.last:
+                raise TrustError(
+                    f"version {link.policy.version} lacks signatures, and a newer one follows it: nobody can tell "
+                    "what that changes. Get the file that was published"
+                )
+    return chain
 
 
 def _change(file: Path, dry_run: bool, change: Callable[[Policy], Policy]) -> Outcome:

@@ -21,7 +21,7 @@ from tuf.api.metadata import Metadata, MetaFile, Root, Snapshot, TargetFile, Tar
 from tuf.api.serialization import DeserializationError
 from tuf.ngclient import FetcherInterface, Updater
 
-from host_tools.provenance.tuf_keys import AnySigner, key_of
+from host_tools.provenance.tuf_keys import AnySigner, id_of, key_of
 from host_tools.support.files import write_atomically
 from signing.cose_sign import TAG as POLICY
 from signing.delivery import Delivery
@@ -269,6 +269,8 @@ class Repository:
             raise GramophoneError(f"{path}: not TUF metadata ({text or 'malformed'})") from None
         if not isinstance(found.signed, TYPES[role]):
             raise GramophoneError(f"{path}: expected metadata of {role}, found {found.signed.type}")
+        if isinstance(found.signed, Root):
+            _check_ids(found.signed, path)
         return found
 
     def _next(self, document: Document, role: str) -> Document:
@@ -280,6 +282,17 @@ class Repository:
     def _version(self, role: str) -> int:
         before = self.published(role)
         return before.signed.version + 1 if before else 1
+
+
+def _check_ids(root: Root, path: Path) -> None:
+    """GramophoneError where a key has another id than its own: under two ids one person could sign for two."""
+    for keyid, key in root.keys.items():
+        try:
+            own = id_of(key)
+        except (GramophoneError, ValueError, KeyError, TypeError, AttributeError):
+            raise GramophoneError(f"{path}: key {keyid}: expected one that traces can have") from None
+        if own != keyid:
+            raise GramophoneError(f"{path}: id of a key: expected {own}, found {keyid}")
 
 
 class _Folder(FetcherInterface):

@@ -3,18 +3,30 @@
 
 from __future__ import annotations
 
-from cryptography.hazmat.primitives.asymmetric import utils
+from cryptography.hazmat.primitives.asymmetric import ed25519, utils
 from securesystemslib.signer import Key, SecretsHandler, Signature, SSlibKey
 from securesystemslib.signer import Signer as SecureSystemsSigner
 
 from signing import curves
-from signing.keys import Algorithm, PublicKey
+from signing.keys import Algorithm, PublicKey, load_public_key
 from signing.sign import Signer, checked
 
 
 def key_of(public: PublicKey) -> SSlibKey:
     """A key, with the id that TUF computes of it: not ours, since some clients insist on it."""
     return SSlibKey.from_crypto(public.key)
+
+
+def id_of(key: Key) -> str:
+    """The id that TUF computes of a key in metadata, in whatever way the key is written there.
+
+    Raises:
+        KeyFileError, ValueError, KeyError, TypeError, AttributeError: it is no key that is read.
+    """
+    public = key.keyval["public"]
+    if key.keytype == "ed25519":
+        return key_of(PublicKey(ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)))).keyid
+    return key_of(load_public_key(public.encode())).keyid
 
 
 class AnySigner(SecureSystemsSigner):

@@ -5,13 +5,21 @@
 #define __builtin_assume_aligned(pointer, bytes) (pointer)
 #define _Alignas(bytes) /* not known to Frama-C */
 #include "__fc_builtin.h"
+#include "crypto.h"
 #include "gr_target.h"
+#include "string.h"
 #include "trust.h"
 
 /*@ requires \valid_read(a + (0 .. bytes - 1)) && \initialized(a + (0 .. bytes - 1));
     requires \valid_read(b + (0 .. bytes - 1)) && \initialized(b + (0 .. bytes - 1));
     assigns \result \from a[0 .. bytes - 1], b[0 .. bytes - 1]; ensures 0 <= \result <= 1; */
 uint32_t gr_is_same(const uint8_t *a, const uint8_t *b, size_t bytes);
+/*@ requires \valid_read((uint8_t *)data + (0 .. bytes - 1));
+    requires \initialized((uint8_t *)data + (0 .. bytes - 1));
+    requires \valid(digest + (0 .. 31));
+    assigns \result, digest[0 .. 31] \from ((uint8_t *)data)[0 .. bytes - 1];
+    ensures 0 <= \result <= 1 && \initialized(digest + (0 .. 31)); */
+bool gr_sha256(const void *data, size_t bytes, uint8_t digest[32]);
 
 static uint64_t memory[GR_MAX_TRUST_BYTES / 8];
 static uint64_t manifest[GR_MANIFEST_BYTES / 8];
@@ -40,6 +48,7 @@ static void look_up(const struct gr_trust_policy *p)
     gr_trust_is_revoked(p, id);
     gr_trust_has_device(p, Frama_C_unsigned_int_interval(0, UINT32_MAX), id);
     gr_trust_has_algorithms(p);
+    gr_trust_keeps_revoked(p, p);
 }
 
 static void check(uint32_t keys, uint32_t rules, uint32_t devices, uint32_t revoked)

@@ -123,6 +123,9 @@ bool gr_trust_has_algorithms(const struct gr_trust_policy *p);
 /*@ requires \valid_read(p) && \valid_read(kid + (0 .. KID_BYTES - 1));
     assigns \result \from *p, kid[0 .. KID_BYTES - 1]; ensures 0 <= \result <= 1; */
 bool gr_trust_is_revoked(const struct gr_trust_policy *p, const uint8_t *kid);
+/*@ requires \valid_read(p) && \valid_read(newer);
+    assigns \result \from *p, *newer; ensures 0 <= \result <= 1; */
+bool gr_trust_keeps_revoked(const struct gr_trust_policy *newer, const struct gr_trust_policy *p);
 /*@ requires \valid_read(p) && \valid_read(id + (0 .. 15));
     assigns \result \from *p, mask, id[0 .. 15]; ensures 0 <= \result <= 1; */
 bool gr_trust_has_device(const struct gr_trust_policy *p, uint32_t mask, const uint8_t *id);

@@ -110,6 +110,18 @@ def test_what_changes_is_said() -> None:
     assert "since version 5  nothing changed" in typed("policy show fleet.gtp", status=1)
 
 
+@pytest.mark.parametrize("line", ["show", "sign --signing-key b.pem", "publish -o out", "expire never", "drop"])
+def test_what_changes_is_not_told_against_a_version_that_nobody_signed(line: str) -> None:
+    """A forged version before the newest could hide what that changes: here, that one key signs traces."""
+    forged = t.signed_policy(t.policy(rule(threshold=1)), t.ROOTS[:1])
+    newest = t.signed_policy(replace(forged.policy, version=2), t.ROOTS[:1])
+    Path("fleet.gtp").write_bytes(Chain((forged, newest)).encode())
+    command, *rest = line.split()
+    text = typed(" ".join(["policy", command, "fleet.gtp", *rest]), status=2)
+    assert "fleet.gtp: version 1 lacks signatures, and a newer one follows it" in text
+    assert not Path("out").exists()
+
+
 TAKING_A_POLICY = (
     "policy show bad.gtp",
     "policy sign bad.gtp --signing-key a.pem",

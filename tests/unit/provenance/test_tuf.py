@@ -344,6 +344,11 @@ def _json(change: Callable[[dict[str, Any]], object]) -> Callable[[bytes], bytes
     return changed
 
 
+def _with_key(data: dict[str, Any], change: Callable[[dict[str, Any], list[str]], object]) -> None:
+    """Change a root's keys, by the ids of those that sign roots."""
+    change(data["signed"]["keys"], data["signed"]["roles"]["root"]["keyids"])
+
+
 MALFORMED: dict[str, tuple[str, Callable[[bytes], bytes], str]] = {
     "empty": ("metadata/timestamp.json", lambda data: b"", "not TUF metadata"),
     "not JSON": ("metadata/1.root.json", lambda data: b"{", "not TUF metadata"),
@@ -373,6 +378,21 @@ MALFORMED: dict[str, tuple[str, Callable[[bytes], bytes], str]] = {
         "metadata/1.root.json",
         _json(lambda data: data["signed"]["roles"]["root"].update(threshold=0)),
         "not TUF metadata",
+    ),
+    "a key under another one's id": (
+        "metadata/1.root.json",
+        _json(lambda data: _with_key(data, lambda keys, ids: keys.update({ids[0]: keys[ids[1]]}))),
+        "id of a key: expected ",
+    ),
+    "a key under two ids": (
+        "metadata/1.root.json",
+        _json(lambda data: _with_key(data, lambda keys, ids: keys.update({"0" * 64: keys[ids[0]]}))),
+        f"found {'0' * 64}",
+    ),
+    "a key that is none": (
+        "metadata/1.root.json",
+        _json(lambda data: _with_key(data, lambda keys, ids: keys[ids[0]]["keyval"].update(public="x"))),
+        "expected one that traces can have",
     ),
     "a role less": (
         "metadata/1.root.json",
