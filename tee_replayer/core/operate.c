@@ -364,7 +364,7 @@ void gr_operator_copy(struct gr_work *w)
 }
 
 /* Zero scratch: an operator writes a part of it only, and the rest would be of an earlier caller's data.
- * After a failure nothing reads it: memory is wiped before the next replay begins (run.c). */
+ * After a failure nothing reads it: memory is wiped before the next replay begins. */
 static void clear(struct gr_work *w, uint32_t operand)
 {
     for (uint32_t i = 0; i < gr_size(w, operand, 0) && gr_goes_on(w); i++) {
