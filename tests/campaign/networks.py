@@ -46,6 +46,8 @@ START, RESUME = action(Op.REPLAY_START), action(Op.REPLAY_START, flags=FLAG_RESU
 # Actions of a network that do what is edited to be another's.
 OWN_PAGES = action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, pages=1, a=0x18, frame=s.MEMORY_PAGE)
 OWN_MEMORY = action(Op.CLEAR, bytes=64, target=s.MEMORY_PAGE * PAGE)
+OWN_IMAGE = action(Op.MAP_GPU_MEM, flags=MAP_READ, pages=1, a=0x18, frame=1)
+OWN_SOURCE = action(Op.UPLOAD, bytes=64, target=s.MEMORY_PAGE * PAGE, source=PAGE)
 
 
 def joint(gpu: str, *more: Action) -> Trace:
@@ -54,15 +56,25 @@ def joint(gpu: str, *more: Action) -> Trace:
     return joining.joint(rows, "small").trace
 
 
-def good(*more: Action) -> Callable[[str], Attempt]:
-    return lambda gpu: Attempt(s.signed(joint(gpu, *more)))
+def apart(gpu: str, *more: Action) -> Trace:
+    """The same, each with a page of the image to itself: page 0 is of both, 1 is a's, 2 is b's."""
+    rows = []
+    for name in "ab":
+        sample = cases.sample(gpu, *more, START)
+        image = bytes(sample.image).ljust(PAGE, b"\0") + name.encode() * PAGE
+        rows.append(joining.Joining(name, sample.with_(image=image)))
+    return joining.joint(rows, "small").trace
 
 
-def hostile(own: Action, field: str, value: int) -> Callable[[str], Attempt]:
+def good(*more: Action, joined: Callable[..., Trace] = joint) -> Callable[[str], Attempt]:
+    return lambda gpu: Attempt(s.signed(joined(gpu, *more)))
+
+
+def hostile(own: Action, field: str, value: int, joined: Callable[..., Trace] = joint) -> Callable[[str], Attempt]:
     """The last network does something several times, each with another value of a field."""
 
     def made(gpu: str) -> Attempt:
-        trace = joint(gpu, *[own] * TIMES)
+        trace = joined(gpu, *[own] * TIMES)
         parts, first = Parts.of(trace), trace.networks[B].first_action
         for index in range(first, trace.networks[B].end_action):
             if trace.actions[index]["op"] == own.op and index >= first + 2:
@@ -185,6 +197,20 @@ CASES = (
         "RANGE",
         hostile(OWN_MEMORY, "a", (FIRST_PAGE + s.MEMORY_PAGE) * PAGE),
         good(*[OWN_MEMORY] * TIMES),
+    ),
+    Case(
+        "others-image",
+        "signed: maps the other network's page of the image",
+        "RANGE",
+        hostile(OWN_IMAGE, "b", 1, apart),
+        good(*[OWN_IMAGE] * TIMES, joined=apart),
+    ),
+    Case(
+        "others-source",
+        "signed: uploads the other network's page of the image",
+        "RANGE",
+        hostile(OWN_SOURCE, "b", PAGE, apart),
+        good(*[OWN_SOURCE] * TIMES, joined=apart),
     ),
     Case("turns", "good networks take turns", "OK", taking_turns(START, (WHENEVER, WHENEVER)), good(), V3D),
     # Here a change of networks is a reset, after which registers are set again.

@@ -43,9 +43,7 @@ def test_pages_lie_as_the_format_says(owners: list[int]) -> None:
     """A byte for each page, whose bits are the networks that reach it."""
     rows = [
         Network(
-            str(index),
-            *[0] * 7,
-            image=networks.ranges_of(np.array([bool(bits >> index & 1) for bits in owners], np.bool_)),
+            str(index), 0, 0, 0, 0, 0, 0, 0, image=networks.ranges_of(np.array(owners, np.uint8) >> index & 1 > 0)
         )
         for index in range(3)
     ]
