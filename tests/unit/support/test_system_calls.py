@@ -61,7 +61,7 @@ def test_alternatives_are_all_combinations() -> None:
     assert [[value for _, _, value in one] for one in _alternatives(row.given)] == [[0, 0], [os.getpid(), 0]]
 
 
-# uretprobe and uprobe of x86-64, which the kernel takes out of seccomp's hands: made by a program itself, either is
+# uretprobe and uprobe of x86-64, which the kernel does not ask seccomp about: made by a program itself, either is
 # an illegal instruction to that program.
 UNASKED = {335, 336}
 
