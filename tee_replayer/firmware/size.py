@@ -14,8 +14,6 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from trace_format.files import read_file, read_file_text
-
 FLASH = (".text", ".rodata")
 CODE, CONSTANT = "FUNC", "OBJECT"
 CRYPTO, REPLAYER, PORT = "crypto library and its seam", "replayer", "port and start-up"
@@ -47,7 +45,7 @@ def base_name(name: str) -> str:
 def defining_source(name: str) -> str:
     """The source of a function that its object does not keep: link-time optimisation inlines less."""
     for path in sorted(Path().rglob("*.[ch]")):
-        if re.search(rf"^(static [\w ]+ \*?)?{name}\(", read_file_text(path), re.MULTILINE):
+        if re.search(rf"^(static [\w ]+ \*?)?{name}\(", path.read_text(encoding="utf-8"), re.MULTILINE):
             return str(path)
     return "?"
 
@@ -104,7 +102,7 @@ def main() -> None:
     print(f"{total:6}  in all")
     for path in (Path(elf), Path(elf).with_suffix(".bin")):
         if path.is_file():
-            print(f"{path.name}  sha256 {hashlib.sha256(read_file(path)).hexdigest()}")
+            print(f"{path.name}  sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}")
 
 
 main()

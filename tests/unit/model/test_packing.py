@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -174,3 +175,11 @@ def test_the_first_of_equal_bytes_is_found(pieces: list[tuple[bytes, bytes, int]
     for place, (begin, end, cut) in enumerate(pieces):
         data: list[Buffer] = [(begin + end)[:cut], memoryview((begin + end)[cut:])]
         assert alike.first(data, place) == first.setdefault(begin + end, place)
+
+
+def test_where_no_sheet_is_left_the_image_is_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    packing = Memory.of(trace([Area(JOBS, data=header(1)), Area(BASE, PAGES, RW)], submit(JOBS))).settle()
+    whole = packing.sheet()
+    monkeypatch.setattr("host_tools.support.sheet._given", [])
+    assert type(packing.sheet()) is bytes
+    assert packing.sheet() == bytes(whole) == packing.image() != b""

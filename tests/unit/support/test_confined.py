@@ -10,9 +10,11 @@ import pytest
 
 from host_tools.support import programs
 from host_tools.support.confined import PYTHON, command
+from host_tools.support.counted import ExcessError
 from host_tools.support.sandbox import VARIABLE, Sandbox
 from tests.support import attacks
 from tests.support.sandbox import needs
+from trace_format import limits
 
 SHELL = "/bin/sh"
 
@@ -81,3 +83,26 @@ def test_a_module_needs_no_second_interpreter() -> None:
     assert '"program": null' in words[4]
     assert f'"program": "{SHELL}"' in command(Sandbox(), [SHELL])[4]
     assert words[0] == sys.executable
+
+
+SMALL = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("i=0; while :; do echo x > file$i; i=$((i+1)); done", "wrote"),
+        ("while :; do echo 'some words of a program'; done", "printed"),
+    ],
+)
+def test_what_it_writes_is_counted(text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "PRINTED_BYTES", SMALL)
+    sandbox = Sandbox(writes=(tmp_path,), written_bytes=SMALL)
+    with pytest.raises(ExcessError, match=f"^sh was ended: it {said} more than {SMALL} bytes$"):
+        programs.run([SHELL, "-c", text], cwd=tmp_path, merged=True, sandbox=sandbox)
+
+
+def test_a_file_has_an_end(tmp_path: Path) -> None:
+    text = "exec 3> file; while echo 'some words of a program' >&3; do :; done"
+    programs.run([SHELL, "-c", text], cwd=tmp_path, sandbox=Sandbox(writes=(tmp_path,), written_bytes=SMALL))
+    assert (tmp_path / "file").stat().st_size == SMALL

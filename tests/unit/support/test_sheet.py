@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from host_tools.support.sheet import MAP_NORESERVE, Sheet, blank, sheet_of
+from host_tools.support.sheet import MAP_NORESERVE, NoSheetError, Sheet, blank, new_file, sheet_of
 
 PAGE = mmap.PAGESIZE
 CONTENT = np.random.default_rng(1).bytes(4 * PAGE)
@@ -95,6 +95,28 @@ def test_memory_keeps_what_was_laid_when_the_sheet_is_gone() -> None:
     gc.collect()
     assert files() < before
     assert target[:] == CONTENT
+
+
+def test_of_given_files_one_is_used_again_once_nothing_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of a file that were cut off under a mapping would end the process."""
+    given = [new_file()]
+    monkeypatch.setattr("host_tools.support.sheet._given", given)
+    target, whole = memory(4), sheet(CONTENT)
+    whole.lay(target, 0, 0, 4 * PAGE)
+    del whole
+    gc.collect()
+    with pytest.raises(NoSheetError):
+        sheet(CONTENT)
+    assert target[:] == CONTENT
+    del target
+    gc.collect()
+    again = sheet(b"less")
+    assert bytes(again) == b"less"
+    del again
+    gc.collect()
+    assert Sheet.of([b""]) is None
+    assert len(given) == 1
+    os.close(given[0])
 
 
 def test_a_sheet_is_found_in_a_view_of_all_of_it() -> None:
