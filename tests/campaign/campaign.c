@@ -2,11 +2,12 @@
 /*
  * Inject faults into a run of the firmware, one a run.
  *
- *     campaign MACHINE run LIMIT EVIDENCE PCS
+ *     campaign MACHINE run LIMIT EVIDENCE PCS READS
  *     campaign MACHINE inject LIMIT EVIDENCE PLAN OUT MEET...
  *     campaign MACHINE stay LIMIT EVIDENCE PLAN OUT
  *
- * run: without a fault; PCS is a file for each instruction's address (u32), or "-". inject: PLAN has struct
+ * run: without a fault; PCS is a file for each instruction's address (u32), or "-"; then READS gets the
+ * addresses of the words of code that were read as data (u32). inject: PLAN has struct
  * fault, in order of their numbers, OUT gets struct outcome. EVIDENCE gets what runs have answered beside
  * their response, once for each that differs: its hash, then as many bytes as the first answer has.
  *
@@ -17,8 +18,8 @@
  * When a run with a fault reaches the address MEET in the same state as the run without a fault once did, or
  * an earlier one with a fault, its end is known and not waited for: END_SAME for the former.
  *
- * stay: the same for faults of kind STAY. The code differs from then on, so no state is a known one; in
- * return nothing is called at each instruction.
+ * stay: the same for faults of kinds STAY and CONSTANT; of the latter the second number is the address. The
+ * code differs from then on, so no state is a known one; in return nothing is called at each instruction.
  */
 #include "machine.h"
 
@@ -35,7 +36,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum kind { SKIP, EXCHANGE, ZERO, ONES, FLIP, STAY, KIND_COUNT };
+enum kind { SKIP, EXCHANGE, ZERO, ONES, FLIP, STAY, CONSTANT, KIND_COUNT };
 
 enum { KNOWN = 1 << 14, MEETINGS = 4 };
 
@@ -240,8 +241,11 @@ static void attack(struct machine *m, const struct fault *f, uint64_t limit, str
     const int status = fork_and_wait(&is_child);
     if (is_child) {
         alarm(SECONDS_MAX);
-        inject(m, &f->first);
-        if (f->second.number && m->end == END_NONE && go_to(m, f->second.number))
+        if (f->first.kind == CONSTANT)
+            machine_set_word(m, f->second.number, machine_word(m, f->second.number) ^ f->first.operand);
+        else
+            inject(m, &f->first);
+        if (f->first.kind != CONSTANT && f->second.number && m->end == END_NONE && go_to(m, f->second.number))
             inject(m, &f->second);
         *result = finish(m, limit, states, evidence);
         _exit(0);
@@ -317,7 +321,7 @@ int main(int argc, char **argv)
 {
     static struct machine m;
     if (argc < 6)
-        fail("usage: campaign MACHINE run LIMIT EVIDENCE PCS | "
+        fail("usage: campaign MACHINE run LIMIT EVIDENCE PCS READS | "
              "campaign MACHINE inject LIMIT EVIDENCE PLAN OUT MEET... | "
              "campaign MACHINE stay LIMIT EVIDENCE PLAN OUT");
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -338,9 +342,13 @@ int main(int argc, char **argv)
     const bool wanted = strcmp(argv[5], "-") != 0;
     m.pcs_room = limit;
     m.pcs = wanted ? map_file(argv[5], limit * sizeof *m.pcs, true) : NULL;
+    if (wanted && argc == 7)
+        machine_note_reads(&m);
     run_on(&m, limit);
     if (wanted && truncate(argv[5], (off_t)(m.executed * sizeof *m.pcs)))
         fail("%s: %s", argv[5], strerror(errno));
+    if (m.is_read)
+        machine_write_reads(&m, argv[6]);
     struct outcome o = outcome_of(&m);
     keep_evidence(&m, &o, NULL, argv[4]);
     fwrite(&o, sizeof o, 1, stdout);

@@ -177,6 +177,10 @@ class Campaign:
         plans, names = [], [kind.name for kind in kinds]
         for kind in kinds:
             share = self.shares[of.path].of(kind, case.status == "SIGNATURE")
+            if kind.do == Do.CONSTANT:
+                plans.append(run.plan_constants(share.library))
+                result.table.rows[of.name, case.name, kind.name] = report.Counts(promised=case.promised)
+                continue
             chosen = sampling.chosen(run, kind, parts, share)
             plans.append(run.plan(kind, np.concatenate([numbers for _, numbers in chosen.values()])))
             able = sum(count for count, _ in chosen.values())
@@ -200,7 +204,7 @@ class Campaign:
                 plan, mine = plan[~harmless], mine[~harmless]
             counts.add(mine)
             bad = runner.accepted(mine) | runner.written(mine)
-            counts.unnoticed = self._unnoticed(of, case, run, plan[bad & (plan["kind"] == Do.STAY)])
+            counts.unnoticed = self._unnoticed(of, case, run, plan[bad & (plan["kind"] >= Do.STAY)])
             through = report.findings(where, of.gpu, run, plan, mine)
             result.findings += through if case.promised else []
 
@@ -210,11 +214,13 @@ class Campaign:
             return 0
         bench = self.bench(of, case, case.control(of.gpu), "unnoticed")
         there, unspoilt = bench.run()
-        addresses = run.addresses[run.index[plan["number"].astype(np.int64)]].tolist()
+        addresses = run.where(plan).tolist()
         first = there.first_of(set(addresses))
-        is_there = np.array([address in first for address in addresses])
+        is_constant = plan["kind"] == Do.CONSTANT
+        is_there = is_constant | np.array([address in first for address in addresses])
         mine = plan[is_there]
-        mine["number"] = [first[address] for address in addresses if address in first]
+        numbers = np.array([first.get(address, 0) for address in addresses])
+        mine["number"] = np.where(is_constant, 0, numbers)[is_there]
         outcomes = bench.inject(there, unspoilt, mine, self.jobs)
         return int((~is_there).sum() + runner.accepted(outcomes).sum())
 

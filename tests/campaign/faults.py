@@ -34,6 +34,7 @@ class Do(IntEnum):
     ONES = 3
     FLIP = 4
     STAY = 5
+    CONSTANT = 6
 
 
 ENCODING_BITS = 32
@@ -120,6 +121,7 @@ KINDS = (
     Kind("each encoding bit", Do.EXCHANGE, lambda _: [1 << bit for bit in range(ENCODING_BITS)], of_all_bits=True),
     Kind("same skip", Do.STAY, lambda word: [word ^ NOP] if word != NOP else [], stays=True),
     Kind("stuck bit", Do.STAY, lambda _: [1 << bit for bit in range(ENCODING_BITS)], stays=True),
+    Kind("stuck constant", Do.CONSTANT, lambda _: [1 << bit for bit in range(ENCODING_BITS)], stays=True),
 )
 
 
@@ -133,6 +135,7 @@ class Run:
         places: what they were compiled from.
         index: of each instruction executed, in the three above.
         is_ours: whether each instruction executed is our code, and not a library's.
+        constants: addresses of the words of code that it reads as data.
     """
 
     addresses: npt.NDArray[np.uint32]
@@ -140,6 +143,7 @@ class Run:
     places: list[Place]
     index: npt.NDArray[np.uint32]
     is_ours: npt.NDArray[np.bool_]
+    constants: npt.NDArray[np.uint32]
 
     def __len__(self) -> int:
         """Instructions executed."""
@@ -175,6 +179,14 @@ class Run:
         found = zip(self.addresses[at].tolist(), numbers.tolist(), strict=True)
         return {address: number for address, number in found if address in addresses}
 
+    def where(self, plan: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Addresses of what faults change."""
+        executed = self.addresses[self.index[plan["number"].astype(np.int64)]]
+        found: npt.NDArray[np.int64] = np.where(
+            plan["kind"] == Do.CONSTANT, plan["second_number"], executed
+        ).astype(np.int64)
+        return found
+
     def able(self, kind: Kind) -> npt.NDArray[np.bool_]:
         """For each instruction executed, whether it can have a fault."""
         able = np.array([bool(kind.operands(word)) for word in self.words])
@@ -189,10 +201,18 @@ class Run:
                 rows.append((number, kind.do, kind.vary(number, operand), 0, 0, 0))
         return np.array(rows, FAULT)
 
+    def plan_constants(self, most: int) -> npt.NDArray[Any]:
+        """Each bit of `most` constants, evenly spread: flipped from the start; the second number says where."""
+        mine = self.constants[
+            np.linspace(0, len(self.constants) - 1, min(most, len(self.constants))).astype(np.int64)
+        ]
+        rows = [(0, Do.CONSTANT, 1 << bit, at, 0, 0) for at in mine.tolist() for bit in range(ENCODING_BITS)]
+        return np.array(rows, FAULT)
+
     def pairs(self, numbers: npt.NDArray[np.int64], count: int, seed: int) -> npt.NDArray[Any]:
         """Pairs of faults at random: two different instructions of those, each with a kind that it can have.
 
-        Kinds that are many faults at each instruction are left out: their faults are among the others'.
+        Kinds that are many faults at each instruction, and those that stay, are left out.
         """
         draw = random.Random(seed)
         candidates = numbers.tolist()
@@ -201,7 +221,9 @@ class Run:
             row: list[int] = []
             for number in sorted(draw.sample(candidates, 2)):
                 word = self.words[int(self.index[number])]
-                kind = draw.choice([kind for kind in KINDS if not kind.of_all_bits and kind.operands(word)])
+                kind = draw.choice(
+                    [kind for kind in KINDS if not kind.of_all_bits | kind.stays and kind.operands(word)]
+                )
                 row += [number, kind.do, kind.vary(draw.getrandbits(16), draw.choice(kind.operands(word)))]
             rows.append(tuple(row))
         return np.array(rows, FAULT)

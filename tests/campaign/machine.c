@@ -308,7 +308,7 @@ static void describe(struct machine *m, const char *line)
     if (sscanf(line, "%15s %" SCNi64 " %" SCNi64 " %4095[^\n]", kind, (int64_t *)&a, (int64_t *)&b, path) < 2)
         fail("not understood: %s", line);
     if (!strcmp(kind, "rom"))
-        load(m, a, b, UC_PROT_READ | UC_PROT_EXEC, path);
+        load(m, m->code_at = a, m->code_bytes = b, UC_PROT_READ | UC_PROT_EXEC, path);
     else if (!strcmp(kind, "data"))
         load(m, a, b, UC_PROT_READ | UC_PROT_WRITE, path);
     else if (!strcmp(kind, "ram"))

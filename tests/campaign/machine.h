@@ -74,6 +74,8 @@ struct machine {
         uint8_t *contents; /* at the start; NULL: zeros */
     } ranges[RANGE_MAX];
     unsigned range_count;
+    uint64_t code_at, code_bytes;
+    bool *is_read; /* each word of the code; NULL: it is not noted */
     /* What the normal world fills, and with what: hostile.c. */
     struct {
         uint64_t base, bytes;
@@ -120,6 +122,10 @@ struct machine {
  * blocks, it is looked at between straight pieces of code only, which is several times as fast. It then stops
  * before the piece that has the instruction, meets nothing, and notes no addresses. */
 void machine_open(struct machine *m, const char *path, bool in_blocks);
+
+/* Note which words of the code are read as data, and write their addresses to a file (reads.c). */
+void machine_note_reads(struct machine *m);
+void machine_write_reads(const struct machine *m, const char *path);
 
 /* Let faults lead to memory of the normal world (hostile.c). */
 void machine_add_hostile(struct machine *m);

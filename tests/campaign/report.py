@@ -188,26 +188,22 @@ def findings(
     bad |= (outcomes["claimed"] != 0) | (outcomes["leaked"] != 0)
     decoder = capstone.Cs(capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN)
     found = []
-    index = run.index[plan["number"].astype(np.int64)]
-    for at in np.unique(index[bad]).tolist():
-        address = int(run.addresses[at])
-        text = next(decoder.disasm(run.words[at].to_bytes(4, "little"), address), None)
-        mine = bad & (index == at)
+    addresses = run.where(plan)
+    index = {address: at for at, address in enumerate(run.addresses.tolist())}
+    for address in np.unique(addresses[bad]).tolist():
+        mine = bad & (addresses == address)
         what = sorted({effect(gpu, outcome) for outcome in outcomes[mine]})
-        stays = plan[mine & (plan["kind"] == Do.STAY)]["operand"]
+        stays = plan[mine & (plan["kind"] >= Do.STAY)]["operand"]
         bits = [one.bit_length() - 1 for one in stays.tolist() if one.bit_count() == 1]
         what += [f"bits {', '.join(map(str, bits))}"] if bits else []
-        for second in run.index[plan["second_number"][mine & (plan["second_number"] != 0)].astype(np.int64)]:
+        is_pair = mine & (plan["second_number"] != 0) & (plan["kind"] != Do.CONSTANT)
+        for second in run.index[plan["second_number"][is_pair].astype(np.int64)]:
             place = run.places[second]
             what.append(f"then a fault at {run.addresses[second]:#x} in {place.function} ({place.line})")
-        found.append(
-            Finding(
-                where,
-                address,
-                f"{text.mnemonic} {text.op_str}" if text else f"{run.words[at]:#010x}",
-                run.places[at],
-                "; ".join(what[:3]),
-                int(mine.sum()),
-            )
-        )
+        text, place = "a constant", Place("the code", "read as data", False)
+        if address in index:
+            word, place = run.words[index[address]], run.places[index[address]]
+            decoded = next(decoder.disasm(word.to_bytes(4, "little"), address), None)
+            text = f"{decoded.mnemonic} {decoded.op_str}" if decoded else f"{word:#010x}"
+        found.append(Finding(where, address, text, place, "; ".join(what[:3]), int(mine.sum())))
     return found

@@ -191,8 +191,8 @@ class Bench:
 
     def run(self) -> tuple[Run, npt.NDArray[Any]]:
         """The run without a fault, and its outcome."""
-        pcs = self.folder / "pcs"
-        outcome = self._run(pcs)
+        pcs, reads = self.folder / "pcs", self.folder / "reads"
+        outcome = self._run(pcs, reads)
         index = np.fromfile(pcs, "<u4") // INSTRUCTION_BYTES
         pcs.unlink()
         table = np.zeros(int(index.max()) + 1, np.uint32)
@@ -202,12 +202,13 @@ class Bench:
         index = table[index]
         addresses = (words * INSTRUCTION_BYTES).astype(np.uint32)
         places = self.device.places(addresses.tolist())
-        return Run(addresses, self.device.words(addresses.tolist()), places, index, whose(places, index)), outcome
+        code, constants = self.device.words(addresses.tolist()), np.fromfile(reads, np.uint32)
+        return Run(addresses, code, places, index, whose(places, index), constants), outcome
 
-    def _run(self, pcs: Path | str) -> npt.NDArray[Any]:
+    def _run(self, *files: Path | str) -> npt.NDArray[Any]:
         said = self.folder / "said"
         said.unlink(missing_ok=True)
-        found = np.frombuffer(self._call(self._describe(), "run", LIMIT, said, pcs), OUTCOME).copy()
+        found = np.frombuffer(self._call(self._describe(), "run", LIMIT, said, *files), OUTCOME).copy()
         self._count(found)
         return found
 
@@ -228,8 +229,8 @@ class Bench:
         order = np.argsort(plan["number"], kind="stable")
         outcomes = np.zeros(len(plan), OUTCOME)
         machine, limit = self._describe(), max(len(run), self._longest) + HANGS_AFTER
-        stays = order[plan["kind"][order] == Do.STAY]
-        once = order[plan["kind"][order] != Do.STAY]
+        is_once = plan["kind"][order] < Do.STAY
+        once, stays = order[is_once], order[~is_once]
 
         def part(index: int) -> None:
             mine = once[index::jobs]
