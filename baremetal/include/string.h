@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the replayer and its crypto library need of <string.h>; see string.c. */
+/* What the replayer and its crypto library need of <string.h>; memcpy, memmove and memset are in string.S. */
 #ifndef GRAMOPHONE_STRING_H
 #define GRAMOPHONE_STRING_H
 

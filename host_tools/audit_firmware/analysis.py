@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +15,7 @@ from host_tools.audit_firmware.instructions import Register
 from host_tools.audit_firmware.loops import Loop, Movers, loops
 from host_tools.audit_firmware.mmio import Store, Stores
 from host_tools.audit_firmware.places import Places
+from host_tools.audit_firmware.pointers import Known, pointers
 from host_tools.audit_firmware.program import Function, Program
 from host_tools.audit_firmware.stack import Frames, Worst, frames, worst
 from host_tools.audit_firmware.target import Target
@@ -82,8 +84,17 @@ class Analysis:
             symbol = next((s for s in self.image.symbols if s.name == variable and s.file == PTA_SOURCE), None)
             if symbol and device in self.target.regions:
                 cells[symbol.address] = self.target.regions[device].base
+        return self._values(cells)
+
+    def _values(self, cells: Mapping[int, int], known: Known | None = None) -> Values:
         before = {start: found.before for start, found in self.frames.items()}
-        return Values(self.program, self.flows, before, Bounds(self.loops, self.flows), cells, self.places)
+        bounds = Bounds(self.loops, self.flows)
+        return Values(self.program, self.flows, before, bounds, cells, self.places, known)
+
+    @cached_property
+    def values_with_pointers(self) -> Values:
+        """The same, with the pointers that are kept on the stack."""
+        return pointers(self.program, self.flows, lambda known: self._values({}, known), self.places)
 
     @cached_property
     def places(self) -> Places:

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from host_tools.audit_firmware.program import Function, Program
-from host_tools.audit_firmware.values import MAX_CALLERS, Frame, Value, Values
+from host_tools.audit_firmware.ranges import Value
+from host_tools.audit_firmware.values import MAX_CALLERS, Frame, Values
 
 MAX_VALUES = 64  # of one argument of one call
 

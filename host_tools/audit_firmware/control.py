@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from host_tools.audit_firmware.analysis import Analysis
 from host_tools.audit_firmware.instructions import LINK, Register
 from host_tools.audit_firmware.mmio import MAX_ADDRESSES
+from host_tools.audit_firmware.ranges import Value
 from host_tools.audit_firmware.rules import RULES, FirmwareFinding
-from host_tools.audit_firmware.values import MAX_CALLERS, Frame, Value
+from host_tools.audit_firmware.values import MAX_CALLERS, Frame
 
 _THROUGH = frozenset(("blr", "br"))
 _VECTOR = "vbar_el3"

@@ -35,10 +35,12 @@ class Flow:
     Attributes:
         at: address of an instruction -> register or slot -> addresses of what may have written it.
         slots: address of a load or store -> the slots that it reads or writes.
+        shared: slots that pointers may lead to.
     """
 
     at: dict[int, dict[Place, frozenset[int]]]
     slots: dict[int, tuple[Slot, ...]]
+    shared: frozenset[Slot]
 
     def sources(self, address: int, place: Place) -> frozenset[int]:
         """What may have written a register or slot, as an instruction finds it."""
@@ -111,7 +113,7 @@ def flow_of(function: Function, frame: Frames, clobbers: dict[int, frozenset[int
         for to in function.blocks[start].successors:
             if _join(entering, to, state):
                 pending.append(to)
-    return Flow(at, slots)
+    return Flow(at, slots, frozenset(shared))
 
 
 def _join(entering: dict[int, dict[Place, frozenset[int]]], to: int, state: dict[Place, frozenset[int]]) -> bool:

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from host_tools.audit_firmware import constants, control, expected, mapping, rules
 from host_tools.audit_firmware.analysis import Analysis
 from host_tools.audit_firmware.arguments import passed
+from host_tools.audit_firmware.leaks import Leaks
 from host_tools.audit_firmware.loops import NONE
 from host_tools.audit_firmware.mmio import COMPUTED, FIXED, POINTER, Store
 from host_tools.audit_firmware.rules import RULES, FirmwareFinding
 from host_tools.audit_firmware.stack import recursions
 from host_tools.audit_firmware.unknown import unknown
-from host_tools.audit_firmware.values import Frame
 from signing.curves import KNOWN_ANSWER_KEY
 from signing.trust import Anchor, Policy
 from signing.trust_keys import ES256_BYTES
@@ -55,7 +55,7 @@ def not_known(analysis: Analysis, *, is_rebuilt: bool) -> tuple[str, ...]:
     """What findings cannot be about, in words; nothing of an image that was built again, whatever that gave."""
     if is_rebuilt:
         return ()
-    return (*rules.UNKNOWN, *(() if analysis.image.symbols else (rules.UNKNOWN_BARE,)))
+    return tuple(kind.words for kind in rules.UNKNOWN.values() if not (kind.bare and analysis.image.symbols))
 
 
 def not_judged(analysis: Analysis, *, has_key: bool, is_rebuilt: bool) -> dict[str, str]:
@@ -76,6 +76,7 @@ def not_judged(analysis: Analysis, *, has_key: bool, is_rebuilt: bool) -> dict[s
     if analysis.is_pta and analysis.image.symbols:
         for name in ("GF102", "GF103", "GF104", "GF302", "GF606", "GF607"):
             found[name] = "it is about the whole core, of which the pseudo-TA is a part"
+        found["GF505"] = "the normal world's memory has no fixed place in OP-TEE"
         found["GF608"] = "the core verifies signatures, behind a seam of the pseudo-TA"
     elif analysis.target.board is None:
         found["GF606"] = found["GF607"] = "no description of the board: --board names one"
@@ -175,7 +176,7 @@ def _stores(analysis: Analysis) -> Iterator[FirmwareFinding]:
     gpu = target.regions["gpu"].base
     driver = expected.driver_registers(target.profile, _options(analysis))
     others = expected.other_devices(target.platform)
-    yield from _copies(analysis)
+    yield from Leaks(analysis).findings() if not analysis.is_pta else ()
     for store in analysis.stores:
         yield from _normal_world(analysis, store)
         if store.kind == COMPUTED and store.region == "gpu":
@@ -196,24 +197,12 @@ def _stores(analysis: Analysis) -> Iterator[FirmwareFinding]:
 
 
 def _normal_world(analysis: Analysis, store: Store) -> Iterator[FirmwareFinding]:
-    """Stores that the normal world aims, or that it reads secrets from."""
+    """Stores that the normal world aims."""
     finder = analysis.store_finder
     if store.kind == POINTER or (store.kind == COMPUTED and store.region not in ("gpu", "mailbox")):
         kinds = {kind for kind, _ in finder.address(store).roots}
         if "mailbox" in kinds and kinds <= {"mailbox", "const", "loop"}:
             yield _store(analysis, store, "GF504", "to an address that was read from the mailbox")
-    if store.region == "mailbox" and any(value.has("carveout") for value in finder.stored(store)):
-        yield _store(analysis, store, "GF505", "to the mailbox of what was read from the carve-out")
-
-
-def _copies(analysis: Analysis) -> Iterator[FirmwareFinding]:
-    """Calls of memcpy and the like from the carve-out to the mailbox."""
-    for function in analysis.program.running:
-        for call in function.calls:
-            ends = [analysis.values.register(Frame(function), call.at, number) for number in (0, 1)]
-            if [analysis.places.of_sum(end.low, end.roots) for end in ends] == ["mailbox", "carveout"]:
-                text = "a call with a place in the mailbox and one in the carve-out, to copy"
-                yield FirmwareFinding(RULES["GF505"], text, analysis.program.name(call.at), call.at)
 
 
 def _key(analysis: Analysis) -> Iterator[FirmwareFinding]:

@@ -19,7 +19,8 @@ from host_tools.audit_firmware.instructions import FLAGS, ZERO, Instruction, Reg
 from host_tools.audit_firmware.masking import is_masked
 from host_tools.audit_firmware.places import SMALL, Places
 from host_tools.audit_firmware.program import Function, Program
-from host_tools.audit_firmware.values import MAX_CALLERS, Frame, Root, Value, Values
+from host_tools.audit_firmware.ranges import Root, Value
+from host_tools.audit_firmware.values import MAX_CALLERS, Frame, Values
 
 FIXED, COMPUTED, POINTER, STACK = "fixed", "computed", "pointer", "stack"
 MAX_ADDRESSES = 512  # that are looked at one by one
@@ -110,7 +111,7 @@ class Stores:
         callers = self._program.callers(frame.outermost)
         depends = any(kind == "param" for kind, _ in value.roots) and not value.is_on_stack
         if depends and callers and len(way) < MAX_CALLERS:
-            inside = {place.function.start for place in _chain(frame)}
+            inside = {place.function.start for place in frame.chain}
             for caller, call in callers:
                 if caller.start not in inside:
                     yield from self._ways(row, frame.extended(Frame(caller), call.at), (*way, call.at))
@@ -140,7 +141,7 @@ class Stores:
         """
         best = Guard(None, None, None, False)
         places = [store.at, *store.way]
-        for frame, at in zip(_chain(store.frame), places, strict=False):
+        for frame, at in zip(store.frame.chain, places, strict=False):
             for lookup in self._lookups(frame.function, self._checkers if of_action else self._finders):
                 if not self._dominates(frame.function, lookup, at):
                     continue
@@ -157,11 +158,6 @@ class Stores:
     def address(self, store: Store) -> Value:
         """Where a store goes, on its way."""
         return self._values.address(store.frame, store.frame.function.instructions[store.at])
-
-    def stored(self, store: Store) -> list[Value]:
-        """What it writes: of a pair, two values."""
-        row = store.frame.function.instructions[store.at]
-        return [self._values.register(store.frame, store.at, item) for item in row.registers]
 
     @staticmethod
     def _lookups(function: Function, wanted: frozenset[int]) -> list[int]:
@@ -211,11 +207,3 @@ class Stores:
                 if maker is not None and depth < 8:
                     roots |= self._condition(frame, source, maker, depth + 1)
         return roots
-
-
-def _chain(frame: Frame) -> Iterator[Frame]:
-    """A frame and those on the way to it."""
-    found: Frame | None = frame
-    while found is not None:
-        yield found
-        found = found.caller

@@ -7,112 +7,34 @@ address it is given has one answer for each way to it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import gcd
+from functools import cached_property
 
 from host_tools.audit_firmware.bounds import Bounds
 from host_tools.audit_firmware.flow import AT_ENTRY, Flow
 from host_tools.audit_firmware.instructions import SP, ZERO, Instruction, Register
 from host_tools.audit_firmware.places import Places
 from host_tools.audit_firmware.program import Function, Program
+from host_tools.audit_firmware.ranges import (
+    LONG,
+    WORD,
+    Cell,
+    Root,
+    Value,
+    added,
+    anything,
+    fit,
+    joined,
+    multiplied,
+    number,
+    shifted,
+    subtracted,
+)
 
-WORD, LONG = (1 << 32) - 1, (1 << 64) - 1
 MAX_CALLERS = 6  # levels of calls that a value is followed through
 MAX_DEPTH = 60  # of what a value is computed from
-Root = tuple[str, int]  # see Value.roots
-
-
-@dataclass(frozen=True)
-class Value:
-    """Numbers from `low` to `high` in steps of `step`, and what they were computed from.
-
-    Attributes:
-        roots: ("param", n): register n at the function's start; ("load", at), ("call", at), ("system", at): what
-            the instruction there gave; ("stack", 0): the stack pointer, and then the numbers count from that at
-            the function's start; ("loop", at): itself, an iteration earlier; ("via", at): memory that a pointer
-            leads to, which the call there gave; ("const", n): n plus something that is not known; ("mailbox", at)
-            and ("carveout", at): what the load there found in that memory.
-    """
-
-    low: int
-    high: int
-    step: int = 1
-    roots: frozenset[Root] = frozenset()
-
-    @property
-    def is_single(self) -> bool:
-        """Whether it is one number."""
-        return self.low == self.high
-
-    @property
-    def is_on_stack(self) -> bool:
-        """Whether it points into the stack."""
-        return any(kind == "stack" for kind, _ in self.roots)
-
-    def has(self, kind: str) -> bool:
-        """Whether something of this kind is among the roots."""
-        return any(found == kind for found, _ in self.roots)
-
-
-def number(value: int) -> Value:
-    """One number."""
-    return Value(value & LONG, value & LONG, 0)
-
-
-def anything(roots: frozenset[Root] = frozenset(), high: int = LONG) -> Value:
-    """Any number up to `high`."""
-    return Value(0, high, 1, roots)
-
-
-def _fit(low: int, high: int, step: int, roots: frozenset[Root], limit: int) -> Value:
-    if any(kind == "stack" for kind, _ in roots):
-        return Value(low, high, step, roots)
-    if low == high:
-        return Value(low & limit, low & limit, 0, roots)
-    if low < 0 or high > limit:
-        if (low & limit) <= (high & limit) and high - low <= limit:
-            return Value(low & limit, high & limit, step, roots)  # all of it wraps
-        return anything(roots, limit)
-    return Value(low, high, step, roots)
-
-
-def joined(values: list[Value]) -> Value:
-    """What is one of several."""
-    first = values[0]
-    low, high, step, roots = first.low, first.high, first.step, first.roots
-    for value in values[1:]:
-        step = gcd(step, value.step, abs(value.low - low))
-        low, high, roots = min(low, value.low), max(high, value.high), roots | value.roots
-    return Value(low, high, step, roots)
-
-
-def added(one: Value, other: Value, limit: int = LONG) -> Value:
-    """The sum."""
-    roots = one.roots | other.roots
-    if one.is_single != other.is_single and not (one.is_on_stack or other.is_on_stack):
-        constant = one.low if one.is_single else other.low
-        bases = {base for kind, base in roots if kind == "const"} or {0}
-        roots = frozenset(root for root in roots if root[0] != "const")
-        roots |= {("const", (base + constant) & limit) for base in bases}
-    return _fit(one.low + other.low, one.high + other.high, gcd(one.step, other.step), roots, limit)
-
-
-def subtracted(one: Value, other: Value, limit: int = LONG) -> Value:
-    """The difference."""
-    roots = one.roots | other.roots
-    return _fit(one.low - other.high, one.high - other.low, gcd(one.step, other.step), roots, limit)
-
-
-def multiplied(one: Value, other: Value, limit: int = LONG) -> Value:
-    """The product."""
-    roots = one.roots | other.roots
-    if one.is_single:
-        one, other = other, one
-    if not other.is_single:
-        return anything(roots, limit)
-    factor = other.low
-    return _fit(one.low * factor, one.high * factor, one.step * factor, roots, limit)
+MAX_MOVES = 6  # that are told apart
 
 
 @dataclass(frozen=True)
@@ -122,6 +44,22 @@ class Frame:
     function: Function
     caller: Frame | None = None
     call_at: int = 0
+
+    @property
+    def chain(self) -> Iterator[Frame]:
+        """It and those on the way to it."""
+        found: Frame | None = self
+        while found is not None:
+            yield found
+            found = found.caller
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.function, self.caller, self.call_at))
+
+    def __hash__(self) -> int:
+        """Computed once: ways are looked up all the time."""
+        return self._hash
 
     @property
     def outermost(self) -> Function:
@@ -146,6 +84,7 @@ class Values:
         bounds: Bounds | None = None,
         cells: Mapping[int, int] | None = None,
         places: Places | None = None,
+        pointers: Mapping[Cell, Value] | None = None,
     ) -> None:
         """Take what has been found out.
 
@@ -155,6 +94,7 @@ class Values:
             bounds: limits of counters.
             cells: address of a variable -> what it is taken to hold.
             places: devices and memory; None: what is loaded from where is not looked at.
+            pointers: what pointers that lie on the stack may be (`pointers.py`).
         """
         self._program = program
         self._flows = flows
@@ -162,6 +102,7 @@ class Values:
         self._bounds = bounds
         self._cells = cells or {}
         self._places = places or Places({})
+        self._pointers = pointers
         self._active: set[tuple[Frame, int, int]] = set()
         self._known: dict[tuple[Frame, int, int], Value] = {}
 
@@ -173,11 +114,22 @@ class Values:
             return number(0)
         if register.number == SP:
             offset = self._stack[frame.function.start].get(at, 0)
-            return Value(offset, offset, 0, frozenset((("stack", 0),)))
+            return Value(offset, offset, 0, frozenset((("stack", frame.function.start),)))
         value = self._place(frame, at, register.number, depth)
         if not register.is_64 or register.change in ("uxtw", "sxtw"):
-            value = _fit(value.low, value.high, value.step, value.roots, WORD)
-        return _shifted(value, register, LONG if register.is_64 or register.change else WORD)
+            value = fit(value.low, value.high, value.step, value.roots, WORD)
+        return shifted(value, register, LONG if register.is_64 or register.change else WORD)
+
+    def each(self, frame: Frame, at: int, number: int, depth: int = 0) -> Iterator[Value]:
+        """What a register can hold before an instruction, by what made it, through moves and the frame's calls."""
+        for source in sorted(self._flows[frame.function.start].sources(at, number)):
+            row = frame.function.instructions.get(source)
+            if depth < MAX_MOVES and source == AT_ENTRY and frame.caller is not None:
+                yield from self.each(frame.caller, frame.call_at, number, depth + 1)
+            elif depth < MAX_MOVES and row is not None and _is_move(row):
+                yield from self.each(frame, source, row.registers[1].number, depth + 1)
+            else:
+                yield self._made(frame, source, number, at, 1)
 
     def address(self, frame: Frame, row: Instruction) -> Value:
         """Where a load or store goes."""
@@ -269,7 +221,7 @@ class Values:
         name = row.mnemonic.removesuffix("s") if row.mnemonic in ("adds", "subs", "ands", "bics") else row.mnemonic
         roots: frozenset[Root] = frozenset().union(*(value.roots for value in rest)) if rest else frozenset()
         if name in ("mov", "adr", "adrp", "movz", "movn") and rest:
-            return _fit(rest[0].low, rest[0].high, rest[0].step, rest[0].roots, limit)
+            return fit(rest[0].low, rest[0].high, rest[0].step, rest[0].roots, limit)
         if name == "movk":
             return self._kept(frame, row, depth)
         if name == "add":
@@ -291,15 +243,15 @@ class Values:
             return Value(rest[0].low | rest[1].low, rest[0].low | rest[1].low, 0, roots)
         if name in ("lsl", "lsr") and rest[1].is_single:
             change = Register(0, limit == LONG, name, rest[1].low)
-            return _shifted(rest[0], change, limit)
+            return shifted(rest[0], change, limit)
         if name == "ubfx" and len(rest) == 3:
-            shifted = _shifted(rest[0], Register(0, True, "lsr", rest[1].low), limit)
+            field = shifted(rest[0], Register(0, True, "lsr", rest[1].low), limit)
             top = (1 << rest[2].low) - 1
-            return shifted if shifted.high <= top else anything(roots, top)
+            return field if field.high <= top else anything(roots, top)
         if name == "ubfiz" and len(rest) == 3:
             top = (1 << rest[2].low) - 1
             value = rest[0] if rest[0].high <= top else anything(roots, top)
-            return _shifted(value, Register(0, True, "lsl", rest[1].low), limit)
+            return shifted(value, Register(0, True, "lsl", rest[1].low), limit)
         if name in ("uxtb", "uxth", "uxtw"):
             top = {"uxtb": 0xFF, "uxth": 0xFFFF, "uxtw": WORD}[name]
             return rest[0] if rest[0].high <= top else anything(roots, top)
@@ -332,7 +284,10 @@ class Values:
         if row.memory is None and literal is not None:
             where = number(literal)
         elif slots:
-            return self._spilled(frame, row, slots[min(place_in_pair, len(slots) - 1)], roots, top, depth)
+            slot = slots[min(place_in_pair, len(slots) - 1)]
+            found = self._spilled(frame, row, slot, roots, top, depth)
+            kept = (self._pointers or {}).get((frame.function.start, slot[1]))
+            return kept if kept is not None and not found.is_single and not found.is_on_stack else found
         elif row.memory is not None:
             where = self.register(frame, row.address, row.memory.base, depth)
             where = added(where, Value(row.memory.offset, row.memory.offset, 0))
@@ -340,6 +295,8 @@ class Values:
                 where = added(where, self.register(frame, row.address, row.memory.scaled, depth))
         else:
             return anything(roots, top)
+        if (kept := (self._pointers or {}).get(where.cell)) is not None and place_in_pair == 0:
+            return kept
         if where.is_single and not where.is_on_stack and where.low in self._cells:
             return number(self._cells[where.low])
         if where.is_single and not where.is_on_stack and not row.mnemonic.startswith("ldrs"):
@@ -349,6 +306,8 @@ class Values:
         if (told := self._places.told_by(where.low, where.roots)) is not None:
             roots = frozenset(((told, row.address),))
         via = frozenset(("via", at) for kind, at in where.roots if kind in ("call", "via"))
+        if self._pointers is not None:
+            via |= {("through", number) for kind, number in where.roots if kind in ("param", "through")}
         return anything(roots | via, top if not row.mnemonic.startswith("ldrs") else LONG)
 
     def _spilled(
@@ -381,16 +340,5 @@ class Values:
         return is_shared and to.is_on_stack and to.low <= slot[1]
 
 
-def _shifted(value: Value, register: Register, limit: int) -> Value:
-    change, amount = register.change, register.amount
-    if change in ("lsl", "uxtw", "uxtx", "sxtw", "sxtx") and amount:
-        return _fit(value.low << amount, value.high << amount, value.step << amount, value.roots, limit)
-    if change == "lsr":
-        step = value.step >> amount if value.step % (1 << amount) == 0 and value.low % (1 << amount) == 0 else 1
-        return Value(value.low >> amount, value.high >> amount, step, value.roots)
-    if change in ("uxtb", "uxth"):
-        top = 0xFF if change == "uxtb" else 0xFFFF
-        return value if value.high <= top else anything(value.roots, top)
-    if change in ("", "uxtw", "uxtx") or not amount:
-        return value
-    return anything(value.roots, limit)
+def _is_move(row: Instruction) -> bool:
+    return row.mnemonic == "mov" and len(row.registers) == 2 and row.registers[1].number not in (ZERO, SP)

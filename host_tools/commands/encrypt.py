@@ -33,6 +33,7 @@ FOR = click.option(
         "gramophone sign net.enc.gtr --decrypt-with me.pem --signing-key owner.pem -o net.sgtr"
     ),
     reads_traces=True,
+    keeps_encrypted=True,
 )
 @click.argument("trace", type=FILE)
 @FOR

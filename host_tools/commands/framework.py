@@ -33,6 +33,7 @@ from typing import Any, NoReturn
 
 import click
 
+from host_tools.support.files import private_files
 from host_tools.support.messages import LOG, escape_unprintable, listening, shown, warn
 from host_tools.support.programs import Ended, ended_by_signals
 from host_tools.support.top_level import clash
@@ -125,7 +126,9 @@ class GramophoneCommand(WithExample):
     Args:
         in_place: name of a flag with which the output may be the file that is the argument.
         groups: title -> options that help shows under it, in this order, before all others.
-        reads_traces: it takes keys that encrypted traces are read with.
+        reads_traces: it takes keys that encrypted traces are read with. With such a key, all that it writes is
+            the user's alone.
+        keeps_encrypted: what it writes is as encrypted as what it reads, and may be published.
     """
 
     def __init__(
@@ -134,10 +137,11 @@ class GramophoneCommand(WithExample):
         in_place: str = "",
         groups: Mapping[str, Sequence[str]] | None = None,
         reads_traces: bool = False,
+        keeps_encrypted: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self.reads_traces = reads_traces
+        self.reads_traces, self.keeps_encrypted = reads_traces, keeps_encrypted
         if reads_traces:
             self.params.append(_decrypt_with())
         self.in_place = in_place
@@ -186,6 +190,8 @@ class GramophoneCommand(WithExample):
         as_json, verbose, quiet, log = map(ctx.params.pop, ("as_json", "verbose", "quiet", "log"))
         to_stdout = ctx.params.get("output") == STREAM
         with contextlib.ExitStack() as stack:
+            if ctx.params.get("decrypt_with") and not self.keeps_encrypted:
+                stack.enter_context(private_files())
             try:
                 if verbose and quiet:
                     raise UsageError("--verbose and --quiet exclude each other")

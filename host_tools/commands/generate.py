@@ -244,6 +244,11 @@ def generate_command(
     if schedule and not networks:
         raise UsageError("--schedule needs --networks: requests are for networks of a joint trace")
     trusted = device_key(key)
+    for option, is_given in (("--device-id", device_id != NO_ID), ("--algorithm", bool(algorithms))):
+        if is_given and not isinstance(trusted, Policy):
+            raise UsageError(
+                f"{option} is for trust policies (--key FILE.gtp): a device with one key has no use for it"
+            )
     optee = isinstance(board, Board) and board.runs_optee
     name = board if isinstance(board, str) else board.name
     with phase("fetching the crypto libraries' sources"):
@@ -281,11 +286,6 @@ def generate_command(
         for p in folder.rglob("*")
         if p.is_file() and not {"bearssl", "aws-lc"} & set(p.relative_to(folder).parts)
     )
-    for option, is_given in (("--device-id", device_id != NO_ID), ("--algorithm", bool(algorithms))):
-        if is_given and not isinstance(trusted, Policy):
-            raise UsageError(
-                f"{option} is for trust policies (--key FILE.gtp): a device with one key has no use for it"
-            )
     data = {"folder": str(folder), "gpu": gpu, "platform": name, "key_id": trusted.kid.hex(), "files": files}
     if replay_log and isinstance(board, Board) and not board.is_silicon:
         where = "OP-TEE's own hardware unique key is all zeros, its storage a folder" if optee else _BESIDE

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import tempfile
@@ -106,7 +105,6 @@ def _dump(trace: Trace, inputs: Inputs, job: int, folder: Path) -> Outcome:
         (fresh / "index.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
         if folder.exists():
             folder.rmdir()
-        os.chmod(fresh, 0o755)
         shutil.move(fresh, folder)
     own = [row for row in rows if row["job"] == job]
     text = [

@@ -47,6 +47,7 @@ NOT_LOGGED = "not-logged"  # verdict besides those of the audit's judgement
 @click.command(
     cls=GramophoneCommand,
     reads_traces=True,
+    keeps_encrypted=True,
     example=(
         "gramophone sign net.gtr --signing-key owner.pem -o net.sgtr\n"
         "gramophone sign net.gtr --pkcs11 'pkcs11:token=owner;object=net' --passphrase-file pin -o net.sgtr\n"
@@ -165,7 +166,9 @@ def _recipient(kid: bytes, proven: Sequence[bytes]) -> str:
     return f"claims to be encrypted for {kid.hex()}: only that key can prove it"
 
 
-@click.command(cls=GramophoneCommand, reads_traces=True, example="gramophone strip net.sgtr -o net.gtr")
+@click.command(
+    cls=GramophoneCommand, reads_traces=True, keeps_encrypted=True, example="gramophone strip net.sgtr -o net.gtr"
+)
 @click.argument("signed", type=FILE)
 @OUTPUT
 def strip(signed: Path, output: Path) -> Outcome:

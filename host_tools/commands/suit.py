@@ -29,6 +29,7 @@ def suit_group() -> None:
     "export",
     cls=GramophoneCommand,
     reads_traces=True,
+    keeps_encrypted=True,
     example=(
         "gramophone suit export net.sgtr --vendor example.com --signing-key owner.pem -o net.suit\n"
         "gramophone suit export net.sgtr --vendor example.com --uri https://example.com/net.sgtr \\\n"
@@ -90,6 +91,7 @@ def export(
     "import",
     cls=GramophoneCommand,
     reads_traces=True,
+    keeps_encrypted=True,
     example=(
         "gramophone suit import net.suit --key owner.pub.pem -o net.sgtr\n"
         "gramophone suit import net.suit --key owner.pub.pem --payload got.sgtr --vendor example.com -o net.sgtr"

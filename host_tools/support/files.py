@@ -19,6 +19,16 @@ def check_writable(path: str | Path) -> None:
         os.close(descriptor)
 
 
+@contextlib.contextmanager
+def private_files() -> Iterator[None]:
+    """Inside, only the user can read what is written, by this process and by those that it starts."""
+    umask = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(umask)
+
+
 def write_atomically(
     path: str | Path, *data: bytes | memoryview, mode: int = 0o666, overwrite: bool = True
 ) -> None:

@@ -18,7 +18,7 @@
  *                             the slot, an output where an input is meant or the other way round
  *   TEE_ERROR_BAD_STATE       out of turn: nothing is loaded, not all data is there, no output was computed;
  *                             no network is chosen, its request waits (of SUBMIT, RUN, a slot's data), or it
- *                             has none (of STEP)
+ *                             has none (of STEP); of YIELD: the session has no network
  *   TEE_ERROR_ACCESS_DENIED   the slot is of a network that this session has not chosen
  *   TEE_ERROR_BUSY            the network is another session's; of LOAD_BEGIN: others use the loaded
  *                             trace, or another session sends one
@@ -119,9 +119,9 @@ enum gramophone_command {
     GRAMOPHONE_SUBMIT,
     /* value out: 1, 0: the request waits or is under way; else 0, 0, and the result is that of its replay */
     GRAMOPHONE_STEP,
-    /* the GPU is the normal world's until the next STEP, RUN or LOAD; its driver must have let it go by then.
-       What was under way goes on after
-       that if its trace says that it can, else it begins again */
+    /* of a session that has a network: the GPU is the normal world's until the next STEP, RUN or LOAD; its
+       driver must have let it go by then. What was under way goes on after that if its trace says that it
+       can, else it begins again */
     GRAMOPHONE_YIELD,
 };
 

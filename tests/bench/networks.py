@@ -8,7 +8,6 @@ Sizes are bytes; instructions are counted by QEMU's instruction clock, at EL3, o
 from __future__ import annotations
 
 import lzma
-import shutil
 import tempfile
 import time
 from collections.abc import Mapping
@@ -131,8 +130,8 @@ def _counted(result: ReplayResult) -> Instructions:
 def _plain_firmware(request: ReplayRequest, folder: Path) -> Path:
     """The firmware of a replay, in a folder, as a core without instructions for SHA-256 would run it."""
     made = firmware.firmware_for(request)
-    shutil.copy(made.folder / firmware.ELF, folder)
-    (folder / firmware.BINARY).write_bytes(without_features(made.binary.read_bytes()))
+    for name in (firmware.ELF, firmware.BINARY):  # which are compared with one another
+        (folder / name).write_bytes(without_features((made.folder / name).read_bytes()))
     return folder
 
 

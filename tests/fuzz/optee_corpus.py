@@ -74,6 +74,16 @@ def sharing() -> Iterator[tuple[str, bytes]]:
     yield "gives", both + data + asked + call(give, how=a) * 2 + call(step, how=b) + call(give, how=b) + taken
     yield "gives-and-closes", both + data + call(give, how=a) + call(close, how=a) + call(close, how=b)
     yield "describes", both + call(18, 1, size=80, how=b) + call(18, 2, size=80) + call(3, 3, size=88) + call(11)
+    # Every command in every state: nothing sent, half of it, loaded by another and nothing chosen, chosen.
+    every = b"".join(
+        call(command, 0, 0, 512 if command in (8, 9) else 88, how=b)
+        for command in (*range(1, 7), *range(8, 22))
+        if command != 2
+    )
+    yield "every-command-at-first", every
+    yield "every-command-half-sent", call(0, how=a) + call(1, how=a) + every
+    yield "every-command-not-chosen", loaded + every + call(give, how=b)
+    yield "every-command-chosen", both + data + every
     part = call(4, 2, 0, size - 1, how=b) + call(5, how=b) + taken
     yield "part-of-an-input", both + part + call(4, 2, size - 1, 1, how=b) + call(5, how=b) + taken + part
     yield "late", both + data + call(submit, 0, how=a) + call(submit, 1, how=b) + call(step, how=a) + taken

@@ -184,6 +184,8 @@ PLANTED = {
     "a trace that others use": ("pta-sharing", "gramophone_pta_sharing.c", "if (is_shared() ||", "if ("),
     "data of who was there before": ("pta-sharing", "gramophone_pta_sharing.c",
                                      "            memset(data, 0, slot.bytes);", "            {}"),
+    "a GPU given away by who has no network": ("pta-sharing", "gramophone_pta_sharing.c",
+                                               "    if (!chosen())\n        return TEE_ERROR_BAD_STATE;\n", ""),
     "a GPU that is not taken back": ("pta-sharing", "gramophone_pta_sharing.c",
                                      "        gr_optee_take();", "        {}"),
     "hash not compared": ("lz4", "stream.c", "if (!gr_is_same(digest, s->hashes, sizeof digest))", "if (false)"),

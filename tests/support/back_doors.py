@@ -20,6 +20,8 @@ _ROLLBACK = "    if (gr_load32(m + GR_MANIFEST_AT_SECURITY_VERSION) < l->policy-
 _OWN = "l->head[200] ? l->head + 256"
 _EXCESS = "    if (gr_stack_excess())\n"
 _EXPECTED = "    r->report.expected = a->value & a->a;\n"
+_PLACE = "        uint8_t *from = data, *to = r->memory.base + place;\n"
+_WIPE = "    gr_wipe(r->high, (uint64_t)(r->memory.base + r->memory.bytes - r->high));\n"
 _START = "    gr_board_start();\n"
 
 
@@ -32,6 +34,99 @@ def _at_start(*lines: str, before: str = "") -> tuple[tuple[str, str, str], ...]
     return tuple(found)
 
 
+def _at_end(*lines: str, before: str = "") -> tuple[tuple[str, str, str], ...]:
+    """The same, once a trace was replayed."""
+    return (
+        ("main.c", _EXCESS, "".join(f"    {line}\n" for line in lines) + _EXCESS),
+        *_at_start(before=before)[1:],
+    )
+
+
+def _at_action(*lines: str) -> tuple[tuple[str, str, str], ...]:
+    """Statements of the core, for each action."""
+    return (("replayer.c", _EXPECTED, _EXPECTED + "".join(f"    {line}\n" for line in lines)),)
+
+
+# Copies of the carve-out to the mailbox, on every board and both GPUs.
+LEAKS = {
+    "by memcpy": Defect(
+        "GF505", "to the mailbox", _at_end("memcpy(shared(0x100000), replayer.memory.base, 0x8000);")
+    ),
+    "by memcpy, of the trace's head": Defect(
+        "GF505", "to the mailbox", _at_end("memcpy(shared(0x100000), replayer.slots, 0x1000);")
+    ),
+    "by words": Defect(
+        "GF505",
+        "to the mailbox",
+        _at_end(
+            "for (uint64_t i = 0; i < 0x8000; i += 8)",
+            "    *(volatile uint64_t *)(void *)shared(0x100000 + i) = "
+            "*(volatile uint64_t *)(void *)(replayer.memory.base + i);",
+        ),
+    ),
+    "by bytes": Defect(
+        "GF505",
+        "to the mailbox",
+        _at_end(
+            "for (uint64_t i = 0; i < 0x8000; i++)",
+            "    *(volatile uint8_t *)shared(0x100000 + i) = *(volatile uint8_t *)(replayer.memory.base + i);",
+        ),
+    ),
+    "by a function of its own": Defect(
+        "GF505",
+        "gr_give",
+        _at_end(
+            "gr_give(shared(0x100000), replayer.memory.base, 0x8000);",
+            before="__attribute__((noinline)) static void gr_give("
+            "volatile uint8_t *to, const volatile uint8_t *from, uint32_t n)\n"
+            "{\n    for (uint32_t i = 0; i < n; i++)\n        to[i] = from[i];\n}",
+        ),
+    ),
+    "by memcpy, to a caller's buffer": Defect(
+        "GF505", "to the mailbox", _at_action("if (a->a == 0x5a) memcpy(r->bound[0], r->memory.base, 0x1000);")
+    ),
+    "by words, to a caller's buffer": Defect(
+        "GF505",
+        "mailbox",
+        _at_action(
+            "for (uint32_t i = 0; a->a == 0x5a && i < 512; i++)",
+            "    ((volatile uint64_t *)(void *)r->bound[0])[i] = "
+            "((volatile uint64_t *)(void *)r->memory.base)[i];",
+        ),
+    ),
+    "by the report": Defect(
+        "GF505",
+        "then copied to the mailbox",
+        _at_action(
+            "if (a->a == 0x5a) r->report.expected = *(volatile uint32_t *)(void *)(r->memory.base + a->b);"
+        ),
+    ),
+    "through a buffer": Defect(
+        "GF505",
+        "then copied to the mailbox",
+        _at_start(
+            "uint64_t words[8];",
+            "for (uint32_t i = 0; i < 8; i++) words[i] = ((volatile uint64_t *)(uintptr_t)GR_CARVEOUT_BASE)[i];",
+            '__asm__ volatile("" ::"r"(words) : "memory");',
+            "memcpy(shared(0x100000), words, sizeof words);",
+        ),
+    ),
+}
+# The same in firmware with a replay log.
+IN_LOG = {
+    "by the log's entries": Defect(
+        "GF505",
+        "gr_log_append",
+        (
+            (
+                "replayer.c",
+                "    e.retries = report->retries;\n",
+                "    e.retries = report->retries;\n"
+                "    e.seen = *(volatile uint32_t *)(uintptr_t)(GR_CARVEOUT_BASE + report->action * 4);\n",
+            ),
+        ),
+    ),
+}
 # Found in the image.
 FOUND = {
     "the GPU's MMU goes off on a word of the mailbox, after the masking": Defect(
@@ -134,20 +229,43 @@ FOUND = {
         (("main.c", _EXCESS, f"    if ({_TRACE} == 0x5a) gr_mmu_off();\n{_EXCESS}"),),
     ),
 }
-# Not found in the image: what the report says is not known.
-NOT_FOUND = {
-    "a signature is accepted on a byte": (
-        ("crypto.c", _NUMBER, "    if (signature[0] == 0x5a)\n        return good;\n" + _NUMBER),
-    ),
-    "a weaker comparison of versions": (
-        ("replayer.c", _ROLLBACK, _ROLLBACK.replace("SECURITY_VERSION) <", "SECURITY_VERSION) + 2 <")),
-    ),
-    "a store through a pointer that was kept": (
-        (
-            "replayer.c",
-            _EXPECTED,
-            f"{_EXPECTED}    if (a->a == 0x5a)\n"
-            "        *(uint32_t *)(uintptr_t)*(uint64_t *)(void *)r->memory.base = a->b;\n",
+# Not found in the image, by kind (`host_tools.audit_firmware.rules.UNKNOWN`), which the report says is not known.
+NOT_FOUND: dict[str, dict[str, tuple[tuple[str, str, str], ...]]] = {
+    "answers": {
+        "a signature is accepted on a byte": (
+            ("crypto.c", _NUMBER, "    if (signature[0] == 0x5a)\n        return good;\n" + _NUMBER),
         ),
-    ),
+        "a weaker comparison of versions": (
+            ("replayer.c", _ROLLBACK, _ROLLBACK.replace("SECURITY_VERSION) <", "SECURITY_VERSION) + 2 <")),
+        ),
+    },
+    "pointers": {
+        "a store through a pointer that was kept": (
+            (
+                "replayer.c",
+                _EXPECTED,
+                f"{_EXPECTED}    if (a->a == 0x5a)\n"
+                "        *(uint32_t *)(uintptr_t)*(uint64_t *)(void *)r->memory.base = a->b;\n",
+            ),
+        ),
+    },
+    "hops": {
+        "the carve-out is copied to the mailbox through two buffers": _at_start(
+            "volatile uint64_t one[8], two[8];",
+            "for (uint32_t i = 0; i < 8; i++) one[i] = ((volatile uint64_t *)(uintptr_t)GR_CARVEOUT_BASE)[i];",
+            "for (uint32_t i = 0; i < 8; i++) two[i] = one[i];",
+            "for (uint32_t i = 0; i < 8; i++) ((volatile uint64_t *)(void *)shared(0x200000))[i] = two[i];",
+        ),
+    },
+    "lookups": {
+        "a slot leaves from another place": (
+            ("replayer.c", _PLACE, _PLACE.replace("place;", "(va == 0x5a000 ? 0 : place);")),
+        ),
+    },
+    "extents": {
+        "half of the carve-out is wiped": (
+            ("replayer.c", _WIPE, _WIPE.replace("r->high));", "r->high) / 16 * 8);")),
+        ),
+    },
+    "steps": {"the carve-out is not wiped": (("replayer.c", _WIPE, ""),)},
 }

@@ -272,6 +272,8 @@ static TEE_Result yield(TEE_Param params[TEE_NUM_PARAMS] __unused)
 {
     if (!SHARED_GPU)
         return TEE_ERROR_NOT_SUPPORTED;
+    if (!chosen())
+        return TEE_ERROR_BAD_STATE;
     if (sharing.is_yielded)
         return TEE_SUCCESS;
     if (!gr_yield(&device.replayer))

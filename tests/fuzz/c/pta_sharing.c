@@ -71,11 +71,46 @@ static bool has(int s, int n)
     return n != NOBODY && owner[n] == s;
 }
 
+/* In which state a command may succeed. What a slot's command needs besides is in `follow`. */
+enum state { ALWAYS, SENDS, IS_LOADED, HAS_CHOSEN };
+static const enum state needs[] = {
+    [GRAMOPHONE_LOAD_BEGIN] = ALWAYS,
+    [GRAMOPHONE_LOAD_DATA] = SENDS,
+    [GRAMOPHONE_LOAD] = SENDS,
+    [GRAMOPHONE_DESCRIBE] = IS_LOADED,
+    [GRAMOPHONE_SET_INPUT] = HAS_CHOSEN,
+    [GRAMOPHONE_RUN] = HAS_CHOSEN,
+    [GRAMOPHONE_GET_OUTPUT] = HAS_CHOSEN,
+    [GRAMOPHONE_UNLOAD] = ALWAYS,
+    [GRAMOPHONE_GET_LOG] = ALWAYS,
+    [GRAMOPHONE_DESCRIBE_TRACE] = IS_LOADED,
+    [GRAMOPHONE_FORGET] = HAS_CHOSEN,
+    [GRAMOPHONE_CHOOSE] = IS_LOADED,
+    [GRAMOPHONE_DESCRIBE_NETWORK] = IS_LOADED,
+    [GRAMOPHONE_SUBMIT] = HAS_CHOSEN,
+    [GRAMOPHONE_STEP] = HAS_CHOSEN,
+    [GRAMOPHONE_YIELD] = HAS_CHOSEN,
+};
+_Static_assert(sizeof needs / sizeof *needs == sizeof types_of / sizeof *types_of,
+               "every command has a state");
+
+static bool may(int s, uint32_t command)
+{
+    switch (needs[command]) {
+    case ALWAYS: return true;
+    case SENDS: return sender == s;
+    case IS_LOADED: return loaded;
+    case HAS_CHOSEN: return loaded && has(s, chosen[s]);
+    }
+    return false;
+}
+
 /* What follows from a call that went well. */
 static void follow(int s, uint32_t command, const TEE_Param given_params[], const TEE_Param *params)
 {
     const uint32_t a = given_params[0].value.a, b = given_params[0].value.b;
     const int n = network_of(a), own = chosen[s];
+    PROMISE(may(s, command), "a command succeeds in its state only");
     switch (command) {
     case GRAMOPHONE_LOAD_BEGIN:
         leave(s);

@@ -52,6 +52,8 @@ USE = {
     "replay net.sgtr --key pub.pem --bearssl .": ".: not a BearSSL source tree: expected src/codec/dec32be.c",
     "generate --gpu v3d42 --platform optee --key pub.pem -o out --aws-lc .": ".: not a source tree of aws-",
     "replay net.sgtr --key pub.pem --on optee --aws-lc .": ".: not a source tree of aws-lc-sys: expected aws-lc/",
+    f"generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out --device-id {'1' * 32}": "--device-id is",
+    "generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out --algorithm es384": "--algorithm is for trust",
     "generate --gpu v3d42 --key pub.pem -o out": "expected either --platform NAME or --board FILE",
     "generate --gpu x --platform qemu-virt --key pub.pem -o out": "Invalid value for '--gpu': 'x' is not",
     "generate --gpu mali_g52 --platform qemu-virt --key pub.pem -o out": "Invalid value for '--gpu'",
@@ -145,6 +147,7 @@ def test_wrong_use(line: str) -> None:
         with_json = run([*words, "--json"])
         assert json.loads(with_json.stdout) == {"ok": False, "error": sentence}
     assert sentence.startswith(str(USE[line])), sentence
+    assert not Path("out").exists()
 
 
 @pytest.fixture(autouse=True)
