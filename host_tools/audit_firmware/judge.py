@@ -222,9 +222,9 @@ def _key(analysis: Analysis) -> Iterator[FirmwareFinding]:
         keys = passed(analysis.program, analysis.values, function, VERIFY_KEY)
         right = {at for at in keys if analysis.image.read(at, len(device.key.raw)) == device.key.raw}
         known = {at for at in keys if analysis.image.read(at, len(KNOWN_ANSWER_KEY)) == KNOWN_ANSWER_KEY}
-        others = sorted(keys - right - known)
-        if not right or others:
-            said = ", ".join(f"{at:#x}" for at in others) or "a place that the code does not show"
+        wrong = sorted(keys - right - known)
+        if not right or wrong:
+            said = ", ".join(f"{at:#x}" for at in wrong) or "a place that the code does not show"
             text = f"expected at least one call with the key in the code, and none with another; found {said}"
             yield FirmwareFinding(RULES["GF608"], text, function.name, function.start)
 
