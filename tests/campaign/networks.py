@@ -70,13 +70,15 @@ def good(*more: Action, joined: Callable[..., Trace] = joint) -> Callable[[str],
     return lambda gpu: Attempt(s.signed(joined(gpu, *more)))
 
 
-def hostile(own: Action, field: str, value: int, joined: Callable[..., Trace] = joint) -> Callable[[str], Attempt]:
-    """The last network does something several times, each with another value of a field."""
+def hostile(
+    own: Action, field: str, value: int, joined: Callable[..., Trace] = joint, network: int = B
+) -> Callable[[str], Attempt]:
+    """A network does something several times, each with another value of a field; the first one runs."""
 
     def made(gpu: str) -> Attempt:
         trace = joined(gpu, *[own] * TIMES)
-        parts, first = Parts.of(trace), trace.networks[B].first_action
-        for index in range(first, trace.networks[B].end_action):
+        parts, first = Parts.of(trace), trace.networks[network].first_action
+        for index in range(first, trace.networks[network].end_action):
             if trace.actions[index]["op"] == own.op and index >= first + 2:
                 parts = parts.action(index, **{field: value})
         return Attempt(parts.signed())
@@ -202,14 +204,14 @@ CASES = (
         "others-image",
         "signed: maps the other network's page of the image",
         "RANGE",
-        hostile(OWN_IMAGE, "b", 1, apart),
+        hostile(OWN_IMAGE, "b", 2, apart, A),
         good(*[OWN_IMAGE] * TIMES, joined=apart),
     ),
     Case(
         "others-source",
         "signed: uploads the other network's page of the image",
         "RANGE",
-        hostile(OWN_SOURCE, "b", PAGE, apart),
+        hostile(OWN_SOURCE, "b", 2 * PAGE, apart, A),
         good(*[OWN_SOURCE] * TIMES, joined=apart),
     ),
     Case("turns", "good networks take turns", "OK", taking_turns(START, (WHENEVER, WHENEVER)), good(), V3D),
