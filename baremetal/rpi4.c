@@ -81,6 +81,10 @@ static void set_clock(bool on)
 
 static bool set_bridge(uint64_t control, bool open)
 {
+    /* With one bit of it lost, the address would be in the GPU. The compiler must not know that it is not. */
+    __asm__("" : "+r"(control));
+    if (control >> 12 != GR_BRIDGES_BASE >> 12)
+        return false;
     write_protected(control, ASB_REQ_STOP, open ? 0 : ASB_REQ_STOP);
     const bool done = gr_port_wait_word(control, ASB_ACK, open ? 0 : ASB_ACK, ASB_TIMEOUT_US);
     if (!done && !failed)
