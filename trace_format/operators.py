@@ -51,7 +51,8 @@ class OperandType:
         shape: sizes, or names of sizes: those of one name are equal. None: any shape with as many elements as the
             first operand has.
         dtype: element type; None: that of the first operand.
-        written: the operator writes it; else it reads it.
+        written: the operator writes it, every element; else it reads it.
+        scratch: of a written one: working memory. It is no caller's, and the operator zeroes all of it at its end.
         rows: of candidates for boxes: as many as there are cells.
         cells: its first, third and fourth dimension are cells.
         whole: the operator has it at once, by vectors: its address and the steps between its rows are multiples
@@ -64,6 +65,7 @@ class OperandType:
     shape: tuple[int | str, ...] | None
     dtype: DType | None = F32
     written: bool = False
+    scratch: bool = False
     rows: bool = False
     cells: bool = False
     whole: bool = False
@@ -108,11 +110,11 @@ class OperatorType:
 
 _BOXES = OperandType("boxes", "the best boxes, the best first: " + ", ".join(BOX), ("keep", 6), written=True)
 _COUNT = OperandType("count", "how many there are; further rows are zero", (1,), I32, written=True)
-_WORK = "candidates; at the end of no meaning"
+_WORK = "candidates"
 _YOLO = (
     _BOXES,
     _COUNT,
-    OperandType("work", _WORK, ("rows", 7), written=True, rows=True),
+    OperandType("work", _WORK, ("rows", 7), written=True, scratch=True, rows=True),
     OperandType("parameters", "lowest score, overlap above which the lesser box goes", (2,)),
 )
 _HEAD = (
@@ -149,7 +151,7 @@ OPERATORS: dict[Operator, OperatorType] = {
             (
                 _BOXES,
                 _COUNT,
-                OperandType("work", _WORK, ("prior", 7), written=True),
+                OperandType("work", _WORK, ("prior", 7), written=True, scratch=True),
                 OperandType("parameters", "lowest score, greatest overlap, most candidates of a class", (3,)),
                 OperandType("location", "offset of each box", ("prior", 4)),
                 OperandType(
@@ -251,8 +253,8 @@ OPERATORS: dict[Operator, OperatorType] = {
 }
 assert set(OPERATORS) == set(Operator)
 MAX_OPERANDS = max(len(row.operands) + len(row.repeated) * row.most for row in OPERATORS.values())
-# What callers give is theirs: no operator writes it.
-WRITABLE = (SlotKind.OUTPUT, SlotKind.INTERNAL)
+# What callers give is theirs: no operator writes it. What it notes on the way is no caller's.
+WRITABLE = {False: (SlotKind.OUTPUT, SlotKind.INTERNAL), True: (SlotKind.INTERNAL,)}  # by `scratch`
 
 
 def operations(actions: Actions) -> Iterator[tuple[int, Action]]:
@@ -360,9 +362,10 @@ def _check_operands(type: OperatorType, given: Sequence[Slot], here: str, index:
         if at >= len(type.operands) and wanted is type.repeated[0]:
             sizes = {name: size for name, size in sizes.items() if name in known}
         what = f"{here}: operand {wanted.name} (slot {slot.name})"
-        if wanted.written and slot.kind not in WRITABLE:
+        if wanted.written and slot.kind not in (may_be := WRITABLE[wanted.scratch]):
+            expected_kinds = " or ".join(kind.name.lower() for kind in may_be)
             raise ActionError(
-                f"{what} is written", expected="an output, or internal", found=slot.kind.name.lower(), action=index
+                f"{what} is written", expected=expected_kinds, found=slot.kind.name.lower(), action=index
             )
         dtype = given[0].dtype if wanted.dtype is None else wanted.dtype
         if slot.dtype is not dtype:

@@ -141,7 +141,10 @@ class Watch(Interpreter):
                 self._count(sources, at, size)
             sources.pop(Origin(SLOT, number), None)
         for number, (type, slot) in found:
-            if type.written:
+            if type.scratch:
+                for at, size in self._places(slot):
+                    self._note(at, size, Origin(CLEARED))
+            elif type.written:
                 sources = self.seen.outputs.setdefault(number, Counter())
                 sources.update({Origin(SLOT, source): given.dense_bytes for source, given in read})
                 for at, size in self._places(slot):

@@ -264,7 +264,10 @@ class Follower(Interpreter):
         self.jobs.append(Job(number, self.index, kind, joined(read), joined(written), labels, decisions, faulted))
 
     def _operated(self, row: Action) -> None:
-        """All that an operator writes depends on all that it reads; it counts to the latest job."""
+        """All that an operator writes depends on all that it reads; it counts to the latest job.
+
+        It writes each element of its results. Of scratch it writes a part, so the replayer clears it.
+        """
         numbers = range(row.slot, row.slot + row.operands)
         found = list(zip(numbers, operands(row, self.trace.slots), strict=True))
         read = [slot for _, (type, slot) in found if not type.written]
@@ -274,7 +277,9 @@ class Follower(Interpreter):
             labels |= int(np.bitwise_or.reduce(self.labels[where]))
             self._note(self._writers[where], f"slot:{slot.name}")
         for number, (type, slot) in found:
-            if type.written:
+            if type.scratch:
+                self._write(self._bytes(slot), IMAGE, BY_TRACE)
+            elif type.written:
                 self.computed[number] = len(self.jobs) - 1
                 self._write(self._bytes(slot), labels, BY_SLOT + number)
                 self.edges.update(

@@ -270,6 +270,8 @@ class Interpreter:
             raise DivergenceError(str(error)) from None
         for (_, slot), result in zip(found, results, strict=False):
             self._write_slot(slot, np.ascontiguousarray(result, slot.numpy_dtype))
+        for slot in (slot for type, slot in found if type.scratch):
+            self._write_slot(slot, np.zeros(slot.shape, slot.numpy_dtype))
 
     def _check_outside_the_image(self, slots: Iterable[Slot]) -> None:
         end = -(-len(self.trace.image) // PAGE_BYTES) * PAGE_BYTES

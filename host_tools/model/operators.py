@@ -32,8 +32,8 @@ def compute(operator: Operator, operands: Sequence[Array]) -> list[Array]:
         operands: all of them, in their order, those that it writes with what is there before.
 
     Returns:
-        The new content of the first operands, as many as it writes. Working memory is left out: what it holds at
-        the end has no meaning.
+        The new content of the first operands, as many as it writes. Working memory is left out: it is zero at the
+        end.
 
     Raises:
         ValueError: the operands let it access what is not there.

@@ -94,7 +94,8 @@ static bool fits(const struct gr_operand_type *type, const uint8_t *slot, const 
                  uint32_t *sizes)
 {
     const uint32_t kind = slot[GR_SLOT_AT_KIND];
-    if (type->flags & GR_OPERAND_WRITTEN && kind != GR_SLOT_KIND_OUTPUT && kind != GR_SLOT_KIND_INTERNAL)
+    if (type->flags & GR_OPERAND_WRITTEN && kind != GR_SLOT_KIND_INTERNAL &&
+        (kind != GR_SLOT_KIND_OUTPUT || type->flags & GR_OPERAND_SCRATCH))
         return false;
     if (slot[GR_SLOT_AT_DTYPE] != (type->dtype ? type->dtype : first[GR_SLOT_AT_DTYPE]) ||
         (type->rank && slot[GR_SLOT_AT_RANK] != type->rank))

@@ -62,7 +62,7 @@ def fitting(operator: Operator, row_of: OperatorType, repetitions: int, sizes: M
     rows, data = [], b""
     for type in row_of.types(count):
         shape = tuple(size if isinstance(size, int) else sizes.get(size, 4) for size in type.shape or (2, 3))
-        kind = SlotKind.INTERNAL if type.name == "work" else SlotKind.OUTPUT if type.written else SlotKind.INPUT
+        kind = SlotKind.INTERNAL if type.scratch else SlotKind.OUTPUT if type.written else SlotKind.INPUT
         gap = 0
         if type.whole:
             data = data.ljust(-(-len(data) // ROW_ALIGNMENT) * ROW_ALIGNMENT, b"\0")
@@ -127,6 +127,8 @@ def operator_inputs() -> Iterator[tuple[str, bytes]]:
     cases["beside"] = replace(inner, operator=BESIDE + Operator.CONV1X1)
     cases["beside-an-output"] = replace(conv, operator=BESIDE + Operator.CONV1X1)
     cases["beside-and-not-waited-for"] = replace(inner, operator=NOT_WAITED_FOR + Operator.CONV1X1)
+    work = row(SlotKind.OUTPUT, DType.FLOAT32, (SIZES["rows"], 7), 4 * PAGE)
+    cases["scratch-given-away"] = replace(yolo, rows=(*yolo.rows[:2], work, *yolo.rows[3:]))
     cases["no-operator"] = replace(copy, operator=0)
     cases["one-operand"] = replace(copy, operands=1)
     cases["no-such-slot"] = replace(copy, first=1)

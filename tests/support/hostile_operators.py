@@ -38,10 +38,20 @@ def product() -> Trace:
     return _made(Operator.MATMUL, (2, 3), (2, 4), (4, 3), (3,))
 
 
-def boxes(numbers: int = 7) -> Trace:
+def boxes(numbers: int = 7, operator: Operator = Operator.YOLO_DETECTION_OUTPUT) -> Trace:
     """Nor with this: boxes of two heads, of so many numbers for each box; with less than 6 there is no class."""
     head, anchors = (2, numbers, 2, 2), (2, 2)
-    return _made(Operator.YOLO_DETECTION_OUTPUT, (4, 6), (1,), (16, 7), (2,), head, anchors, head, anchors)
+    return _made(operator, (4, 6), (1,), (16, 7), (2,), head, anchors, head, anchors)
+
+
+def boxes_of_version_3() -> Trace:
+    """Nor with this: the same heads, another operator."""
+    return boxes(operator=Operator.YOLOV3_DETECTION_OUTPUT)
+
+
+def priors() -> Trace:
+    """Nor with this: boxes of an SSD."""
+    return _made(Operator.DETECTION_OUTPUT, (4, 6), (1,), (8, 7), (3,), (8, 4), (8, 3), (2, 8, 4))
 
 
 def _index(sample: Trace) -> int:
@@ -109,6 +119,14 @@ _BOXES = [
 ]
 
 
+def _given_away(operator: str) -> list[Row]:
+    """Scratch that is a caller's: it holds what others' pictures show."""
+    return [
+        operand(f"scratch of {operator} as an {name}", "ACTION", WRONG, WORKING, ("kind", int(kind)))
+        for name, kind in (("output", SlotKind.OUTPUT), ("input", SlotKind.INPUT))
+    ]
+
+
 _WHOLE = [
     operand("an operand that is not aligned", "ACTION", WRONG, WEIGHTS, ("address", VA * PAGE + 132)),
     operand("a result that is not aligned", "ACTION", WRONG, TO, ("address", VA * PAGE + 8)),
@@ -165,7 +183,9 @@ def _linking(found: tuple[Hostile, ...]) -> tuple[Hostile, ...]:
 _NOT_LINKED = Unseen("it depends on what the firmware was generated with")
 ROWS = (
     *_linking(rows(_TABLE, product)),
-    *_linking(rows(_BOXES, boxes)),
+    *_linking(rows([*_BOXES, *_given_away("yolo_detection_output")], boxes)),
+    *_linking(rows(_given_away("yolov3_detection_output"), boxes_of_version_3)),
+    *_linking(rows(_given_away("detection_output"), priors)),
     *_linking(rows(_WHOLE, pointwise)),
     *_linking(_BESIDE),
     *rows([("an operator that no firmware links", _same, "ACTION", _NOT_LINKED)], product),
@@ -277,6 +297,7 @@ GOOD = _linking(
         *rows([("good: an operator", _same, "OK", Unseen("nothing is wrong"))], product),
         *rows([("good: a pointwise convolution", _same, "OK", Unseen("nothing is wrong"))], pointwise),
         *rows([("good: an operator with repetitions", _same, "OK", Unseen("nothing is wrong"))], boxes),
+        *rows([("good: boxes of an SSD", _same, "OK", Unseen("nothing is wrong"))], priors),
         stopped("good: a copy from the image", "OK", WORK, _mapped(0), OPERATE, slots=copied(VA, FREE_VA)),
     )
 )

@@ -86,7 +86,7 @@ def slots_of(operator: Operator, arrays: Sequence[Array], *, gap: int = GAP) -> 
             if type.whole and not type.packed:
                 strides[0] += -strides[0] % ROW_ALIGNMENT
         kind = SlotKind.INPUT if not type.written else SlotKind.OUTPUT
-        kind = SlotKind.INTERNAL if type.name == "work" else kind
+        kind = SlotKind.INTERNAL if type.scratch else kind
         name = f"{type.name}{len(slots)}"
         slots.append(Slot(name, kind, dtype, array.shape, tuple(strides), at))
         at += -(-slots[-1].span // 64) * 64

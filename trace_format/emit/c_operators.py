@@ -10,7 +10,7 @@ from trace_format.schema import DType
 
 NAMED, LOCAL = 0x80, 4  # a size with a name: its number; from LOCAL on, of one repetition
 SIZES = 8
-FLAGS = (("WRITTEN", "written"), ("ROWS", "rows"), ("CELLS", "cells"), ("WHOLE", "whole"), ("PACKED", "packed"))
+FLAGS = tuple((name.upper(), name) for name in ("written", "rows", "cells", "whole", "packed", "scratch"))
 
 TYPES = f"""\
 #define GR_MAX_OPERANDS {MAX_OPERANDS}u

@@ -186,7 +186,8 @@ An `Operate` action computes on the CPU, by a table of operators. Its operands a
 of any strides. Those in brackets follow as often as they are there. Sizes of one name are equal; those that only
 operands in brackets name are of one repetition. Besides:
 
-- What an operator writes is an output or internal, and shares no bytes with another operand of it.
+- What an operator writes is an output or internal, and shares no bytes with another operand of it. It writes every
+  element. Of scratch it writes what it needs: that is internal, and zero when the operator has ended.
 - No operator writes to the image. Each access goes through the page table, as the copy of a slot does.
 - There is a row for a candidate for each cell, over all heads: `box` times `height` times `width`.
 - Numbers are computed in double precision and rounded once, to the nearest, when they are stored. A NaN is no
@@ -343,7 +344,7 @@ def _operator(row: OperatorType) -> tuple[str, str]:
 def _operand(operand: OperandType) -> str:
     shape = "any shape" if operand.shape is None else "x".join(map(str, operand.shape))
     dtype = f"{operand.dtype.name.lower()} " if operand.dtype else ""
-    role = "written" if operand.written else "read"
+    role = "scratch" if operand.scratch else "written" if operand.written else "read"
     return f"**{operand.name}** ({dtype}{shape}, {role}): {operand.what}"
 
 

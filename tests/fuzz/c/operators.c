@@ -7,7 +7,7 @@
  * what lies behind the image, repeated as often as it takes.
  *
  * What is checked as it is when a trace is loaded and then computed writes what the operator may write and
- * nothing else, and fails for its pages or its time only.
+ * nothing else, and fails for its pages or its time only. What lay there before decides nothing.
  */
 #include "driver.h"
 #include "gr_target.h"
@@ -29,6 +29,7 @@ enum {
     BESIDE = 128,
     NOT_WAITED_FOR = 192,
     BESIDE_STEP = 64,
+    SCRATCH = 2, /* operand of those that make boxes */
 };
 
 static const uint8_t *pages;
@@ -160,6 +161,7 @@ static bool mark(const struct gr_replayer *r, const struct gr_action *a, uint8_t
         const uint8_t kind = slot[GR_SLOT_AT_KIND];
         PROMISE(!is_written || kind == GR_SLOT_KIND_OUTPUT || kind == GR_SLOT_KIND_INTERNAL,
                 "what callers give is not written");
+        PROMISE(!makes_boxes || i != SCRATCH || kind == GR_SLOT_KIND_INTERNAL, "scratch is no caller's");
         if (a->value == GR_OPERATOR_CONV1X1 || a->value == GR_OPERATOR_DENSE)
             good = good && is_in_one_piece(r, slot, elements_of(r, a->arg + i));
         for (uint64_t n = elements_of(r, a->arg + i); n--;) {
@@ -211,10 +213,29 @@ static void check_result(const struct gr_replayer *r, const struct gr_action *a,
         PROMISE(boxes <= elements / 6, "no more boxes than there is room for");
         for (uint64_t n = 6 * (uint64_t)boxes; n < elements; n++)
             PROMISE(word(r, after, a->arg, n) == 0, "what is no box is zero");
+        for (uint64_t n = elements_of(r, a->arg + SCRATCH); n--;)
+            PROMISE(word(r, after, a->arg + SCRATCH, n) == 0, "nothing is left in scratch");
         break;
     }
     default: break;
     }
+}
+
+/* What an operator writes is the same whatever was there: it writes each element, and reads none before that.
+ */
+static void check_old_data(struct gr_replayer *r, const struct gr_action *a, const uint8_t *before,
+                           const uint8_t *may_change)
+{
+    const uint8_t *after = r->memory.base;
+    uint8_t *again = aligned_alloc(PAGE, CARVEOUT);
+    PROMISE(again, "there is memory");
+    for (size_t i = 0; i < CARVEOUT; i++)
+        again[i] = before[i] ^ (may_change[i] ? 0xff : 0);
+    r->memory.base = again;
+    clock_us = 0;
+    PROMISE(gr_operate(r, a) == GR_STATUS_OK, "with other data to write over it goes well too");
+    PROMISE(!memcmp(again, after, CARVEOUT), "what was there before is gone");
+    free(again);
 }
 
 /* Another address space's pages are the same ones, five further. */
@@ -288,8 +309,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             "what was checked fails for its pages or its time only");
     for (size_t i = 0; i < CARVEOUT; i++)
         PROMISE(may_change[i] || memory[i] == before[i], "an operator writes its own operands only");
-    if (status == GR_STATUS_OK && all_there && has_each_page_once(&r, &action))
+    if (status == GR_STATUS_OK && all_there && has_each_page_once(&r, &action)) {
         check_result(&r, &action, before);
+        check_old_data(&r, &action, before, may_change);
+    }
     free(memory);
     free(before);
     free(may_change);
