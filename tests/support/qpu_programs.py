@@ -110,6 +110,34 @@ def deciding(draw: st.DrawFn) -> str:
     return branch + f"nop; mov tmud, {d}\nnop; mov tmua, rf11\nnop; mov {d}, {a}"
 
 
+PER_LANE, REGULAR, SUM = 0xFFFFFF80, 15 << 3, 0 << 3
+BYTES, HALVES, WORDS_OF_LANES = 5, 6, 7
+# What an access moves: its configuration, and how many words of data it takes.
+STORES = [(REGULAR | BYTES, 1), (REGULAR | HALVES, 1), (REGULAR | WORDS_OF_LANES, 1), (SUM | WORDS_OF_LANES, 1)]
+STORES += [(REGULAR | count, count) for count in (2, 3, 4)]
+
+
+@st.composite
+def storing(draw: st.DrawFn) -> tuple[str, list[int]]:
+    """A store of all lanes or of some, to places that touch, overlap or lie apart, or a load from there, and the
+    uniforms that it takes.
+    """
+    a, d, cond = draw(registers), draw(st.sampled_from(["rf20", "rf21", "rf25"])), draw(conditions)
+    if draw(st.integers(0, 3)) == 0:
+        return f"nop; mov tmua, rf11\nnop; nop; ldtmu.{d}\n", []
+    config, words = draw(st.sampled_from(STORES))
+    flags = draw(st.sampled_from(["", "and.pushz -, r0, 3\n", f"and.pushz -, {a}, 1\n", f"setmsf -, {a}\n"]))
+    kind = config & 7
+    apart = {BYTES: 0, HALVES: 1, WORDS_OF_LANES: draw(st.integers(2, 4))}.get(kind, 4)
+    place = f"shl r0, r0, {apart}\nadd r0, r0, rf13\n" + "add r0, r0, 8\n" * draw(st.integers(0, 4))
+    if kind in (BYTES, HALVES):  # of a word, a part
+        place += f"add r0, r0, {2 * draw(st.integers(0, 7))}\n"
+    lines = "eidx r0\n" + flags + place + f"nop; mov tmud, {a}\n" * words + f"nop; mov{cond} tmuau, r0\n"
+    if config & ~PER_LANE < REGULAR:  # the sum of before comes back
+        lines += f"nop; nop; ldtmu.{d}\n"
+    return lines + "setmsf -, rf24\n", [PER_LANE | config]
+
+
 inputs = st.lists(
     st.one_of(st.integers(0, 2**32 - 1), st.sampled_from([0, 1, 0x3F800000, 0xBF800000, 0x7FC00000])),
     min_size=WORDS, max_size=WORDS,

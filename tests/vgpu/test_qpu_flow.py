@@ -25,7 +25,7 @@ from tests.support.qpu_bench import (
     Outcome,
     dispatch,
 )
-from tests.support.qpu_programs import EPILOGUE, PROLOGUE, WORDS, deciding, inputs, plain
+from tests.support.qpu_programs import EPILOGUE, PROLOGUE, WORDS, deciding, inputs, plain, storing
 
 UNKNOWN = 1 << 31
 OUT = DATA + 0x400
@@ -79,6 +79,34 @@ def test_what_has_no_label_is_reported(lines: str, words: np.ndarray, others: np
     """An input may decide that something is not written; then it is said that it decides."""
     outcome = run(lines + "\n", words)
     assert unlabelled(lines + "\n", words, others) & ~(outcome.addresses | outcome.control) == 0
+
+
+def over_old(steps: list[tuple[str, list[int]]], words: np.ndarray, old: np.ndarray, follow: bool) -> Outcome:
+    """Run stores to OUT, where there are these words; each has its own label, the input has none."""
+    code = PROLOGUE + "".join(lines for lines, _ in steps) + END
+    uniforms = [DATA, OUT, 64, *(config for _, configs in steps for config in configs)]
+    data = np.zeros((OUT - DATA) // 4 + len(old), np.uint32)
+    data[: len(words)], data[-len(old) :] = words, old
+    labels = Follow({OUT: of_words(1 << np.arange(len(old), dtype=np.uint32) % 32)}) if follow else None
+    outcome = dispatch(code, uniforms, data, flags=ONE_SECTION, follow=labels)
+    assert (outcome.error, outcome.fault) == ("", None)
+    return outcome
+
+
+@settings(max_examples=60)
+@given(st.lists(storing(), min_size=1, max_size=6), inputs, st.integers(0, 2**32 - 1))
+def test_what_stores_leave_keeps_its_label(
+    steps: list[tuple[str, list[int]]], words: np.ndarray, seed: int
+) -> None:
+    """Bytes of a word that no lane writes, lanes that are left out, what a sum adds to."""
+    old = np.random.default_rng(seed).integers(0, 2**32, 128, np.uint32)
+    followed = over_old(steps, words, old, follow=True)
+    labels, before = followed.labels_at(OUT, 512), results(followed)[:512]
+    for label in range(32):
+        changed = old.copy()
+        changed[label::32] ^= 0xFFFFFFFF
+        differs = results(over_old(steps, words, changed, follow=False))[:512] != before
+        assert not (differs & (labels >> np.uint32(label) & 1 == 0)).any()
 
 
 ONE = np.arange(1, WORDS + 1, dtype=np.uint32)
