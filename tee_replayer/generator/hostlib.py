@@ -261,9 +261,16 @@ class HostReplayer:
         self._lib.gr_host_keys(self._host, *self._keys)
 
     def bind(self, slot: int, data: Any) -> None:
-        """Bind a writable, dense buffer to a slot for all following runs; ReplayError when its size is wrong."""
-        buffer = _ffi().from_buffer("uint8_t[]", data, require_writable=True)
-        self._accepted(self._lib.gr_host_bind(self._host, slot, buffer, len(buffer)), offset=slot)
+        """Bind a writable, dense buffer to a slot for all following runs; ReplayError when its size is wrong.
+
+        Args:
+            slot: its number.
+            data: the buffer; None: none is bound any more.
+        """
+        ffi = _ffi()
+        buffer = ffi.NULL if data is None else ffi.from_buffer("uint8_t[]", data, require_writable=True)
+        size = 0 if data is None else len(buffer)
+        self._accepted(self._lib.gr_host_bind(self._host, slot, buffer, size), offset=slot)
         self._bound[slot] = buffer  # only now: a replayer that refuses it goes on using the one before
 
     @property

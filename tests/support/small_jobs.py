@@ -87,6 +87,14 @@ def slot(name: str, kind: SlotKind, address: int, words: int = 16) -> Slot:
 IN, OUT = slot("in", SlotKind.INPUT, INPUT), slot("out", SlotKind.OUTPUT, OUTPUT)
 
 
+def job_rows(number: int, name: str, uniforms_at: int = CONSTANTS) -> list[Action]:
+    """What starts a job, and waits for it."""
+    values = (1 << 16, 1 << 16, 0x110, 0, CODE + STARTS[name] | ONE_SECTION, uniforms_at + 16 * number)
+    rows = [write(f"core0.CSD_QUEUED_CFG{i}", value) for i, value in enumerate(values, 1)]
+    rows += [action(Op.JOB, number=number), write("core0.CSD_QUEUED_CFG0", 1 << 16)]
+    return [*rows, action(Op.WAIT_IRQ, timeout_us=9), write("core0.INT_CLR", 0x80)]
+
+
 def small(
     *jobs: Job,
     first: tuple[Action, ...] = (UPLOAD, CLEAR),
@@ -110,10 +118,7 @@ def small(
     for number, (name, *uniforms) in enumerate(jobs):
         at = PAGE_BYTES + 16 * number
         image[at : at + 12] = np.array(uniforms, "<u4").tobytes()
-        values = (1 << 16, 1 << 16, 0x110, 0, CODE + STARTS[name] | ONE_SECTION, uniforms_at + 16 * number)
-        rows += [write(f"core0.CSD_QUEUED_CFG{i}", value) for i, value in enumerate(values, 1)]
-        rows += [action(Op.JOB, number=number), write("core0.CSD_QUEUED_CFG0", 1 << 16)]
-        rows += [action(Op.WAIT_IRQ, timeout_us=9), write("core0.INT_CLR", 0x80)]
+        rows += job_rows(number, name, uniforms_at)
     rows += [action(Op.COPY_FROM_GPU, slot=i) for i, item in enumerate(slots) if item.kind == SlotKind.OUTPUT]
     return Trace(
         "v3d42",
