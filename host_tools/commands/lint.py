@@ -5,17 +5,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from host_tools.accesses.job_times import Estimated, estimated
-from host_tools.audit.allowed import accepted, read
-from host_tools.audit.dynamic import lint_dynamic
-from host_tools.audit.findings import counts_of, fails, line, summary
+from host_tools.audit.allowed import read
+from host_tools.audit.findings import line, summary
 from host_tools.audit.flow import Flow
-from host_tools.audit.lint import lint
+from host_tools.audit.outcome import judged
 from host_tools.audit.report.words import counted
 from host_tools.audit.rules import RULES, Severity
 from host_tools.audit.sarif import sarif
@@ -57,27 +57,22 @@ def lint_command(file: Path, strict: bool, dynamic: bool, allow: Path | None, sa
         trace = read_trace(file, joint=True)[0]
     except TraceError as error:
         raise GramophoneError(f"{error} [{rule_of_error(error).id}]") from error
-    findings = lint(trace)
-    flow = estimate = None
-    if dynamic:
-        with phase("following data on the virtual GPU"):
-            more, flow = lint_dynamic(trace)
-        estimate = None if trace.networks else _estimate(trace)
-        findings += more
-    reasons = accepted(findings, allowances)
+    with phase("following data on the virtual GPU") if dynamic else nullcontext():
+        found = judged(trace, allowances, dynamic=dynamic)
+    estimate = _estimate(trace) if dynamic and not trace.networks else None
+    findings, reasons, flow = found.findings, found.reasons, found.flow
     if sarif_file:
         log = sarif("gramophone lint", RULES, str(file), findings, reasons)
         write_atomically(sarif_file, json.dumps(log, indent=1).encode() + b"\n")
-    counts = counts_of(findings, reasons)
     names = names_by_action(trace)
-    jobs = ["" if found.action is None else name_before(names, found.action) for found in findings]
+    jobs = ["" if item.action is None else name_before(names, item.action) for item in findings]
     lines = [
         line(finding, reasons.get(index)) + (f" ({jobs[index]})" if jobs[index] else "")
         for index, finding in enumerate(findings)
     ]
     lines += _flow(flow) if flow else []
     lines += [f"time     estimated, not measured: {estimate.text()}"] if estimate else []
-    lines.append(summary(counts))
+    lines.append(summary(found.counts))
     data = {
         "findings": [
             {
@@ -90,11 +85,11 @@ def lint_command(file: Path, strict: bool, dynamic: bool, allow: Path | None, sa
             }
             for index, finding in enumerate(findings)
         ],
-        "counts": {severity.value: counts[severity] for severity in Severity},
+        "counts": {severity.value: found.counts[severity] for severity in Severity},
         "flow": flow.as_json() if flow else None,
         "estimate": asdict(estimate) if estimate else None,
     }
-    return Outcome(data, "\n".join(lines), ok=not fails(counts, strict))
+    return Outcome(data, "\n".join(lines), ok=found.passes(strict=strict))
 
 
 def _estimate(trace: Trace) -> Estimated | None:

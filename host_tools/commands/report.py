@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from host_tools.accesses.job_times import estimated_jobs
+from host_tools.audit.allowed import read as read_allowed
 from host_tools.audit.report import facts
 from host_tools.audit.report.collect import Asked, collect, parse, with_times
 from host_tools.audit.report.page import page, unreadable_page
@@ -55,6 +56,7 @@ Files = tuple[tuple[str | None, Path], ...]
 @click.option(
     "--no-run", is_flag=True, help="Do not run it on the virtual GPU: what jobs do touch is missing then."
 )
+@click.option("--allow", type=FILE, help="TOML file with findings that are accepted, each with a reason.")
 @click.option("--network", metavar="NAME", help="Of a joint trace, the network that it is about.")
 def report_command(
     file: Path,
@@ -64,18 +66,21 @@ def report_command(
     inputs: Files,
     parameters: Files,
     no_run: bool,
+    allow: Path | None,
     network: str | None,
 ) -> Outcome:
     """Write how a trace behaves on one page: who signed it, what it needs, what its jobs touch.
 
     docs/REPORT.md says what each part rests on. Without -o only the main facts are printed, with --json all of
-    them. Exit status 1: it is refused, or there is a finding that is an error. The page is written in any case: of
-    a file that is no trace it says that, and the status is 2.
+    them. Exit status 1: it is refused, or there is an error or a warning that --allow does not name, as with
+    `gramophone lint --strict --dynamic`. The page is written in any case: of a file that is no trace it says that,
+    and the status is 2.
     """
     files = assigned("input", inputs), assigned("parameter", parameters)
     if no_run and (inputs or parameters):
         raise UsageError("--no-run excludes --input and --param, which are for the run")
     trusted = anchors(key) if key else None
+    allowances = read_allowed(allow) if allow else []
     data = read(file)
     if output is not None:
         check_output(output)
@@ -93,9 +98,9 @@ def report_command(
     check_single(trace, str(file))
     values = load_all(trace, files[0], SlotKind.INPUT) | load_all(trace, files[1], SlotKind.PARAMETER)
     origins = {name: str(path) for given in files for name, path in given.items()}
-    command = _command(file, key, inputs, parameters, no_run)
+    command = _command(file, key, inputs, parameters, allow, no_run)
     with phase("reading the trace" if no_run else "running it on the virtual GPU"):
-        asked = Asked(str(file), data, trusted, command, not no_run, values, origins)
+        asked = Asked(str(file), data, trusted, command, allowances, not no_run, values, origins)
         found = confined.call(lambda: collect(asked, trace), facts.Report)
     if found.run.state == facts.RAN and (times := estimated_jobs(trace)) is not None:
         found = with_times(found, *times)
@@ -116,7 +121,9 @@ def _write_unreadable(output: Path | None, file: facts.File, reason: str) -> Non
         write(output, unreadable_page(file, reason).encode())
 
 
-def _command(file: Path, key: tuple[Path, ...], inputs: Files, parameters: Files, no_run: bool) -> str:
+def _command(
+    file: Path, key: tuple[Path, ...], inputs: Files, parameters: Files, allow: Path | None, no_run: bool
+) -> str:
     """The command line that makes the report again."""
     words = ["gramophone", "report", str(file)]
     words += [word for path in key for word in ("--key", str(path))]
@@ -124,6 +131,7 @@ def _command(file: Path, key: tuple[Path, ...], inputs: Files, parameters: Files
         words += [
             word for name, path in given for word in (option, str(path) if name is None else f"{name}={path}")
         ]
+    words += [] if allow is None else ["--allow", str(allow)]
     return shlex.join([*words, *["--no-run"] * no_run, "-o", "report.html"])
 
 

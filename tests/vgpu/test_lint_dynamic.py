@@ -342,8 +342,8 @@ def test_names_of_more_slots_than_there_are_labels() -> None:
     assert max(names.label(item.name) for item in slots) < 1 << 32
 
 
-def run(*arguments: object) -> tuple[int, str]:
-    result = CliRunner().invoke(main, ["lint", *map(str, arguments)])
+def run(*arguments: object, command: str = "lint") -> tuple[int, str]:
+    result = CliRunner().invoke(main, [command, *map(str, arguments)])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return result.exit_code, result.output
 
@@ -369,3 +369,38 @@ def test_the_command_says_where_it_cannot_follow_data(tmp_path: Path) -> None:
     status, text = run(file, "--dynamic", "--strict")
     assert status == 1
     assert "warning  GR700 trace: the virtual mali_g71 does not follow data" in text
+
+
+STASH, OVER = (
+    "a stash that one value fills and opens, by a branch",
+    "a caller's byte of an address among the uniforms",
+)
+BY_BOTH: dict[
+    str, tuple[Callable[[], Trace], tuple[str, ...], bool]
+] = {  # a trace, rules that are accepted, whether it passes
+    "what is good": (GOOD["two jobs"], (), True),
+    "a leak": (LEAKS["an output over scratch"][0], (), False),
+    "a stash that opens for values that are never drawn": (LEAKS[STASH][0], (), False),
+    "a stash that somebody has accepted": (LEAKS[STASH][0], ("GR705", "GR710"), True),
+    "a stash of which one rule is accepted": (LEAKS[STASH][0], ("GR710",), False),
+    "a caller's slot over uniforms": (over_uniforms, (), False),
+    "an address that large inputs decide": (LEAKS["an address that large inputs decide"][0], (), False),
+    "a GPU whose data cannot be followed": (LEAKS["a GPU whose data cannot be followed"][0], (), False),
+}
+
+
+@pytest.mark.parametrize("case", BY_BOTH)
+def test_lint_and_report_have_one_verdict(case: str, tmp_path: Path) -> None:
+    make, rules, passes = BY_BOTH[case]
+    file, allow = tmp_path / "net.gtr", tmp_path / "accepted.toml"
+    file.write_bytes(make().build())
+    allow.write_text("".join(f'[[allow]]\nrule = "{rule}"\nreason = "seen"\n' for rule in rules))
+    status, text = run(file, "--strict", "--dynamic", "--json", "--allow", allow)
+    other, page = run(file, "--json", "--allow", allow, command="report")
+    assert (status, other) == (1 - passes,) * 2
+    found, told = json.loads(text), json.loads(page)
+    assert told["passes"] == passes
+    assert told["counts"] == found["counts"]
+    key = ("rule", "text", "allowed")
+    said = [sorted([str(item[name]) for name in key] for item in one["findings"]) for one in (found, told)]
+    assert said[0] == said[1]

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 import shlex
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,16 +16,16 @@ from numpy.typing import NDArray
 from host_tools.accesses import data_flow
 from host_tools.accesses.job_times import Estimated
 from host_tools.accesses.observe import random_inputs
-from host_tools.audit.dynamic import lint_dynamic
+from host_tools.audit.allowed import Allowance
 from host_tools.audit.jobs import Code, Jobs, jobs_of
 from host_tools.audit.judgement import judge
-from host_tools.audit.lint import lint
+from host_tools.audit.outcome import Judged, judged
 from host_tools.audit.report import facts
 from host_tools.audit.report.regions import regions, writable_bytes
 from host_tools.audit.rules import Severity
 from host_tools.runners.needs import memory_for
 from host_tools.support.version import VERSION
-from host_tools.vgpu.binding import executes_shaders, follows_data
+from host_tools.vgpu.binding import executes_shaders
 from signing import encryption
 from signing.delivery import Delivery
 from signing.trust import Anchor
@@ -52,6 +51,7 @@ class Asked:
         data: its content.
         keys: that are trusted, or a trust policy; None: none was given.
         command: the command line that makes this report.
+        allowances: findings that are accepted.
         run: whether to run it on the virtual GPU.
         values: of slots, for that run.
         files: where they are from.
@@ -61,6 +61,7 @@ class Asked:
     data: bytes = field(repr=False)
     keys: Sequence[Anchor] | None = None
     command: str = ""
+    allowances: Sequence[Allowance] = ()
     run: bool = True
     values: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
@@ -80,8 +81,7 @@ def collect(asked: Asked, trace: Trace) -> facts.Report:
     run, seen = _run(asked, trace)
     shaders = _shaders(jobs)
     number_of = {shader.sha256: number for number, shader in enumerate(shaders)}
-    findings = _findings(trace, jobs, number_of, follows=asked.run and follows_data(trace.gpu))
-    counts = Counter(finding.severity for finding in findings)
+    verdict = judged(trace, asked.allowances, dynamic=asked.run)
     return facts.Report(
         tool=f"gramophone {VERSION}",
         file=facts.file_of(asked.file, asked.data),
@@ -98,8 +98,9 @@ def collect(asked: Asked, trace: Trace) -> facts.Report:
         shaders=shaders,
         flow=_flow(trace, seen if run.compute == FULL else None),
         registers=_registers(trace),
-        findings=findings,
-        counts={severity.value: counts[severity.value] for severity in Severity},
+        findings=_findings(verdict, jobs, number_of),
+        counts={severity.value: verdict.counts[severity] for severity in Severity},
+        passes=verdict.passes(strict=True),
         reproduce=_reproduce(asked, trace),
     )
 
@@ -303,11 +304,10 @@ def _registers(trace: Trace) -> list[facts.Register]:
     return found
 
 
-def _findings(trace: Trace, jobs: Jobs, number_of: Mapping[str, int], *, follows: bool) -> list[facts.Finding]:
-    """By severity, the worst first; `follows`: also where its data goes."""
+def _findings(verdict: Judged, jobs: Jobs, number_of: Mapping[str, int]) -> list[facts.Finding]:
+    """By severity, the worst first."""
     order = list(Severity)
-    every = [*lint(trace), *(lint_dynamic(trace)[0] if follows else ())]
-    found = sorted(every, key=lambda item: order.index(item.rule.severity))
+    found = sorted(enumerate(verdict.findings), key=lambda row: order.index(row[1].rule.severity))
     return [
         facts.Finding(
             item.rule.id,
@@ -317,9 +317,10 @@ def _findings(trace: Trace, jobs: Jobs, number_of: Mapping[str, int], *, follows
             item.rule.device,
             item.action,
             item.text,
+            verdict.reasons.get(index),
             *_place(jobs, number_of, item.action, item.text),
         )
-        for item in found
+        for index, item in found
     ]
 
 
@@ -342,7 +343,8 @@ def _place(
 def _reproduce(asked: Asked, trace: Trace) -> list[str]:
     """Command lines, for a shell."""
     name = shlex.quote(asked.file)
-    lines = [f"sha256sum -- {name}", f"gramophone lint {name}", f"gramophone dump {name}"]
+    judging = f"gramophone lint {name} --strict{' --dynamic' if asked.run else ''}"
+    lines = [f"sha256sum -- {name}", judging, f"gramophone dump {name}"]
     if asked.data.startswith(SIGNED_MAGIC):
         lines.insert(1, f"gramophone verify {name} --key KEY.pem")
         given = [s for s in trace.slots if s.kind.is_given and not s.bound]

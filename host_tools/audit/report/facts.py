@@ -211,6 +211,7 @@ class Finding:
     """What breaks a rule of docs/RULES.md.
 
     Attributes:
+        allowed: why it is accepted; None: it is not.
         job, shader, line: where it is, as far as that is known: places in the lists of the report, and of the
             shader's lines.
     """
@@ -222,6 +223,7 @@ class Finding:
     device: str
     action: int | None
     text: str
+    allowed: str | None = None
     job: int | None = None
     shader: int | None = None
     line: int | None = None
@@ -242,6 +244,8 @@ class Report:
     """All of it.
 
     Attributes:
+        counts: of findings that are not accepted.
+        passes: whether `gramophone lint --strict` would pass it, with `--dynamic` if it was run.
         estimate: how long a replay takes on a board; None: not asked for, or nothing is known of it.
     """
 
@@ -262,14 +266,15 @@ class Report:
     registers: list[Register]
     findings: list[Finding]
     counts: dict[str, int]
+    passes: bool
     reproduce: list[str]
     estimate: Estimated | None = None
 
     @property
     def ok(self) -> bool:
-        """Whether nothing speaks against it: it is not refused, and has no finding that is an error."""
+        """Whether nothing speaks against it: it is not refused, and no rule is broken but for what is accepted."""
         refused = self.signature.verdict == REFUSED or self.signature.refused_by_devices is not None
-        return not refused and not self.counts["error"]
+        return not refused and self.passes
 
     def data(self) -> dict[str, Any]:
         """For JSON."""
