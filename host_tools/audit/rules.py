@@ -257,6 +257,14 @@ RULES = {
             NOTHING,
         ),
         Rule(
+            "GR409",
+            "callers write no uniform buffers",
+            _W,
+            "a uniform buffer holds data, or addresses; if addresses, the caller chooses which memory a job reads "
+            "and writes",
+            NOTHING,
+        ),
+        Rule(
             "GR501",
             "waits fit into the time budget",
             _N,

@@ -117,14 +117,18 @@ def _at_once(trace: Trace) -> Iterator[Flaw]:
 
 
 def _given(memory: Memory, reached: Reach) -> Iterator[Flaw]:
-    """What callers may write of descriptors and push uniforms.
+    """What callers may write of descriptors, push uniforms and uniform buffers.
 
     Raises:
         SlotError: some of a slot is not mapped.
     """
     for slot in memory.trace.slots:
         if slot.kind.is_given:
-            parts = parts_in(memory, reached.naming.keys(), [slot])
-            if count := sum(int(reached.naming[frame][inside].sum()) for frame, inside in parts):
-                name = f"the {slot.kind.name.lower()} {printable(slot.name)}"
-                yield "GR401", f"{name} covers {count} bytes of what job chains name memory by"
+            name = f"the {slot.kind.name.lower()} {printable(slot.name)}"
+            for rule, found, what in (
+                ("GR401", reached.naming, "what job chains name memory by"),
+                ("GR409", reached.uniforms, "uniform buffers, from which a shader may take addresses"),
+            ):
+                parts = parts_in(memory, found.keys(), [slot])
+                if count := sum(int(found[frame][inside].sum()) for frame, inside in parts):
+                    yield rule, f"{name} covers {count} bytes of {what}"

@@ -110,6 +110,7 @@ class Reach:
         named: frame -> first and last chain whose descriptors name some of it, of chains that are not searched.
         written: what descriptors name for the GPU to write to.
         naming: frame -> PAGE_BYTES booleans: bytes of what names memory, descriptors and push uniforms.
+        uniforms: the same, bytes of uniform buffers: what they are for, nothing says.
         code: number of a chain -> addresses of its shaders, each once.
     """
 
@@ -120,6 +121,7 @@ class Reach:
     named: dict[int, tuple[int, int]] = field(default_factory=dict)
     written: list[Written] = field(default_factory=list)
     naming: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
+    uniforms: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
     code: dict[int, list[int]] = field(default_factory=dict)
 
     def add(self, region: Region, va: int, chain: int) -> None:
@@ -253,8 +255,8 @@ class Walker:
             else:
                 self.reach.name(frame, self.chain.index)
             self._needed(frame)[inside] = True
-            if is_naming:
-                self.reach.naming.setdefault(frame, np.zeros(PAGE_BYTES, np.bool_))[inside] = True
+            marked = self.reach.naming if is_naming else self.reach.uniforms
+            marked.setdefault(frame, np.zeros(PAGE_BYTES, np.bool_))[inside] = True
             found.append(self._content(frame)[inside].tobytes())
         return b"".join(found)
 
