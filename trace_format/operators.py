@@ -52,8 +52,7 @@ class OperandType:
             first operand has.
         dtype: element type; None: that of the first operand.
         written: the operator writes it, every element; else it reads it.
-        scratch: of a written one: working memory, a matrix, of which the operator writes what it needs. It is no
-            caller's, and zero when the operator has ended.
+        scratch: of a written one: working memory. It is no caller's, and the operator zeroes all of it at its end.
         rows: of candidates for boxes: as many as there are cells.
         cells: its first, third and fourth dimension are cells.
         whole: the operator has it at once, by vectors: its address and the steps between its rows are multiples

@@ -22,7 +22,7 @@ struct gr_operand {
     const uint8_t *slot;
     uint64_t page; /* virtual address of the page that `at` is, 1 for none */
     uint8_t *at;
-    bool is_written, is_packed, is_scratch;
+    bool is_written, is_packed;
 };
 
 struct gr_work {
@@ -40,10 +40,8 @@ struct gr_work {
 /* cppcheck-suppress syntaxError ; it takes the macro for one without arguments */
 static const struct gr_operator_type operator_types[] = {GRAMOPHONE_OPERATORS(OPERANDS_OF)};
 #define OR_HAS_PACKED(NAME, name) || GR_HAS_PACKED_##NAME
-/* Whether any of these operators has such operands: what asks for one is not there otherwise. */
+/* Whether any of these operators has packed operands: what asks for one is not there otherwise. */
 static const bool has_packed = 0 GRAMOPHONE_OPERATORS(OR_HAS_PACKED);
-#define OR_HAS_SCRATCH(NAME, name) || GR_HAS_SCRATCH_##NAME
-static const bool has_scratch = 0 GRAMOPHONE_OPERATORS(OR_HAS_SCRATCH);
 #define DECLARED(NAME, name) void gr_operator_##name(struct gr_work *w);
 GRAMOPHONE_OPERATORS(DECLARED)
 
@@ -106,7 +104,7 @@ static bool fits(const struct gr_operand_type *type, const uint8_t *slot, const 
 {
     const uint32_t kind = slot[GR_SLOT_AT_KIND];
     if (type->flags & GR_OPERAND_WRITTEN && kind != GR_SLOT_KIND_INTERNAL &&
-        (kind != GR_SLOT_KIND_OUTPUT || (has_scratch && type->flags & GR_OPERAND_SCRATCH)))
+        (kind != GR_SLOT_KIND_OUTPUT || type->flags & GR_OPERAND_SCRATCH))
         return false;
     if (slot[GR_SLOT_AT_DTYPE] != (type->dtype ? type->dtype : first[GR_SLOT_AT_DTYPE]) ||
         (type->rank && slot[GR_SLOT_AT_RANK] != type->rank))
@@ -363,16 +361,6 @@ void gr_operator_copy(struct gr_work *w)
     }
 }
 
-/* Zero scratch: an operator writes a part of it only, and the rest would be of an earlier caller's data.
- * After a failure nothing reads it: memory is wiped before the next replay begins. */
-static void clear(struct gr_work *w, uint32_t operand)
-{
-    for (uint32_t i = 0; i < gr_size(w, operand, 0) && gr_goes_on(w); i++) {
-        for (uint32_t j = 0; j < gr_size(w, operand, 1); j++)
-            gr_put(w, operand, i, j, 0, 0);
-    }
-}
-
 enum gr_status gr_operate(struct gr_replayer *r, const struct gr_action *a)
 {
     const struct gr_operator_type *op = operator_type(a->value);
@@ -392,7 +380,6 @@ enum gr_status gr_operate(struct gr_replayer *r, const struct gr_action *a)
             .page = 1,
             .is_written = op->operands[in_group].flags & GR_OPERAND_WRITTEN,
             .is_packed = has_packed && op->operands[in_group].flags & GR_OPERAND_PACKED,
-            .is_scratch = has_scratch && op->operands[in_group].flags & GR_OPERAND_SCRATCH,
         };
     }
     switch (a->value) {
@@ -400,10 +387,6 @@ enum gr_status gr_operate(struct gr_replayer *r, const struct gr_action *a)
     case GR_OPERATOR_##NAME: GR_WITH_FLOATS(gr_operator_##name(&w)); break;
         GRAMOPHONE_OPERATORS(CALLED)
     default: return GR_STATUS_ACTION;
-    }
-    for (uint32_t i = 0; has_scratch && i < w.count; i++) {
-        if (w.operands[i].is_scratch)
-            clear(&w, i);
     }
     return w.status;
 }

@@ -57,7 +57,6 @@ _OPTIONS = (  # macros that a generated replayer has or has not
 )
 _INTERNAL = "GR_INTERNAL"
 _LISTED = re.compile(r"\bX\((\w+), \w+\)")  # an operator, in what HAS_OPERATORS is
-_OF_OPERATORS = ("OPERANDS", "OPERATOR", "HAS_PACKED", "HAS_SCRATCH")  # names of what the format has of each
 
 
 def core_sources(on: Collection[str]) -> tuple[str, ...]:
@@ -133,7 +132,9 @@ def source(
     formats = (GENERATED / "gramophone_trace.h").read_text(encoding="utf-8")
     trust = [(GENERATED / "gramophone_trust.h").read_text(encoding="utf-8")] if HAS_TRUST in on else []
     headers = [_resolved(_bare(text), on) for text in (formats, target.header(profile), *trust)]
-    joined = [f"GR_{kind}_{name}" for name in _LISTED.findall(defines) for kind in _OF_OPERATORS]
+    joined = [
+        f"GR_{kind}_{name}" for name in _LISTED.findall(defines) for kind in ("OPERANDS", "OPERATOR", "HAS_PACKED")
+    ]
     stock = Stock(headers, kept, {HAS_OPERATORS: joined})
     body = []
     for number, code in enumerate(kept):

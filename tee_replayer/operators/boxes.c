@@ -96,4 +96,10 @@ void gr_finish(struct gr_work *w, uint32_t boxes)
         for (uint32_t i = LABEL; i <= BOTTOM; i++)
             gr_put(w, BOXES, n, i, 0, 0);
     }
+    /* Only some rows hold candidates of this run: the others' would be of an earlier caller's data. After a
+     * failure memory is wiped before the next replay begins. */
+    for (uint32_t n = 0; n < gr_size(w, WORK, 0) && gr_goes_on(w); n++) {
+        for (uint32_t i = LABEL; i <= STATE; i++)
+            gr_put(w, WORK, n, i, 0, 0);
+    }
 }

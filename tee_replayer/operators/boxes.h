@@ -26,7 +26,7 @@ void gr_candidate(struct gr_work *w, uint32_t n, uint32_t label, double score, d
  * Boxes are kept in the order of their scores, as many as there is room for. */
 uint32_t gr_choose(struct gr_work *w, uint32_t candidates, uint32_t most, uint32_t boxes);
 
-/* The end: how many boxes there are; the other rows become zero. */
+/* The end: how many boxes there are; the other rows become zero, and so does all of the scratch. */
 void gr_finish(struct gr_work *w, uint32_t boxes);
 
 #endif

@@ -11,7 +11,6 @@ from trace_format.schema import DType
 NAMED, LOCAL = 0x80, 4  # a size with a name: its number; from LOCAL on, of one repetition
 SIZES = 8
 FLAGS = tuple((name.upper(), name) for name in ("written", "rows", "cells", "whole", "packed", "scratch"))
-ASKED = ("packed", "scratch")  # whether an operator has such operands
 
 TYPES = f"""\
 #define GR_MAX_OPERANDS {MAX_OPERANDS}u
@@ -51,9 +50,8 @@ def _rows() -> Iterator[str]:
         head = f"{len(row.operands)}, {len(row.repeated)}, {row.least}, {row.most}"
         yield f"#define GR_OPERANDS_{row.operator.name} \\"
         yield f"    {{GR_OPERATOR_{row.operator.name}, {head}, {{{types}}}}}"
-        for name in ASKED:
-            has = any(getattr(operand, name) for operand in (*row.operands, *row.repeated))
-            yield f"#define GR_HAS_{name.upper()}_{row.operator.name} {int(has)}"
+        packed = any(operand.packed for operand in (*row.operands, *row.repeated))
+        yield f"#define GR_HAS_PACKED_{row.operator.name} {int(packed)}"
 
 
 def _numbers(row: OperatorType) -> dict[str, int]:
@@ -70,8 +68,6 @@ def _numbers(row: OperatorType) -> dict[str, int]:
 def _operand(operand: OperandType, numbers: dict[str, int]) -> str:
     flags = sum(1 << bit for bit, (_, attribute) in enumerate(FLAGS) if getattr(operand, attribute))
     shape = operand.shape or ()
-    if operand.scratch and (not operand.written or len(shape) != 2):
-        raise TypeError(f"{operand.name}: core/operate.c clears scratch that is a matrix")
     dims = ", ".join(f"{numbers[n]:#x}" if isinstance(n, str) else str(n) for n in shape) or "0"
     dtype = f"GR_DTYPE_{DType(operand.dtype).name}" if operand.dtype else "0"
     return f"{{{flags}, {dtype}, {len(shape)}, {{{dims}}}}}"
