@@ -29,16 +29,19 @@ _KINDS = {
 _PIECE_BYTES = 1 << 20
 
 
-def open_regular(path: str | Path, *, or_disk: bool = False, or_pipe: bool = False) -> BufferedReader:
+def open_regular(
+    path: str | Path, most: int | None = None, *, or_disk: bool = False, or_pipe: bool = False
+) -> BufferedReader:
     """Open a regular file to be read. All that is read goes through here: tests/unit/project/test_readers.py.
 
     Args:
         path: the file.
+        most: bytes that it may have; None: it is read piece by piece, and its size does not matter.
         or_disk: it may be a block device, too.
         or_pipe: it may be a pipe, too; nothing that is read from it waits.
 
     Raises:
-        LimitError: it is a device, a pipe or a socket, which need not end.
+        LimitError: it is a device, a pipe or a socket, which need not end, or has more bytes.
         OSError: it cannot be opened, or is a folder; `filename` is `path`.
     """
     # Without O_NONBLOCK a pipe that nobody writes to would never be opened; regular files do not know it. A
@@ -51,6 +54,8 @@ def open_regular(path: str | Path, *, or_disk: bool = False, or_pipe: bool = Fal
         allowed = {stat.S_IFBLK} if or_disk else {stat.S_IFIFO} if or_pipe else set()
         if kind in _KINDS and kind not in allowed:
             raise LimitError("what it is", expected="a regular file", found=_KINDS[kind], file=str(path))
+        if most is not None:
+            limits.check("size of the file in bytes", os.fstat(descriptor).st_size, most, file=str(path))
         return os.fdopen(descriptor, "rb")
     except BaseException:
         os.close(descriptor)
@@ -68,8 +73,8 @@ def read_file(path: str | Path, most: int = limits.FILE_BYTES) -> bytes:
         LimitError: it has more, or is no regular file; nothing has been read then.
         OSError: it cannot be read; `filename` is `path`.
     """
-    with open_regular(path) as file:
-        data = file.read(_size(file, most, path))
+    with open_regular(path, most) as file:
+        data = file.read(os.fstat(file.fileno()).st_size)
         # Files that the kernel makes when they are read have no size, and others can grow meanwhile.
         return data + rest if (rest := read_stream(file, most - len(data), str(path))) else data
 
@@ -104,15 +109,7 @@ def read_line(path: str | Path, most: int) -> bytes:
 
 def check_size(path: str | Path, most: int) -> None:
     """Whether a library may be let read a file: LimitError, OSError as `read_file`."""
-    with open_regular(path) as file:
-        _size(file, most, path)
-
-
-def _size(file: BinaryIO, most: int, path: str | Path) -> int:
-    """The file's size in bytes."""
-    size = os.fstat(file.fileno()).st_size
-    limits.check("size of the file in bytes", size, most, file=str(path))
-    return size
+    open_regular(path, most).close()
 
 
 def read_file_text(path: str | Path, most: int = limits.SMALL_BYTES) -> str:

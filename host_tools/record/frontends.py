@@ -327,8 +327,10 @@ def _check_shapes(taken: Sequence[Taken] | None, shapes: Mapping[str, Shape]) ->
 def _checked_torchscript(path: Path) -> tuple[Taken, ...] | None:
     """What forward takes. TorchScript is a zip archive of code and data; PyTorch's other files lack the code."""
     try:
-        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
+        with open_regular(path, limits.MODEL_BYTES) as file, zipfile.ZipFile(file) as archive:
             members = archive.namelist()
+            content = sum(member.file_size for member in archive.infolist())
+            limits.check("content of the archive in bytes", content, limits.MODEL_BYTES)
             damaged = archive.testzip()
             taken = inputs_of(archive) if not damaged else None
     except (zipfile.BadZipFile, NotImplementedError) as error:

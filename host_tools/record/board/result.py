@@ -26,6 +26,7 @@ from host_tools.record.ncnn.network import RUNS, check_result
 from host_tools.record.slots import Words, with_slots
 from host_tools.support.progress import phase
 from host_tools.support.version import TOOL
+from trace_format import limits
 from trace_format.errors import TraceError
 from trace_format.files import open_regular
 from trace_format.schema import PAGE_BYTES
@@ -90,7 +91,7 @@ def _read(path: Path) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     left = MAX_BYTES
     try:
-        with open_regular(path) as file, tarfile.open(fileobj=file, mode="r:") as archive:
+        with open_regular(path, limits.MODEL_BYTES) as file, tarfile.open(fileobj=file, mode="r:") as archive:
             for member in archive:
                 left -= member.size
                 if left < 0:

@@ -99,7 +99,7 @@ class Program:
 def is_program(path: Path) -> bool:
     """Whether a file is a zip archive with a program of torch.export's."""
     try:
-        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
+        with open_regular(path, limits.MODEL_BYTES) as file, zipfile.ZipFile(file) as archive:
             return any(_below(name) == MODEL for name in archive.namelist())
     except (*UNREADABLE, ValueError):
         return False
@@ -114,7 +114,7 @@ def read(path: Path) -> Program:
         OSError: it cannot be read.
     """
     try:
-        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
+        with open_regular(path, limits.MODEL_BYTES) as file, zipfile.ZipFile(file) as archive:
             return _Reader(archive).program()
     except (*UNREADABLE, json.JSONDecodeError, UnicodeDecodeError) as error:
         raise NetworkError(f"not a file of torch.export.save, or one that was cut off: {error}") from None

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from host_tools.record import frontends
 from host_tools.record.preflight import NetworkError
 from host_tools.record.pytorch.program import is_program, read
 from tests.support import onnx_networks
 from tests.support.torch_program import call, meta, program, write
+from trace_format import limits
 from trace_format.errors import LimitError
 
 ADD = call("aten.add.Tensor", ["y"], self="x", other="p_w")
@@ -126,3 +128,12 @@ def test_a_size_is_checked_before_it_is_unpacked(tmp_path: Path) -> None:
         archive.infolist()[1].file_size = 3 << 30
     with pytest.raises(LimitError, match="bytes that the archive unpacks to"):
         read(path)
+
+
+def test_an_archive_of_much_content_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its checksums would be compared for hours."""
+    monkeypatch.setattr(limits, "MODEL_BYTES", 1000)
+    with zipfile.ZipFile(tmp_path / "net.pt", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("net/data.pkl", bytes(2000))
+    with pytest.raises(LimitError, match="content of the archive in bytes: expected at most 1000, found 2000"):
+        frontends.record_pytorch(tmp_path / "net.pt", {})
