@@ -219,7 +219,7 @@ class Unknown:
 UNKNOWN = {
     "answers": Unknown("that the answers of checks are used, and that they compare as the source does"),
     "pointers": Unknown("where pointers that lie in memory lead"),
-    "hops": Unknown("that nothing of the carve-out reaches the mailbox through two places in other memory"),
+    "hops": Unknown("that nothing of the carve-out reaches the mailbox through other memory than the stack"),
     "lookups": Unknown("that what leaves as a slot lies where the page table says"),
     "extents": Unknown("that wipes and checks take in all that the source has them take in"),
     "steps": Unknown("that what is executed is no constant, and that steps are left out nowhere", bare=True),

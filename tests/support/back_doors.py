@@ -188,7 +188,7 @@ FOUND = {
     ),
     "the carve-out is copied to the mailbox": Defect(
         "GF505",
-        "to copy",
+        "to the mailbox",
         _at_start(
             f"if ({_TRACE} == 0x5a) memcpy(shared(0x200000), (void *)(uintptr_t)GR_CARVEOUT_BASE, 0x100000);"
         ),
@@ -250,11 +250,10 @@ NOT_FOUND: dict[str, dict[str, tuple[tuple[str, str, str], ...]]] = {
         ),
     },
     "hops": {
-        "the carve-out is copied to the mailbox through two buffers": _at_start(
-            "volatile uint64_t one[8], two[8];",
-            "for (uint32_t i = 0; i < 8; i++) one[i] = ((volatile uint64_t *)(uintptr_t)GR_CARVEOUT_BASE)[i];",
-            "for (uint32_t i = 0; i < 8; i++) two[i] = one[i];",
-            "for (uint32_t i = 0; i < 8; i++) ((volatile uint64_t *)(void *)shared(0x200000))[i] = two[i];",
+        "the carve-out is copied to the mailbox by a buffer that is not on the stack": _at_start(
+            "volatile uint64_t *const kept = (volatile uint64_t *)(uintptr_t)0x0e800000;",
+            "for (uint32_t i = 0; i < 8; i++) kept[i] = ((volatile uint64_t *)(uintptr_t)GR_CARVEOUT_BASE)[i];",
+            "for (uint32_t i = 0; i < 8; i++) ((volatile uint64_t *)(void *)shared(0x200000))[i] = kept[i];",
         ),
     },
     "lookups": {
