@@ -268,14 +268,14 @@ def _data(file: str, text: bytes) -> tuple[str, dict[str, Any]]:
 
     What the other one has and this GPU lacks, it names as `without`, by the path of keys with dots in between.
     """
-    data = loads(text, ProfileError)
+    data = loads(text, ProfileError, file)
     like = data.pop("like", "")
     if not like:
         return "", data
     gone = [path.split(".") for path in data.pop("without", [])]
     if like not in names():
         raise ProfileError(f"it is like {like!r}, which has none; there are: {', '.join(names())}", file=file)
-    base = loads(_text(like), ProfileError)
+    base = loads(_text(like), ProfileError, f"{like}.toml")
     if "like" in base:
         raise ProfileError(f"it is like {like}, which is like another one itself", file=file)
     for *tables, key in [*gone, ["driver"], ["model"]]:  # a driver and a model of its own, or none

@@ -18,14 +18,15 @@ _DEEP = re.compile(
 )
 
 
-def loads(text: bytes, error: type[TraceError]) -> dict[str, Any]:
-    """What a TOML file says; `error` where it is none, or where a key has too many parts.
+def loads(text: bytes, error: type[TraceError], file: str = "") -> dict[str, Any]:
+    """What a TOML file says; `error`, with the file's name, where it is none, or where a key has too many parts.
 
     The reader of Python keeps a table for each part of each key, and the names of all parts before it.
     """
     if deep := _DEEP.search(text):
         raise error(
             "a key with dots",
+            file=file,
             offset=deep.start(),
             expected=f"at most {limits.KEY_PARTS} parts",
             found=deep[0][:60].decode("utf-8", "replace"),
@@ -33,7 +34,7 @@ def loads(text: bytes, error: type[TraceError]) -> dict[str, Any]:
     try:
         return tomllib.loads(text.decode())
     except (ValueError, RecursionError) as reason:  # also of a number with thousands of digits
-        raise error(f"not TOML: {reason}") from None
+        raise error(f"not TOML: {reason}", file=file) from None
 
 
 class Table:

@@ -16,8 +16,7 @@
 /* False when the library failed, for lack of memory; `digest` is then nothing. */
 GR_API bool gr_sha256(const void *data, size_t bytes, uint8_t digest[32]);
 
-/* What a verification answers about a bad signature. Far from every value of `good`, and from its complement.
- */
+/* What a verification answers about a bad signature: far from each value of `good` and its complement. */
 #define GR_BAD_VERDICT 0x269e0d37u
 
 /* What the verification is to answer if it takes a bad signature for a good one; the low half of the x

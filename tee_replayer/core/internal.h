@@ -10,8 +10,7 @@
 #define GR_INLINE static inline __attribute__((always_inline))
 #define GR_NOINLINE __attribute__((noinline))
 
-/* The format's loads go byte by byte; inlined where the compiler knows the alignment (gr_aligned), they
- * become one instruction. */
+/* The format's loads go byte by byte; where the alignment is known (gr_aligned), each is one instruction. */
 GR_INLINE uint16_t gr_load16(const uint8_t *p);
 GR_INLINE uint32_t gr_load32(const uint8_t *p);
 GR_INLINE uint64_t gr_load64(const uint8_t *p);

@@ -6,7 +6,7 @@
 /* GR_KNOWN_ANSWER if the verification refuses what it must, and computes what it must. A bit of its code that
  * stays flipped, or an instruction that is skipped each time, is the same in both verdicts on a trace. So it
  * is asked about a bad signature whose recomputed point is known: that of a key over its own bytes, by its
- * own coordinates. Nobody can sign with the key: its x is a hash (signing/curves.py). A verification that
+ * own coordinates. Nobody can sign with the key: its x is a hash of a text. A verification that
  * accepts everything, that takes another key or hash, or that computes another point, answers something else.
  */
 GR_NOINLINE uint32_t gr_known_answer(void)

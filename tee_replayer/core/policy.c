@@ -148,7 +148,7 @@ static bool make_id(const struct gr_trust_key *key, uint32_t kind, uint8_t diges
 }
 
 /* What a key and its negative, which one private key signs for, have in common: x, of Ed25519 y. */
-static const uint8_t *coordinate(const struct gr_trust_key *key)
+static const uint8_t *shared_coordinate(const struct gr_trust_key *key)
 {
     return key->key + (key->kind != GR_KEY_KIND_ED25519);
 }
@@ -156,7 +156,7 @@ static const uint8_t *coordinate(const struct gr_trust_key *key)
 /* Whether one person has both: a hybrid key has two halves. */
 static bool is_one_person(const struct gr_trust_key *one, const struct gr_trust_key *other)
 {
-    return gr_is_same(coordinate(one), coordinate(other), ALIKE_BYTES) ||
+    return gr_is_same(shared_coordinate(one), shared_coordinate(other), ALIKE_BYTES) ||
            (one->kind == GR_KEY_KIND_ES256_ML_DSA_44 && other->kind == one->kind &&
             gr_is_same(one->key + TRUST_KEY_BYTES, other->key + TRUST_KEY_BYTES, HALF_BYTES));
 }
@@ -250,7 +250,7 @@ bool gr_trust_is_valid(const uint8_t *data, uint32_t bytes)
 }
 
 /* 0: bytes are the same; of a prefix, up to its end. */
-static uint32_t distance(const uint8_t *a, const uint8_t *b, uint32_t bytes, bool is_prefix)
+static uint32_t name_distance(const uint8_t *a, const uint8_t *b, uint32_t bytes, bool is_prefix)
 {
     uint32_t found = 0;
     for (uint32_t i = 0; i < bytes && !(is_prefix && !a[i]); i++)
@@ -258,9 +258,10 @@ static uint32_t distance(const uint8_t *a, const uint8_t *b, uint32_t bytes, boo
     return found;
 }
 
-static bool fits(const struct gr_trust_rule *rule, const uint8_t *name)
+static bool fits_name(const struct gr_trust_rule *rule, const uint8_t *name)
 {
-    return !distance((const uint8_t *)rule->name, name, sizeof rule->name, rule->flags & GR_TRUST_PREFIX);
+    return !name_distance((const uint8_t *)rule->name, name, sizeof rule->name,
+                          rule->flags & GR_TRUST_PREFIX);
 }
 
 GR_NOINLINE uint32_t gr_trust_breach(const struct gr_policy *policy, const struct gr_trust_policy *p,
@@ -273,7 +274,7 @@ GR_NOINLINE uint32_t gr_trust_breach(const struct gr_policy *policy, const struc
     found |= (now == GR_NO_TIME) & ((p->not_before | p->not_after) != 0);
 #endif
     uint32_t first = 0;
-    while (first < p->rule_count && !fits(rule_at(p, first), manifest + GR_MANIFEST_AT_NAME))
+    while (first < p->rule_count && !fits_name(rule_at(p, first), manifest + GR_MANIFEST_AT_NAME))
         first++;
     found |= (uintptr_t)rule_at(p, first) != (uintptr_t)rule;
     found |= p->version < policy->least_trust_version;
@@ -283,12 +284,12 @@ GR_NOINLINE uint32_t gr_trust_breach(const struct gr_policy *policy, const struc
         (rule->carveout_bytes != 0) & (gr_load64(m + GR_MANIFEST_AT_CARVEOUT_BYTES) > rule->carveout_bytes);
     found |=
         (rule->time_budget_us != 0) & (gr_load64(m + GR_MANIFEST_AT_TIME_BUDGET_US) > rule->time_budget_us);
-    found |= (rule->platform[0] != 0) &
-             (distance((const uint8_t *)rule->platform, policy->platform, sizeof rule->platform, false) != 0);
+    found |= (rule->platform[0] != 0) & (name_distance((const uint8_t *)rule->platform, policy->platform,
+                                                       sizeof rule->platform, false) != 0);
     uint32_t elsewhere = rule->devices != 0;
     for (uint32_t i = 0; i < p->device_count; i++)
         elsewhere &= !(rule->devices >> i & 1) |
-                     (distance(device_at(p, i), policy->device_id, TRUST_ID_BYTES, false) != 0);
+                     (name_distance(device_at(p, i), policy->device_id, TRUST_ID_BYTES, false) != 0);
     return found | elsewhere;
 }
 
