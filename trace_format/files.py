@@ -53,7 +53,7 @@ def open_regular(
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         allowed = {stat.S_IFBLK} if or_disk else {stat.S_IFIFO} if or_pipe else set()
         if kind in _KINDS and kind not in allowed:
-            raise LimitError("what it is", expected="a regular file", found=_KINDS[kind], file=str(path))
+            raise LimitError("not readable", expected="a regular file", found=_KINDS[kind], file=str(path))
         if most is not None:
             limits.check("size of the file in bytes", os.fstat(descriptor).st_size, most, file=str(path))
         return os.fdopen(descriptor, "rb")

@@ -142,4 +142,4 @@ def test_a_device_is_not_read(line: str, tmp_path: Path, monkeypatch: pytest.Mon
     command, *options = line.split()
     found = CliRunner().invoke(main, [command, "/dev/zero", *options])
     assert found.exit_code == 2, found.output
-    assert "/dev/zero: what it is: expected a regular file, found a device" in found.stderr
+    assert "/dev/zero: not readable: expected a regular file, found a device" in found.stderr

@@ -52,7 +52,7 @@ def test_one_without_a_size_is_read_to_the_limit_only(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["zero", "null", "urandom"])
 def test_a_device_is_refused(name: str) -> None:
-    with pytest.raises(LimitError, match=f"/dev/{name}: what it is: expected a regular file, found a device"):
+    with pytest.raises(LimitError, match=f"/dev/{name}: not readable: expected a regular file, found a device"):
         read_file(f"/dev/{name}")
 
 
