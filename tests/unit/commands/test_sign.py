@@ -182,7 +182,8 @@ BAD_USE = {
         ["sign", "net.gtr", "--signing-key", "locked.pem", "-o", "out", "--passphrase-file", "pub.pem"],
         "error: locked.pem: wrong passphrase",
     ),
-    "empty passphrase file": (["keygen", "-o", "out", "--passphrase-file", "/dev/null"], "no passphrase there"),
+    "empty passphrase file": (["keygen", "-o", "out", "--passphrase-file", "empty.txt"], "no passphrase there"),
+    "passphrase of a device": (["keygen", "-o", "out", "--passphrase-file", "/dev/null"], "a regular file"),
     "no such variable": (
         ["keygen", "-o", "out", "--passphrase-env", "NO_SUCH"],
         "error: environment variable NO_SUCH: no passphrase there",
@@ -204,6 +205,7 @@ BAD_USE = {
 
 @pytest.mark.parametrize("name", BAD_USE)
 def test_bad_use(name: str) -> None:
+    Path("empty.txt").touch()
     arguments, reason = BAD_USE[name]
     result = run(*arguments, status=2)
     assert reason in result.stderr
