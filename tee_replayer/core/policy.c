@@ -141,7 +141,7 @@ static bool is_role(const struct gr_trust_policy *p, uint32_t mask, uint32_t thr
 static bool make_id(const struct gr_trust_key *key, uint32_t kind, uint8_t digest[32])
 {
     const struct key_form *form = &key_forms[kind - 1];
-    uint8_t hashed[MOST_BEFORE + MOST_KEY];
+    uint8_t hashed[MOST_BEFORE + MOST_KEY] = {0};
     memcpy(hashed, form->before, form->before_bytes);
     memcpy(hashed + form->before_bytes, key->key, form->key_bytes);
     return gr_sha256(hashed, (size_t)form->before_bytes + form->key_bytes, digest);
