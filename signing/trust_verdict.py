@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What a device with a trust policy makes of a signed trace, and why: the same steps in the same order as
-tee_replayer/core/trust.c, with the same statuses (tests/vgpu/test_trust_agreement.py compares them).
+tee_replayer/features/trust/trust.c, with the same statuses (tests/vgpu/test_trust_agreement.py compares them).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """The operator table: what the CPU computes between a trace's jobs, and of which slots.
 
 The operands of an `Operate` action are slots that follow one another: those of the row, then those that repeat, as
-often as there are. What a device checks (tee_replayer/core/operate.c), docs/FORMAT.md and the C tables follow from
-the rows; what an operator computes is tee_replayer/operators/ and host_tools/model/operators.py.
+often as there are. What a device checks (features/operators/operate.c), docs/FORMAT.md and the C tables follow
+from the rows; what an operator computes is tee_replayer/features/operators/ and host_tools/model/operators.py.
 """
 
 from __future__ import annotations

@@ -8,11 +8,12 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from host_tools.support.sources import BARE_METAL
+from tee_replayer import features
 from tee_replayer.crypto import SEAMS
 from tee_replayer.generator import amalgamate, conditionals
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.decryption import HAS_ENCRYPTION
-from tee_replayer.generator.status import CORE
+from tee_replayer.generator.status import CORE, FEATURES
 from tee_replayer.generator.target import driver_source, register_name
 from trace_format.files import read_file_text
 from trace_format.profile import Profile
@@ -120,14 +121,14 @@ def steps(profile: Profile, board: Board | None, on: Collection[str] = ()) -> di
         board: where it runs; None: it is not known.
         on: macros of options that it has, of HAS_TRUST and those of OF_FUNCTIONS.
     """
-    core = [CORE / name for name in amalgamate.core_sources(on)]
+    core = features.sources(on)
     files = [*core, driver_source(profile)]
     if board is None or not board.runs_optee:
         files += [BARE_METAL / "main.c", BARE_METAL / "port.c"]
         files += [BARE_METAL / "requests.c"] if amalgamate.HAS_SCHEDULE in on else []
     else:
         files.append(CORE.parent / "optee" / "gramophone_pta.c")
-    of_log = [CORE.parent / "log" / "log.c", BARE_METAL / "evidence.c"]
+    of_log = [FEATURES / "evidence" / "log.c", BARE_METAL / "evidence.c"]
     return {**_calls(files, _STEPS, on), **_calls(of_log, _LOG_STEPS, on)}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What an operator computes, in NumPy: the second opinion; the device's is tee_replayer/operators/.
+"""What an operator computes, in NumPy: the second opinion; the device's is tee_replayer/features/operators/.
 
 Numbers are computed in double precision and rounded when they are stored, as on the device, in its order of sums;
 what exp gives may differ in the last bit of a double. Products of whole matrices are in fused.py.

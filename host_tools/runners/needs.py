@@ -102,7 +102,7 @@ def secure_bytes(delivery: Delivery, cached: int = 0) -> int:
 
 
 def _judged_bytes(delivery: Delivery) -> int:
-    """Memory for what a device judges by a trust policy (tee_replayer/core/trust.c); 0 where it has one key."""
+    """Memory for what a device judges by a trust policy (features/trust/trust.c); 0 where it has one key."""
     signed = delivery.signed
     if isinstance(signed.message, Envelope):
         return 0

@@ -3,7 +3,6 @@
  * checked when the trace is loaded, before the GPU is touched, and once more when it runs. */
 #include "gr_target.h"
 #include "internal.h"
-#include "own.h"
 
 /* What each opcode needs (GR_NEED_*), from the action table. Opcodes come in groups, 16 apart. */
 #define AT(op) (((op) >> 4) * GR_OP_GROUP + ((op)&15))
@@ -35,19 +34,7 @@ static bool is_below(uint64_t first, uint64_t count, uint64_t end)
 static bool may_map(const struct gr_replayer *r, const struct gr_action *a)
 {
     const uint64_t image_pages = r->image_end / GR_PAGE_BYTES;
-#ifdef GRAMOPHONE_NETWORKS
-    /* Pages of the image that it reaches, or its own; the first network's follow the image, so its mapping
-     * may be of both. */
-    const uint64_t first = GR_WORK_AT(r) / GR_PAGE_BYTES;
-    const bool is_inside = is_below(a->b, a->value, image_pages);
-    if (!is_inside &&
-        ((a->b < first && first != image_pages) || !is_below(a->b, a->value, GR_WORK_END(r) / GR_PAGE_BYTES)))
-        return false;
-    const uint64_t end = is_inside ? (uint64_t)a->b + a->value : image_pages;
-    if (a->b < image_pages && !gr_reaches(r, (uint64_t)a->b * GR_PAGE_BYTES, end * GR_PAGE_BYTES))
-        return false;
-#endif
-    if (a->flags & GR_MAP_GPU_MEM_WRITE && a->b < image_pages)
+    if (!gr_maps_own(r, a) || (a->flags & GR_MAP_GPU_MEM_WRITE && a->b < image_pages))
         return false;
     return !GR_MMU_FORBIDS_EXECUTION || !(a->flags & GR_MAP_GPU_MEM_EXECUTE) ||
            is_below(a->b, a->value, image_pages);
@@ -61,13 +48,8 @@ enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_
     r->report.op = op;
     r->report.offset = arg;
     r->limits = NULL;
-#ifdef GRAMOPHONE_NETWORKS
-    /* Another network's action is not for this one's tables, whatever has led to it. */
-    if (index - GR_FIRST_ACTION(r) >= GR_END_ACTION(r) - GR_FIRST_ACTION(r))
-        return GR_STATUS_ACTION;
-#endif
-    if ((op & 15) >= GR_OP_GROUP || AT(op) >= sizeof needs / sizeof needs[0] || !needs[AT(op)] ||
-        !gr_action_valid(a))
+    if (!gr_is_own_action(r, index) || (op & 15) >= GR_OP_GROUP || AT(op) >= sizeof needs / sizeof needs[0] ||
+        !needs[AT(op)] || !gr_action_valid(a))
         return GR_STATUS_ACTION;
     const uint32_t need = needs[AT(op)];
     if (need & (GR_NEED_READS | GR_NEED_WRITES)) {
@@ -90,17 +72,11 @@ enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_
     if ((need & GR_NEED_HAS_SPACE && space >= GR_ADDRESS_SPACES) ||
         (need & GR_NEED_HAS_VA && !is_below(gr_action_va_page(a), a->value, r->va_bytes / GR_PAGE_BYTES)) ||
         (need & GR_NEED_HAS_PAGES && !is_below(a->b, a->value, r->carveout_bytes / GR_PAGE_BYTES)) ||
-        (need & GR_NEED_FROM_IMAGE && !is_below(a->b, a->value, r->image_bytes)) ||
-#ifdef GRAMOPHONE_NETWORKS
-        (need & GR_NEED_FROM_IMAGE && !gr_reaches(r, a->b, (uint64_t)a->b + a->value)) ||
-#endif
+        (need & GR_NEED_FROM_IMAGE && (!is_below(a->b, a->value, r->image_bytes) ||
+                                       !GR_REACHES_TOO(r, a->b, (uint64_t)a->b + a->value))) ||
         (need & GR_NEED_TO_MEMORY && (a->a < GR_WORK_AT(r) || !is_below(a->a, a->value, GR_WORK_END(r)))) ||
         (need & GR_NEED_HAS_SLOT && !GR_IS_OWN_SLOT(r, arg)) ||
         (need & GR_NEED_HAS_LINE && arg >= GR_INTERRUPT_LINES) || (op == GR_OP_MAP_GPU_MEM && !may_map(r, a)))
         return GR_STATUS_RANGE;
-#ifdef GRAMOPHONE_OPERATORS
-    if (need & GR_NEED_OPERATES)
-        return gr_check_operator(r, a, index);
-#endif
-    return GR_STATUS_OK;
+    return need & GR_NEED_OPERATES ? gr_check_operator(r, a, index) : GR_STATUS_OK;
 }

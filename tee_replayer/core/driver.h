@@ -6,8 +6,8 @@
 
 #include "internal.h"
 
-/* Memory that the driver needs after the trace's part of the carve-out (of a joint trace, for the network at
- * hand), in whole pages: enough for every mapping that the trace makes. Called when all actions are loaded
+/* Memory that the driver needs after the trace's part of the carve-out (for the network that is checked), in
+ * whole pages: enough for every mapping that the trace makes. Called when all actions are loaded
  * and checked. */
 GR_INTERNAL uint64_t gr_driver_bytes(const struct gr_replayer *r);
 
@@ -17,17 +17,6 @@ GR_INTERNAL bool gr_driver_reset(struct gr_replayer *r);
 
 /* Point an address space of the GPU at its page table, and turn translation on. */
 GR_INTERNAL void gr_driver_set_table(struct gr_replayer *r, uint32_t space);
-
-#ifdef GRAMOPHONE_NETWORKS
-/* Have the GPU use the selected network's page tables, and nothing that it remembers of others'. False: it is
- * at work, or does not do so; then only a reset helps. */
-GR_INTERNAL bool gr_driver_switch(struct gr_replayer *r);
-#endif
-
-#ifdef GRAMOPHONE_SCHEDULE
-/* Whether gr_driver_switch ever succeeds. */
-GR_INTERNAL bool gr_driver_can_switch(void);
-#endif
 
 /* Map or unmap pages, as the action says; its ranges are checked. */
 GR_INTERNAL enum gr_status gr_driver_map(struct gr_replayer *r, const struct gr_action *a);
@@ -45,11 +34,6 @@ GR_INTERNAL uint32_t gr_driver_fault_place(uint32_t fault);
 
 /* Whether no job runs or waits. */
 GR_INTERNAL bool gr_driver_is_idle(void);
-
-#ifdef GRAMOPHONE_STEPS
-/* Whether an action is the first that says what the next job is: before it, others may have the GPU. */
-GR_INTERNAL bool gr_driver_begins_job(const struct gr_action *a);
-#endif
 
 /* What a trace must not do now with a register that it may write, at a byte offset: start a job whose code
  * could be changed. */

@@ -24,21 +24,6 @@ GR_INLINE const uint8_t *gr_aligned(const uint8_t *p)
     return __builtin_assume_aligned(p, 8);
 }
 
-#ifdef GRAMOPHONE_NETWORKS
-#define GR_NETWORK(r) (&(r)->networks[(r)->network])
-#define GR_PROGRESS(r) (&(r)->progress[(r)->network])
-#define GR_FIRST_ACTION(r) (GR_NETWORK(r)->first_action)
-#define GR_END_ACTION(r) (GR_NETWORK(r)->end_action)
-#define GR_DRIVER_AT(r) (GR_NETWORK(r)->driver_at)
-#define GR_DRIVER_END(r) (GR_NETWORK(r)->driver_end)
-#else
-#define GR_PROGRESS(r) (r)
-#define GR_FIRST_ACTION(r) 0
-#define GR_END_ACTION(r) ((r)->action_count)
-#define GR_DRIVER_AT(r) ((r)->carveout_bytes)
-#define GR_DRIVER_END(r) ((r)->low_bytes)
-#endif
-
 /* An action of a loaded trace, not validated. */
 GR_INLINE struct gr_action gr_action_at(const struct gr_replayer *r, uint32_t index)
 {
@@ -52,28 +37,6 @@ GR_INLINE struct gr_action gr_action_at(const struct gr_replayer *r, uint32_t in
         .b = gr_load32(at + GR_ACTION_AT_B),
     };
 }
-
-#ifdef GRAMOPHONE_STEPS
-/* Whether a trace says that its registers are set again by its prologue's accesses alone. */
-GR_INLINE bool gr_says_resume(const struct gr_replayer *r, uint32_t replay_start)
-{
-    const struct gr_action a = gr_action_at(r, replay_start);
-    return a.op == GR_OP_REPLAY_START && a.flags & GR_REPLAY_START_RESUME;
-}
-#endif
-
-/* What the replay log is told, where there is one: calls of its functions. */
-#ifdef GRAMOPHONE_LOG
-#include "tell.h"
-#define GR_TELL(r, what) ((r)->log ? (what) : (void)0)
-#else
-#define GR_TELL(r, what) ((void)0)
-#endif
-#ifdef GRAMOPHONE_LOG_HASHES
-#define GR_TELL_COPY(r, what) GR_TELL(r, what)
-#else
-#define GR_TELL_COPY(r, what) ((void)0)
-#endif
 
 /* `static` where everything is one file. */
 #ifndef GR_INTERNAL
@@ -101,6 +64,12 @@ struct gr_limits {
 #define GR_ACCESS_READ 1u
 #define GR_ACCESS_WRITE 2u
 
+struct gr_stream;
+struct loader;
+/* Overwrite with zeros that the compiler cannot leave out. `bytes` and `to` are multiples of 8. */
+GR_INTERNAL void gr_wipe(void *to, uint64_t bytes);
+#include "features_hooks.h"
+
 /* Stream over the body of a trace: each chunk is copied into secure memory, hashed there, then handed out. */
 struct gr_stream {
     const struct gr_source *source;
@@ -116,10 +85,7 @@ struct gr_stream {
     const uint8_t *at, *stop; /* bytes handed out that were not taken */
     const uint8_t *end;       /* of the current chunk */
     enum gr_status status;    /* the first failure; after it no more is handed out */
-#ifdef GRAMOPHONE_ENCRYPTION
-    struct gr_cipher *cipher; /* that decrypts chunks once they are checked; NULL: none does */
-    uint64_t opened;          /* blocks that it has decrypted */
-#endif
+    GR_STREAM_FIELDS
 };
 
 /* Bytes of the current section that can be taken at `at`, which the caller then advances; 0: it is at its
@@ -131,39 +97,6 @@ GR_INTERNAL void gr_stream_take(struct gr_stream *s, uint8_t *out, uint64_t byte
 
 /* Decode the section, an LZ4 block, to `out`, which it must fill; damage shows in the stream's status. */
 GR_NOINLINE GR_INTERNAL void gr_lz4_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes);
-
-#ifdef GRAMOPHONE_PLANES
-/* The same for a section of byte planes. */
-GR_NOINLINE GR_INTERNAL void gr_planes_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes);
-#endif
-
-#ifdef GRAMOPHONE_NETWORKS
-/* Whether the selected network reaches these bytes of the image: each page says whose it is. */
-GR_INTERNAL bool gr_reaches(const struct gr_replayer *r, uint64_t first, uint64_t end);
-/* Whether each of its pages is a network's, and none is that of a network that is not there. */
-GR_INTERNAL bool gr_has_owners(const struct gr_replayer *r);
-/* Have the GPU at the selected network's disposal: with its page tables, if it has started. */
-GR_INTERNAL void gr_take_over(struct gr_replayer *r);
-/* What precedes its prologue: the GPU is reset unless others use it; then only what is this network's is
- * wiped (if it `is_new`), and what the GPU remembers of page tables. False: the reset does not complete. */
-GR_INTERNAL bool gr_prepare_network(struct gr_replayer *r, bool is_new);
-#endif
-
-#ifdef GRAMOPHONE_NETWORKS
-/* What the GPU's registers had is gone, memory is as it was: networks go on once their registers are set
- * again. Where the trace does not say that this is enough, and without steps, they begin again, and only the
- * network `keeper` keeps the time and the retries that it has used. */
-GR_INTERNAL void gr_leave(struct gr_replayer *r, uint32_t keeper);
-#ifdef GRAMOPHONE_STEPS
-/* Whether a network goes on after a reset. */
-GR_INTERNAL bool gr_resumes(const struct gr_replayer *r, uint32_t network);
-#endif
-#endif
-
-#ifdef GRAMOPHONE_STEPS
-/* Give up the selected network's replay if one is under way, with what it has left in memory. */
-GR_INTERNAL void gr_abandon(struct gr_replayer *r);
-#endif
 
 /* Fetch an action and check all that can be checked without running it; the report then names it. */
 GR_INTERNAL enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_action *action);
@@ -185,16 +118,22 @@ GR_INTERNAL uint64_t gr_slot_bytes(const struct gr_replayer *r, uint32_t slot);
 GR_INTERNAL bool gr_lacks_data(const struct gr_replayer *r, uint32_t slot);
 GR_INTERNAL enum gr_status gr_copy_slot(struct gr_replayer *r, uint32_t slot, bool to_gpu);
 
-#ifdef GRAMOPHONE_OPERATORS
-/* Operators on the CPU: whether an action's operands are what its operator takes, and the actions
- * around it let it work; computing. */
-GR_INTERNAL enum gr_status gr_check_operator(const struct gr_replayer *r, const struct gr_action *a,
-                                             uint32_t index);
-GR_INTERNAL enum gr_status gr_operate(struct gr_replayer *r, const struct gr_action *a);
-#endif
+/* Running, for features that do it in other ways than gr_run: an action; until no job runs, after which no
+ * fault can come any more; what precedes a prologue (`is_new`), or setting registers again; one attempt;
+ * whether a replay may begin, and whether another attempt may help. False of gr_prepare: the reset does not
+ * complete. */
+GR_INTERNAL enum gr_status gr_execute(struct gr_replayer *r, const struct gr_action *a);
+GR_INTERNAL enum gr_status gr_settle(struct gr_replayer *r);
+GR_INTERNAL bool gr_prepare(struct gr_replayer *r, bool is_new);
+GR_INTERNAL enum gr_status gr_try_once(struct gr_replayer *r);
+GR_INTERNAL enum gr_status gr_check_bound(struct gr_replayer *r);
+GR_INTERNAL bool gr_may_try_again(struct gr_replayer *r);
 
-/* Overwrite with zeros that the compiler cannot leave out. `bytes` and `to` are multiples of 8. */
-GR_INTERNAL void gr_wipe(void *to, uint64_t bytes);
+/* What the GPU's registers had is gone, memory is as it was: networks that go on do so once their registers
+ * are set again. Others begin again, and only the network `keeper` keeps the time and the retries that it has
+ * used.
+ */
+GR_INTERNAL void gr_leave(struct gr_replayer *r, uint32_t keeper);
 
 #define GR_STATE_LOADED 0xe3e3e3e3u
 /* Limit of the resets that are tried, whatever the trace allows. */

@@ -10,18 +10,6 @@
 #include "driver.h"
 #include "gr_target.h"
 
-/* Bytes at the carve-out's end that the port caches: nothing that the GPU reaches may lie there. */
-#ifndef GR_CACHED_BYTES
-#define GR_CACHED_BYTES 0
-#endif
-
-/* Codecs of which a section may be, besides being stored. */
-#ifdef GRAMOPHONE_PLANES
-#define IS_PACKED(codec) ((codec) == GR_CODEC_LZ4 || (codec) == GR_CODEC_PLANES)
-#else
-#define IS_PACKED(codec) ((codec) == GR_CODEC_LZ4)
-#endif
-
 /* Sections that are only read as they are. */
 #define IS_STORED(l, i) ((i) == MANIFEST || ((i) >= CHUNKS && (i) < SECTIONS_IN_HEAD(l)))
 
@@ -50,19 +38,12 @@ GR_INLINE uint64_t stored_bytes(const struct loader *l, uint32_t index)
  * `before`. The order: the head's three, ACTIONS, IMAGE sections, optional ones. */
 static bool is_in_order(const struct loader *l, uint32_t i, uint32_t type, uint32_t flags, uint32_t before)
 {
-#ifdef GRAMOPHONE_ENCRYPTION
-    if (i == HEAD_SECTIONS && l->is_encrypted)
-        return type == GR_SECTION_TYPE_ENCRYPTION && !flags;
-    i -= i > HEAD_SECTIONS ? l->is_encrypted : 0;
-#endif
-#ifdef GRAMOPHONE_NETWORKS
-    if (i == HEAD_SECTIONS && l->is_joint)
-        return type == GR_SECTION_TYPE_NETWORKS && !flags;
-    i -= i > HEAD_SECTIONS ? l->is_joint : 0;
-    if (type == GR_SECTION_TYPE_NETWORKS)
+    const uint32_t fourth = GR_FOURTH(l);
+    if (i == HEAD_SECTIONS && fourth)
+        return type == fourth && !flags;
+    i -= i > HEAD_SECTIONS && fourth;
+    if (GR_IS_OF_HEAD(type))
         return false;
-#endif
-    (void)l;
     static const uint8_t first[] = {GR_SECTION_TYPE_MANIFEST, GR_SECTION_TYPE_SLOTS, GR_SECTION_TYPE_CHUNKS,
                                     GR_SECTION_TYPE_ACTIONS};
     const bool is_required = type - GR_SECTION_TYPE_MANIFEST <= 2 || type - GR_SECTION_TYPE_ACTIONS <= 1;
@@ -86,7 +67,7 @@ static enum gr_status check_sections(struct loader *l)
         l->r->report.offset = i;
         if (gr_load64(s + GR_SECTION_AT_OFFSET) != at || stored > l->trace_bytes - at ||
             raw > (uint64_t)1 << 32 ||
-            (codec == GR_CODEC_STORED ? raw != stored : !IS_PACKED(codec) || IS_STORED(l, i)) ||
+            (codec == GR_CODEC_STORED ? raw != stored : codec != GR_CODEC_LZ4 || IS_STORED(l, i)) ||
             !is_in_order(l, i, type, flags, before))
             return GR_STATUS_SECTIONS;
         before = flags;
@@ -135,12 +116,6 @@ static void take_section(struct loader *l, uint32_t index, uint8_t *out)
     struct gr_stream *s = &l->stream;
     s->section = stored_bytes(l, index);
     s->stop = s->at;
-#ifdef GRAMOPHONE_PLANES
-    if (out && gr_aligned(section_at(l, index))[GR_SECTION_AT_CODEC] == GR_CODEC_PLANES) {
-        gr_planes_decode(s, out, section_bytes(l, index));
-        return;
-    }
-#endif
     if (out && gr_aligned(section_at(l, index))[GR_SECTION_AT_CODEC] == GR_CODEC_LZ4)
         gr_lz4_decode(s, out, section_bytes(l, index));
     else
@@ -166,14 +141,11 @@ GR_NOINLINE static uint64_t differences(const struct loader *l)
     const struct gr_replayer *r = l->r;
     const uint8_t *m = gr_aligned(r->manifest);
     const uint64_t image_bytes = fresh64(m + GR_MANIFEST_AT_IMAGE_BYTES);
-    uint64_t older =
+    const uint64_t older =
         (uint64_t)fresh32(m + GR_MANIFEST_AT_SECURITY_VERSION) - (uint32_t)~gr_port_lowest_inverted();
-#ifdef GRAMOPHONE_STORE
-    const enum gr_status kept =
-        gr_store_check(m + GR_MANIFEST_AT_NAME, fresh32(m + GR_MANIFEST_AT_SECURITY_VERSION));
-    older |= (uint64_t)((uint32_t)kept ^ (uint32_t)GR_STATUS_OK) << 32;
-#endif
-    return older >> 32 | (fresh32(m + GR_MANIFEST_AT_GPU) ^ GR_TARGET_GPU) |
+    return (older | GR_STORE_BREACH(m + GR_MANIFEST_AT_NAME, fresh32(m + GR_MANIFEST_AT_SECURITY_VERSION))) >>
+               32 |
+           (fresh32(m + GR_MANIFEST_AT_GPU) ^ GR_TARGET_GPU) |
            (fresh64(m + GR_MANIFEST_AT_PROFILE_ID) ^ GR_PROFILE_ID) |
            (fresh32(m + GR_MANIFEST_AT_GPU_ID) ^ GR_ID_VALUE) |
            (fresh32(m + GR_MANIFEST_AT_GPU_ID_MASK) ^ GR_ID_MASK) |
@@ -194,12 +166,10 @@ static enum gr_status check_manifest(struct loader *l)
         return GR_STATUS_PROFILE;
     if (gr_load32(m + GR_MANIFEST_AT_SECURITY_VERSION) < l->policy->min_security_version)
         return GR_STATUS_ROLLBACK;
-#ifdef GRAMOPHONE_STORE
-    const enum gr_status kept =
+    enum gr_status status =
         gr_store_check(m + GR_MANIFEST_AT_NAME, gr_load32(m + GR_MANIFEST_AT_SECURITY_VERSION));
-    if (kept != GR_STATUS_OK)
-        return kept;
-#endif
+    if (status != GR_STATUS_OK)
+        return status;
     r->manifest = m;
     r->carveout_bytes = gr_load64(m + GR_MANIFEST_AT_CARVEOUT_BYTES);
     r->image_bytes = l->image_bytes;
@@ -241,18 +211,13 @@ static enum gr_status check_manifest(struct loader *l)
         if (!gr_slot_is_valid(r, i))
             return GR_STATUS_SLOTS;
     }
-#ifdef GRAMOPHONE_TRUST
-    const enum gr_status status = gr_check_weights(l);
+    status = gr_check_weights(l);
+    if (status == GR_STATUS_OK)
+        status = gr_take_networks(
+            r, GR_FOURTH(l) == GR_SECTION_TYPE_NETWORKS ? section_data(l, HEAD_SECTIONS) : NULL,
+            section_bytes(l, HEAD_SECTIONS));
     if (status != GR_STATUS_OK)
         return status;
-#endif
-#ifdef GRAMOPHONE_NETWORKS
-    const bool is_joint = l->is_joint;
-    const enum gr_status taken = gr_take_networks(r, is_joint ? section_data(l, HEAD_SECTIONS) : NULL,
-                                                  is_joint ? section_bytes(l, HEAD_SECTIONS) : 0);
-    if (taken != GR_STATUS_OK)
-        return taken;
-#endif
     l->state ^= STEP_MANIFEST;
     return check_identity(l, m);
 }
@@ -286,43 +251,42 @@ static enum gr_status load_body(struct loader *l)
     }
     if (stream->left || stream->at != stream->end)
         return GR_STATUS_FLOW;
-#ifdef GRAMOPHONE_ENCRYPTION
-    /* What the head says, read anew: each block was decrypted, or none. */
-    const bool is_encrypted = gr_load16(gr_aligned(l->head) + GR_HEADER_AT_FLAGS) & GR_HEADER_FLAG_ENCRYPTED;
-    const uint64_t body_bytes = l->trace_bytes - l->head_bytes;
-    l->state ^= (uint32_t)(stream->opened - (is_encrypted ? (body_bytes + 15) / 16 : 0));
-#endif
+    l->state ^= gr_undecrypted(l);
     l->state ^= STEP_BODY ^ (uint32_t)(stream->differing | stream->differing >> 32);
     return GR_STATUS_OK;
+}
+
+/* Check the actions of the network that is chosen, of which the first job has the number *jobs. */
+static enum gr_status check_network(struct gr_replayer *r, uint32_t *jobs, uint64_t *low_bytes)
+{
+    uint32_t starts = 0;
+    for (uint32_t i = GR_FIRST_ACTION(r); i < GR_END_ACTION(r); i++) {
+        struct gr_action action;
+        enum gr_status status = gr_fetch_action(r, i, &action);
+        if (status == GR_STATUS_OK && action.op == GR_OP_JOB && action.value != (*jobs)++)
+            status = GR_STATUS_ACTION;
+        if (status == GR_STATUS_OK && action.op == GR_OP_REPLAY_START)
+            status = gr_check_start(r, i, starts++);
+        if (status != GR_STATUS_OK)
+            return status;
+    }
+    return gr_check_end(r, starts, low_bytes);
 }
 
 static enum gr_status check_actions(struct loader *l)
 {
     struct gr_replayer *r = l->r;
-#ifdef GRAMOPHONE_NETWORKS
     uint64_t low_bytes = r->low_bytes;
-    const enum gr_status checked = gr_check_networks(r, &low_bytes);
-    if (checked != GR_STATUS_OK)
-        return checked;
-#else
-    uint32_t jobs = 0, starts = 0;
-    for (uint32_t i = 0; i < r->action_count; i++) {
-        struct gr_action action;
-        const enum gr_status status = gr_fetch_action(r, i, &action);
+    uint32_t jobs = 0;
+    for (uint32_t number = 0; number < GR_COUNT(r); number++) {
+        GR_CHOOSE(r, number);
+        const enum gr_status status = check_network(r, &jobs, &low_bytes);
         if (status != GR_STATUS_OK)
             return status;
-        if (action.op == GR_OP_JOB && action.value != jobs++)
-            return GR_STATUS_ACTION;
-        if (action.op == GR_OP_REPLAY_START) {
-            r->replay_start = i;
-            if (starts++)
-                return GR_STATUS_ACTION;
-        }
     }
+    GR_CHOOSE(r, 0u);
     if (jobs != gr_load32(gr_aligned(r->manifest) + GR_MANIFEST_AT_JOB_COUNT))
         return GR_STATUS_MANIFEST;
-    const uint64_t low_bytes = r->low_bytes + gr_driver_bytes(r);
-#endif
     if (low_bytes > (uint64_t)(r->high - r->memory.base) ||
         (GR_CACHED_BYTES && low_bytes > r->memory.bytes - GR_CACHED_BYTES))
         return GR_STATUS_MEMORY;
@@ -336,11 +300,7 @@ static enum gr_status load(struct loader *l)
 {
     const uint64_t start = gr_port_now_us();
     l->stream.deadline_us = start + GR_MAX_TIME_BUDGET_US;
-#ifdef GRAMOPHONE_STORE
     enum gr_status status = gr_store_open() ? gr_check_envelope(l) : GR_STATUS_STORE;
-#else
-    enum gr_status status = gr_check_envelope(l);
-#endif
     const uint64_t verified = gr_port_now_us();
     if (status == GR_STATUS_OK)
         status = check_sections(l);
@@ -348,27 +308,18 @@ static enum gr_status load(struct loader *l)
         GR_TELL(l->r, gr_log_trace(l->r->log, l->head, l->head_bytes, section_data(l, MANIFEST)));
     if (status == GR_STATUS_OK)
         status = check_manifest(l);
-#ifdef GRAMOPHONE_ENCRYPTION
-    if (status == GR_STATUS_OK && l->is_encrypted)
+    if (status == GR_STATUS_OK)
         status = gr_open_body(l, section_data(l, HEAD_SECTIONS), stored_bytes(l, HEAD_SECTIONS));
-#endif
     if (status == GR_STATUS_OK)
         status = load_body(l);
-#ifdef GRAMOPHONE_ENCRYPTION
-    gr_cipher_end(&l->cipher);
-    l->stream.cipher = NULL;
-#endif
+    gr_close_body(l);
     if (status == GR_STATUS_OK)
         status = check_actions(l);
     const uint64_t loaded = gr_port_now_us();
     if (status == GR_STATUS_OK)
         status = gr_check_signature_again(l);
     if (status == GR_STATUS_OK) {
-#ifdef GRAMOPHONE_NETWORKS
         const uint64_t differing = differences(l) | gr_network_differences(l->r);
-#else
-        const uint64_t differing = differences(l);
-#endif
         l->state ^= (uint32_t)(differing | differing >> 32) |
                     ((gr_port_read32(GR_ID_OFFSET) ^ GR_ID_VALUE) & GR_ID_MASK);
     }
@@ -385,10 +336,7 @@ GR_NOINLINE enum gr_status gr_load(struct gr_replayer *r, const struct gr_memory
                                    const struct gr_policy *policy)
 {
     memset(r, 0, sizeof *r);
-#ifdef GRAMOPHONE_LOG
-    r->log = policy->log;
-#endif
-    GR_TELL(r, gr_log_begin(r->log));
+    GR_TELL_BEGIN(r, policy);
     r->report.status = GR_STATUS_FLOW; /* until there is another */
     r->report.phase = GR_PHASE_LOAD;
     if ((uintptr_t)memory->base % 8 || memory->phys % GR_PAGE_BYTES || memory->bytes % 8 ||
@@ -402,11 +350,7 @@ GR_NOINLINE enum gr_status gr_load(struct gr_replayer *r, const struct gr_memory
     l.r = r;
     l.stream.source = source;
     l.policy = policy;
-#ifdef GRAMOPHONE_TRUST
-    l.trace_bytes = signed_bytes; /* less what lies before the trace, once that is known */
-#else
-    l.trace_bytes = signed_bytes - TRACE_AT;
-#endif
+    l.trace_bytes = signed_bytes - BEFORE_TRACE;
     r->report.status = load(&l);
     if (r->report.status != GR_STATUS_OK)
         gr_unload(r);

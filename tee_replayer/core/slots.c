@@ -4,7 +4,6 @@
 #include "driver.h"
 #include "gr_target.h"
 #include "internal.h"
-#include "own.h"
 
 static const uint8_t *slot_at(const struct gr_replayer *r, uint32_t index)
 {
@@ -119,34 +118,17 @@ bool gr_slot_info(const struct gr_replayer *r, uint32_t index, struct gr_slot_in
     return true;
 }
 
-#ifdef GRAMOPHONE_NETWORKS
-/* How far the network is that a slot belongs to; each belongs to one. */
-static struct gr_progress *progress_of(struct gr_replayer *r, uint32_t index)
-{
-    uint32_t i = 0;
-    while (i + 1 < r->network_count && index >= r->networks[i].end_slot)
-        i++;
-    return &r->progress[i];
-}
-#define PROGRESS_OF(r, index) progress_of(r, index)
-#else
-#define PROGRESS_OF(r, index) (r)
-#endif
-
 enum gr_status gr_bind(struct gr_replayer *r, uint32_t index, void *data, uint64_t bytes)
 {
     if (r->state != GR_STATE_LOADED)
         return GR_STATUS_STATE;
     if (index >= r->slot_count || bytes != (data ? gr_slot_bytes(r, index) : 0))
         return GR_STATUS_ARGUMENT;
-#ifdef GRAMOPHONE_STEPS
-    /* What is bound is a replay's until it ends. */
-    if (PROGRESS_OF(r, index)->under_way.is_begun)
-        return GR_STATUS_STATE;
-#endif
+    if (GR_IS_BEGUN(gr_progress_of(r, index)))
+        return GR_STATUS_STATE; /* what is bound is a replay's until it ends */
     r->bound[index] = data;
     if (slot_at(r, index)[GR_SLOT_AT_KIND] == GR_SLOT_KIND_PARAMETER)
-        PROGRESS_OF(r, index)->started = false;
+        gr_progress_of(r, index)->started = false;
     return GR_STATUS_OK;
 }
 

@@ -53,11 +53,7 @@ static enum gr_status next_chunk(struct gr_stream *s)
     if (!gr_is_same(digest, s->hashes, sizeof digest))
         return GR_STATUS_CHUNK;
     s->differing |= hash_difference(digest, s->hashes);
-#ifdef GRAMOPHONE_ENCRYPTION
-    /* Chunks are whole blocks but for the last, behind which the buffer goes on. */
-    if (s->cipher)
-        s->opened += gr_cipher_apply(s->cipher, s->chunk, (bytes + 15) / 16);
-#endif
+    gr_decrypt(s, bytes);
     s->offset += bytes;
     s->left -= bytes;
     s->hashes += sizeof digest;

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
-from tee_replayer import operators as operator_sources
 from tee_replayer.crypto import Libraries
+from tee_replayer.features import operators as operator_sources
 from tee_replayer.generator.board_checks import Range
 from tee_replayer.generator.board_fit import copy_description, fitted_board
 from tee_replayer.generator.boards import Board

@@ -25,6 +25,11 @@ def words(code: str) -> set[str]:
     return set(re.findall(r"\b[A-Za-z_]\w*", _NO_CODE.sub(" ", code)))
 
 
+def is_macros(text: str) -> bool:
+    """Whether C code defines macros and nothing else."""
+    return not _NO_CODE.sub("", _MACRO.sub("", text)).strip()
+
+
 def without_assertions(text: str) -> tuple[str, list[str]]:
     """C code without its static assertions, and these, a line's end after each."""
     return _ASSERTION.sub("", text), _ASSERTION.findall(text)
@@ -127,6 +132,5 @@ def _paragraph(text: str) -> _Paragraph | None:
     if not _NO_CODE.sub("", text).strip():
         return None
     macros = {found[1]: found[0] for found in _MACRO.finditer(text)}
-    rest = _NO_CODE.sub("", _MACRO.sub("", text)).strip()
     names = {name for found in _NAMES.findall(text) for name in found if name} | macros.keys()
-    return _Paragraph(text, {} if rest else macros, frozenset(names))
+    return _Paragraph(text, macros if is_macros(text) else {}, frozenset(names))

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from tee_replayer import crypto
 from tee_replayer.generator import amalgamate
-from tee_replayer.generator.status import CORE
+from tee_replayer.generator.status import FEATURES
 from trace_format.emit import GENERATED
 
-HERE = Path(__file__).resolve().parents[1] / "log"
+HERE = FEATURES / "evidence"
 HOOK = b"gr_board_secret("  # that a board's port must have
 # Files of BearSSL besides SHA-256.
 _FOR_LOG = ("src/mac/hmac.c",)
@@ -57,7 +56,7 @@ class Evidence:
         """Declarations for replayer.h."""
         if not self.log:
             return ""
-        files = [HERE / "log_crypto.h", GENERATED / "gramophone_log.h", CORE / "tell.h", HERE / "log.h"]
+        files = [HERE / "log_crypto.h", GENERATED / "gramophone_log.h", HERE / "tell.h", HERE / "log.h"]
         return "\n".join(map(amalgamate.part, files + ([HERE / "attest.h"] if self.attestation else [])))
 
     @property

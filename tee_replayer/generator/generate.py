@@ -13,8 +13,8 @@ import tempfile
 from pathlib import Path
 
 from signing.trust import Policy, describe
-from tee_replayer import operators as operator_sources
 from tee_replayer.crypto import SEAMS
+from tee_replayer.features import operators as operator_sources
 from tee_replayer.generator import amalgamate, rollback_store
 from tee_replayer.generator.decryption import HAS_ENCRYPTION, HAS_SECRET
 from tee_replayer.generator.device import Device, c_bytes

@@ -22,7 +22,8 @@ import cffi
 
 from signing.keys import Algorithm, PublicKey
 from signing.trust_verdict import NO_ID, Judge
-from tee_replayer import crypto, operators
+from tee_replayer import crypto, features
+from tee_replayer.features import operators
 from tee_replayer.generator import amalgamate, target
 from tee_replayer.generator.decryption import HAS_ENCRYPTION
 from tee_replayer.generator.status import CORE, ReplayError, Report
@@ -45,19 +46,18 @@ _FIELDS = tuple(Report.__dataclass_fields__)
 
 
 def own_sources(
-    profile: Profile,
-    seam: tuple[str, ...] = ("bearssl_hash.c", "s2n_p256.c", "aws_lc_aes.c"),
-    linked: Collection[Operator] = tuple(OPERATORS),
+    profile: Profile, on: Collection[str], seam: tuple[str, ...], linked: Collection[Operator]
 ) -> list[Path]:
     """The C files of ours that a host library is made of.
 
     Args:
         profile: the GPU.
+        on: macros of its features.
         seam: those between it and the crypto libraries.
         linked: the operators that it has.
     """
     return [
-        *sorted(CORE.glob("*.c")),
+        *features.sources(on),
         *(path for path in operators.files(linked) if path.suffix == ".c"),
         target.driver_source(profile),
         *(HERE / "crypto" / name for name in seam),
@@ -106,27 +106,29 @@ def build(
     text = target.header(profile)
     linked = crypto.linked(libraries, algorithms if trust else ())
     encryption = encryption and linked.has_aes
-    own = own_sources(profile, linked.seam, linked_operators)
-    extra = (*extra, *(f"-D{amalgamate.macro(codec)}" for codec in linked_codecs))
+    defines = {amalgamate.macro(codec): "" for codec in linked_codecs}
     if encryption:
-        extra = (*extra, f"-D{HAS_ENCRYPTION}")
+        defines[HAS_ENCRYPTION] = ""
     if networks:
-        extra = (*extra, f"-D{amalgamate.HAS_NETWORKS}={networks}")
+        defines[amalgamate.HAS_NETWORKS] = str(networks)
     if steps:
-        extra = (*extra, f"-D{amalgamate.HAS_STEPS}")
+        defines[amalgamate.HAS_STEPS] = ""
     if schedule:
-        extra = (*extra, f"-D{amalgamate.HAS_SCHEDULE}={schedule}")
+        defines[amalgamate.HAS_SCHEDULE] = str(schedule)
     if trust:
-        extra = (
-            *extra,
-            f"-D{amalgamate.HAS_TRUST}",
-            f"-D{amalgamate.HAS_CLOCK}",
-            *(f"-D{crypto.SEAMS[kind][1]}" for kind in linked.algorithms),
-        )
+        seams = (crypto.SEAMS[kind][1] for kind in linked.algorithms)
+        defines |= dict.fromkeys((amalgamate.HAS_TRUST, amalgamate.HAS_CLOCK, *seams), "")
+    own = own_sources(
+        profile,
+        {*defines, *([amalgamate.HAS_OPERATORS] if linked_operators else [])},
+        linked.seam,
+        linked_operators,
+    )
+    extra = (*extra, *(f"-D{name}={value}" for name, value in defines.items()))
     if linked_operators:
-        extra = (*extra, f"-DGRAMOPHONE_OPERATORS(X)={operators.listed(linked_operators)}")
+        extra = (*extra, f"-D{amalgamate.HAS_OPERATORS}(X)={operators.listed(linked_operators)}")
     made = [GENERATED / name for name in ("gramophone_trace.h", "gramophone_report.h", "gramophone_trust.h")]
-    headers = [*CORE.glob("*.h"), *(HERE / "host").glob("*.h"), *operators.HERE.glob("*.h"), *made]
+    headers = [*CORE.glob("*.h"), *(HERE / "host").glob("*.h"), *features.headers(), *made]
     digest = hashlib.sha256("\0".join([text, compiler, *CFLAGS, *WARNINGS, *extra]).encode())
     for path in [*own, *sorted(headers), *linked.sources, *linked.included]:
         digest.update(path.name.encode() + b"\0" + hashlib.sha256(read_file(path)).digest())

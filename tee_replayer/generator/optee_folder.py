@@ -14,8 +14,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tee_replayer import operators as operator_sources
 from tee_replayer.crypto import Libraries
+from tee_replayer.features import operators as operator_sources
 from tee_replayer.generator.board_fit import copy_description, fitted_board
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.device_crypto import DeviceCrypto

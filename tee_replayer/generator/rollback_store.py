@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tee_replayer.generator import amalgamate
+from tee_replayer.generator.status import FEATURES
 from trace_format.emit import GENERATED
 
-HERE = Path(__file__).resolve().parents[1] / "store"
+HERE = FEATURES / "store"
 HOOK = b"gr_port_flash_read("  # that a board's port must have
 DEVICE = "store"  # range of a board that has nothing but the store's flash in it
 
@@ -20,8 +19,7 @@ def defines(wanted: bool) -> str:
 
 def header(wanted: bool) -> str:
     """Declarations for replayer.h."""
-    files = (GENERATED / "gramophone_store.h", HERE / "store.h")
-    return "\n".join(map(amalgamate.part, files)) if wanted else ""
+    return amalgamate.part(GENERATED / "gramophone_store.h") if wanted else ""
 
 
 def source(wanted: bool) -> str:

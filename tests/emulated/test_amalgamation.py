@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tee_replayer import features
 from tee_replayer.generator import amalgamate, target
 from tee_replayer.generator.evidence import HERE as LOG
 from tee_replayer.generator.evidence import Evidence
@@ -79,7 +80,7 @@ def _sources(folder: Path, gpu: str, out: Path, evidence: Evidence) -> Path:
     guards = ["CRYPTO", "LOG", "LOG_CRYPTO", "ATTEST", "TELL", "FORMAT_REPORT", "FORMAT_LOG", "FORMAT_DEVICE"]
     files = [GENERATED / "gramophone_trace.h", folder / "gr_target.h", CORE / "internal.h", CORE / "driver.h"]
     files += [CORE / "load.h", target.driver_source(profile)]
-    files += [CORE / name for name in amalgamate.CORE_SOURCES]
+    files += features.sources(amalgamate.options((out / "replayer.h").read_text()))
     files += [LOG / "log.c"] * evidence.log + [LOG / "attest.c"] * evidence.attestation
     lines = [*(f"#define GRAMOPHONE_{guard}_H" for guard in guards), "#define GR_INTERNAL static"]
     lines += [f'#include "{path}"' for path in (out / "replayer.h", *files)]

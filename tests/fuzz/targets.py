@@ -17,9 +17,10 @@ from typing import Any
 import baremetal
 from host_tools.runners import libraries
 from host_tools.vgpu import build as build_vgpu
-from tee_replayer import operators
+from tee_replayer import features
+from tee_replayer.features import operators
 from tee_replayer.generator import target
-from tee_replayer.generator.status import CORE
+from tee_replayer.generator.status import CORE, FEATURES
 from tests.fuzz import policy, trust_corpus
 from trace_format import profile
 from trace_format.emit import GENERATED
@@ -71,6 +72,7 @@ class Target:
 
 CORE_PARTS = ("core.c", "core_mutator.c", "core_scene.c", "core_pack.c", "core_oracles.c", "seam.c")
 JOINT = ("-DGRAMOPHONE_NETWORKS=3", "-DGRAMOPHONE_STEPS", "-DGRAMOPHONE_SCHEDULE=3")
+JOINED = {"GRAMOPHONE_NETWORKS", "GRAMOPHONE_STEPS", "GRAMOPHONE_SCHEDULE"}
 
 
 def core(gpu: str, is_joint: bool = False) -> Target:
@@ -80,7 +82,7 @@ def core(gpu: str, is_joint: bool = False) -> Target:
     parts = [*CORE_PARTS, *(["core_networks.c", "core_requests.c"] if is_joint else [])]
     return Target(
         f"{'joint' if is_joint else 'core'}-{gpu}",
-        [*sorted(CORE.glob("*.c")), driver],
+        [*features.sources(JOINED if is_joint else ()), driver],
         [C / name for name in parts],
         {
             "gr_target.h": lambda: target.header(profile.load(gpu)),
@@ -140,7 +142,9 @@ def around_v3d(
     core_of = core("v3d42")
     generated = {**core_of.headers, "fuzz_trace.h": sample_trace, **headers}
     own = [*(C / file for file in around or (f"{name}.c",)), C / "device.c", C / "seam.c"]
-    return Target(name, fuzzed, own, generated, inside=core_of.fuzzed, **more)
+    on = {flag.removeprefix("-D").partition("=")[0] for flag in more.get("flags", ())}
+    inside = [*features.sources(on), target.driver_source(profile.load("v3d42"))]
+    return Target(name, fuzzed, own, generated, inside=inside, **more)
 
 
 def virtual(gpu: str, prefix: str) -> Target:
@@ -167,7 +171,7 @@ def decoder(name: str, *flags: str) -> Target:
 
 
 BAREMETAL = Path(baremetal.__file__).parent
-OPTEE, LOG, LINUX = (CORE.parent / name for name in ("optee", "log", "linux"))
+OPTEE, LOG, LINUX = CORE.parent / "optee", FEATURES / "evidence", CORE.parent / "linux"
 # What a generated replayer.h has besides, where there is a log.
 DEVICE = '#include "attest.h"\n' + "static const struct gr_device { uint8_t bytes[128]; } gr_device;\n"
 FAKE_KERNEL: dict[str, Callable[[], str]] = {
@@ -270,7 +274,7 @@ TARGETS = {
         ),
         Target(
             "operators",
-            [CORE / "operate.c", *sorted(operators.HERE.glob("*.c"))],
+            sorted(operators.HERE.glob("*.c")),
             [C / "operators.c"],
             {"gr_target.h": lambda: target.header(profile.load("mali_g71"))},  # it has several address spaces
             include=[operators.HERE],
@@ -280,7 +284,10 @@ TARGETS = {
         ),
         Target(
             "trust",
-            [CORE / name for name in ("trust.c", "cose.c", "policy.c", "envelope.c", "known.c")],
+            [
+                *(FEATURES / "trust" / name for name in ("trust.c", "cose.c", "policy.c")),
+                *(CORE / name for name in ("envelope.c", "known.c")),
+            ],
             [C / "trust.c", C / "seam.c"],
             {
                 "gr_target.h": lambda: target.header(profile.load("v3d42")),
@@ -293,7 +300,7 @@ TARGETS = {
         ),
         Target(
             "encryption",
-            [CORE / "encryption.c"],
+            [FEATURES / "encryption" / "encryption.c"],
             [C / "encryption.c", C / "seam.c"],
             {"gr_target.h": lambda: target.header(profile.load("v3d42"))},
             flags=["-DGRAMOPHONE_ENCRYPTION"],

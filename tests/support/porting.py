@@ -234,7 +234,7 @@ OPCODE: Recipe = {
     "tee_replayer/core/run.c": _behind(
         "tee_replayer/core/run.c",
         "    case GR_OP_INTERVAL: return wait_for(r, a, a->value, GR_STATUS_OK);\n",
-        "    case GR_OP_DUMMY: r->kept[0] = a->value; break;\n",
+        "    case GR_OP_DUMMY: r->progress[0].kept[0] = a->value; break;\n",
     ),
     "host_tools/model/interpreter.py": _behind(
         "host_tools/model/interpreter.py",
@@ -275,7 +275,7 @@ OPERATOR: Recipe = {
             f"{OPERATOR_ROW}        OperatorType(\n            Operator.ARGMAX,\n",
         ),
     ),
-    "tee_replayer/operators/dummy.c": lambda: OPERATOR_SOURCE,
+    "tee_replayer/features/operators/dummy.c": lambda: OPERATOR_SOURCE,
     "host_tools/model/operators.py": _behind(
         "host_tools/model/operators.py",
         "                return [_argmax(operands[1], len(operands[0]))]\n",

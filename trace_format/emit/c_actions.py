@@ -31,7 +31,7 @@ NEEDS = (
     ("SETS_BITS", (Type.BITS,), "value", "bits of a register, those under the mask `a`"),
     ("OPERATES", (Type.OPERATOR,), "value", "an operator, whose operands are `a` slots"),
 )
-# Any value will do; of operands core/operate.c checks how many there are.
+# Any value will do; of operands features/operators/operate.c checks how many there are.
 UNCHECKED = {Type.EXPECTED, Type.MASK, Type.MICROSECONDS, Type.NUMBER, Type.OPERANDS}
 # Operands that the core reads through an accessor: they need not be a whole field.
 ACCESSORS = {Type.ADDRESS_SPACE, Type.VA_PAGE}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Emits the operator table in C: what operands each takes, for core/operate.c."""
+"""Emits the operator table in C: what operands each takes, for features/operators/operate.c."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fuzz target: the replay log and its attestations (tee_replayer/log), over the seam of log_port.c. An input:
- * which call of the seam fails, the device's secret, the tail's numbers, then steps: entries with any report,
- * traces, parts and bytes of replays, attestations on any nonce.
+ * Fuzz target: the replay log and its attestations (tee_replayer/features/evidence), over the seam of
+ * log_port.c. An input: which call of the seam fails, the device's secret, the tail's numbers, then steps:
+ * entries with any report, traces, parts and bytes of replays, attestations on any nonce.
  *
  * Entries are a chain of hashes with good MACs. Attestations are read back by a reader of the target's own
  * and must say, in the shortest form, what the log says.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fuzz target: operators on the CPU (tee_replayer/core/operate.c, tee_replayer/operators). An input: the
- * action (operator, first slot, operands; from 128 on the operator works beside a job, and from 192 on
- * nothing waits for that), slots, pages of the image, a clock's step; a byte for each page of the address
- * space, its frame (255: none; frames behind the carve-out are a driver's mistake); a row for each slot; then
- * what lies behind the image, repeated as often as it takes.
+ * Fuzz target: operators on the CPU (tee_replayer/features/operators/operate.c,
+ * tee_replayer/features/operators). An input: the action (operator, first slot, operands; from 128 on the
+ * operator works beside a job, and from 192 on nothing waits for that), slots, pages of the image, a clock's
+ * step; a byte for each page of the address space, its frame (255: none; frames behind the carve-out are a
+ * driver's mistake); a row for each slot; then what lies behind the image, repeated as often as it takes.
  *
  * What is checked as it is when a trace is loaded and then computed writes what the operator may write and
  * nothing else, and fails for its pages or its time only. What lay there before decides nothing.

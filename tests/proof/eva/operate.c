@@ -9,7 +9,7 @@
 #include "__fc_builtin.h"
 #include "driver.h"
 #include "gr_target.h"
-#include "operators.h"
+#include "operands.h"
 
 /* The image, another network's page, this one's three, and page tables. */
 enum {

@@ -4,7 +4,7 @@
  * of a block of its own, as many as gr_rows says (unit operate); its rows touch, or begin where vectors may.
  */
 #include "__fc_builtin.h"
-#include "operators.h"
+#include "operands.h"
 #include "stddef.h"
 #undef GR_ROUNDS_A_LOOK
 #define GR_ROUNDS_A_LOOK 8u

@@ -355,7 +355,7 @@ def test_an_operator_without_its_c_is_refused(follow: Callable[[Recipe], Tree], 
     recipe = {file: text for file, text in porting.OPERATOR.items() if file.startswith("trace_format/")}
     follow(recipe).run(
         """
-from tee_replayer import operators
+from tee_replayer.features import operators
 from trace_format.operators import Operator
 try:
     operators.files([Operator.COPY])

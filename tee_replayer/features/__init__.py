@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a replayer can have besides its core: a folder for each feature, and its row in the table here.
+
+NAME_api.h is what callers and ports see of a feature, NAME.h what the core calls: hooks, which are empty where the
+feature is absent. core/features_api.h and core/features_hooks.h include them: no other file of the core has a
+conditional on a feature.
+
+Not in here: what a generated replayer has (`tee_replayer.generator.options`), which sets are supported
+(profiles.toml).
+
+Read first: the table, then a feature's README.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+CORE = HERE.parent / "core"
+# In reading order; memory.c, which the first ones use as well, is with those that take memory.
+_CORE_SOURCES = (
+    *("lz4.c", "stream.c", "check.c", "slots.c", "memory.c", "known.c", "one_key.c", "envelope.c", "load.c"),
+    *("run.c", "attempts.c"),
+)
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A row.
+
+    Attributes:
+        name: of the folder.
+        macro: that a replayer with it defines.
+        sources: its C files, in reading order; those of operators and evidence that a replayer has depend on more.
+        instead_of: file of the core whose place it takes.
+        header: of its own, which its sources share.
+    """
+
+    name: str
+    macro: str
+    sources: tuple[str, ...] = ()
+    instead_of: str = ""
+    header: str = ""
+
+
+FEATURES = (
+    Feature("networks", "GRAMOPHONE_NETWORKS", ("reach.c", "networks.c")),
+    Feature("operators", "GRAMOPHONE_OPERATORS", ("operate.c",), header="operands.h"),
+    Feature("trust", "GRAMOPHONE_TRUST", ("policy.c", "cose.c", "trust.c"), "one_key.c", "trust_policy.h"),
+    Feature("clock", "GRAMOPHONE_CLOCK"),
+    Feature("encryption", "GRAMOPHONE_ENCRYPTION", ("encryption.c",)),
+    Feature("steps", "GRAMOPHONE_STEPS", ("steps.c",), "attempts.c"),
+    Feature("schedule", "GRAMOPHONE_SCHEDULE", ("schedule.c",)),
+    Feature("store", "GRAMOPHONE_STORE"),
+    Feature("evidence", "GRAMOPHONE_LOG"),
+)
+
+
+def sources(on: Collection[str]) -> tuple[Path, ...]:
+    """The C files of the core and of its features that a replayer has, in reading order.
+
+    Args:
+        on: macros of its features.
+    """
+    found = [feature for feature in FEATURES if feature.macro in on]
+    replaced = {feature.instead_of for feature in found}
+    core = [CORE / name for name in _CORE_SOURCES if name not in replaced]
+    assert {path.name for path in CORE.glob("*.c")} == {*_CORE_SOURCES}
+    return (*core, *(HERE / feature.name / name for feature in found for name in feature.sources))
+
+
+def headers() -> list[Path]:
+    """All headers of features."""
+    return sorted(HERE.glob("*/*.h"))

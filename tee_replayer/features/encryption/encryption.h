@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Encrypted bodies: the loader opens one by a key that the head has for this device, the stream decrypts it.
+ */
+#ifndef GRAMOPHONE_ENCRYPTION_H
+#define GRAMOPHONE_ENCRYPTION_H
+
+#ifdef GRAMOPHONE_ENCRYPTION
+
+#define GR_ENCRYPTION_FLAG GR_HEADER_FLAG_ENCRYPTED
+#define GR_ENCRYPTION_STREAM_FIELDS                                                                          \
+    struct gr_cipher *cipher; /* that decrypts chunks once they are checked; NULL: none does */              \
+    uint64_t opened;          /* blocks that it has decrypted */
+#define GR_ENCRYPTION_LOADER_FIELDS struct gr_cipher cipher;
+
+/* Have the stream decrypt the body, if it is encrypted, by a key that the message in the head, of `bytes`
+ * bytes, has for one of the device's. Only called once the signature has been found good. Afterwards,
+ * whatever has happened: nothing of the key stays. */
+GR_INTERNAL enum gr_status gr_open_body(struct loader *l, const uint8_t *message, uint64_t bytes);
+GR_INTERNAL void gr_close_body(struct loader *l);
+
+/* Zero if each block was decrypted that the head, read anew, says is encrypted. */
+GR_INTERNAL uint32_t gr_undecrypted(const struct loader *l);
+
+/* Decrypt a chunk that has been checked. */
+GR_INTERNAL void gr_decrypt(struct gr_stream *s, uint32_t bytes);
+
+#else
+
+#define GR_ENCRYPTION_FLAG 0u
+#define GR_ENCRYPTION_STREAM_FIELDS
+#define GR_ENCRYPTION_LOADER_FIELDS
+#define gr_open_body(l, message, bytes) GR_STATUS_OK
+#define gr_close_body(l) ((void)0)
+#define gr_undecrypted(l) 0u
+#define gr_decrypt(s, bytes) ((void)0)
+
+#endif
+
+#endif

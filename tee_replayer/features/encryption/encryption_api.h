@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a port gives a replayer that reads encrypted traces. */
+#ifndef GRAMOPHONE_ENCRYPTION_API_H
+#define GRAMOPHONE_ENCRYPTION_API_H
+
+#ifdef GRAMOPHONE_ENCRYPTION
+/* The device's secret, from which its private key follows; a private key of P-256, the most significant byte
+ * first, that it has in common with others. False: there is none. */
+GR_API bool gr_port_secret(uint8_t secret[32]);
+GR_API bool gr_port_fleet_key(uint8_t key[32]);
+#endif
+
+#endif
