@@ -132,11 +132,6 @@ GR_INTERNAL void gr_stream_take(struct gr_stream *s, uint8_t *out, uint64_t byte
 /* Decode the section, an LZ4 block, to `out`, which it must fill; damage shows in the stream's status. */
 GR_NOINLINE GR_INTERNAL void gr_lz4_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes);
 
-#ifdef GRAMOPHONE_PLANES
-/* The same for a section of byte planes. */
-GR_NOINLINE GR_INTERNAL void gr_planes_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes);
-#endif
-
 #ifdef GRAMOPHONE_NETWORKS
 /* Whether the selected network reaches these bytes of the image: each page says whose it is. */
 GR_INTERNAL bool gr_reaches(const struct gr_replayer *r, uint64_t first, uint64_t end);

@@ -15,13 +15,6 @@
 #define GR_CACHED_BYTES 0
 #endif
 
-/* Codecs of which a section may be, besides being stored. */
-#ifdef GRAMOPHONE_PLANES
-#define IS_PACKED(codec) ((codec) == GR_CODEC_LZ4 || (codec) == GR_CODEC_PLANES)
-#else
-#define IS_PACKED(codec) ((codec) == GR_CODEC_LZ4)
-#endif
-
 /* Sections that are only read as they are. */
 #define IS_STORED(l, i) ((i) == MANIFEST || ((i) >= CHUNKS && (i) < SECTIONS_IN_HEAD(l)))
 
@@ -86,7 +79,7 @@ static enum gr_status check_sections(struct loader *l)
         l->r->report.offset = i;
         if (gr_load64(s + GR_SECTION_AT_OFFSET) != at || stored > l->trace_bytes - at ||
             raw > (uint64_t)1 << 32 ||
-            (codec == GR_CODEC_STORED ? raw != stored : !IS_PACKED(codec) || IS_STORED(l, i)) ||
+            (codec == GR_CODEC_STORED ? raw != stored : codec != GR_CODEC_LZ4 || IS_STORED(l, i)) ||
             !is_in_order(l, i, type, flags, before))
             return GR_STATUS_SECTIONS;
         before = flags;
@@ -135,12 +128,6 @@ static void take_section(struct loader *l, uint32_t index, uint8_t *out)
     struct gr_stream *s = &l->stream;
     s->section = stored_bytes(l, index);
     s->stop = s->at;
-#ifdef GRAMOPHONE_PLANES
-    if (out && gr_aligned(section_at(l, index))[GR_SECTION_AT_CODEC] == GR_CODEC_PLANES) {
-        gr_planes_decode(s, out, section_bytes(l, index));
-        return;
-    }
-#endif
     if (out && gr_aligned(section_at(l, index))[GR_SECTION_AT_CODEC] == GR_CODEC_LZ4)
         gr_lz4_decode(s, out, section_bytes(l, index));
     else

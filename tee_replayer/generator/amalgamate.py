@@ -21,7 +21,6 @@ from trace_format.emit.c_memory import GENERATED_BY
 from trace_format.files import read_file_text
 from trace_format.licence import SPDX
 from trace_format.profile import Profile
-from trace_format.schema import Codec
 
 _OWN_INCLUDE = re.compile(r'^#include "[\w.]+"\n', re.MULTILINE)
 _GUARD = re.compile(r"^#ifndef (GRAMOPHONE_\w+_H)\n#define \1\n(.*)^#endif\n*\Z", re.MULTILINE | re.DOTALL)
@@ -29,7 +28,7 @@ _GENERATED = re.compile(r" " + r"[\s*]+".join(map(re.escape, GENERATED_BY.split(
 _REPORT = "gramophone_report.h"
 # core files in reading order; memory.c, which the first ones use too, is with those that take memory
 CORE_SOURCES = (
-    *("lz4.c", "planes.c", "stream.c", "reach.c", "check.c", "slots.c", "operate.c", "memory.c", "policy.c"),
+    *("lz4.c", "stream.c", "reach.c", "check.c", "slots.c", "operate.c", "memory.c", "policy.c"),
     *("cose.c", "known.c", "envelope.c", "trust.c", "encryption.c", "networks.c", "load.c", "run.c"),
     "schedule.c",
 )
@@ -48,7 +47,6 @@ _ONLY_WITH = {  # core files of replayers with an option, by its macro
     HAS_ENCRYPTION: ("encryption.c",),
     HAS_NETWORKS: ("reach.c", "networks.c"),
     HAS_SCHEDULE: ("schedule.c",),
-    f"GRAMOPHONE_{Codec.PLANES.name}": ("planes.c",),
 }
 _OPTIONS = (  # macros that a generated replayer has or has not
     *_ONLY_WITH,
@@ -88,11 +86,6 @@ def header(notice: str, device: str, defines: str = "", more: str = "") -> str:
 def options(defines: str) -> set[str]:
     """Names of the macros that are defined in a text."""
     return set(re.findall(r"^#define (\w+)", defines, re.MULTILINE))
-
-
-def macro(codec: Codec) -> str:
-    """What is defined in a replayer that has a codec which others lack."""
-    return f"GRAMOPHONE_{codec.name}"
 
 
 def source(
