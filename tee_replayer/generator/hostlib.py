@@ -122,7 +122,8 @@ def build(
     if linked_operators:
         extra = (*extra, f"-DGRAMOPHONE_OPERATORS(X)={operators.listed(linked_operators)}")
     made = [GENERATED / name for name in ("gramophone_trace.h", "gramophone_report.h", "gramophone_trust.h")]
-    headers = [*CORE.glob("*.h"), *(HERE / "host").glob("*.h"), *operators.HERE.glob("*.h"), *made]
+    folders = (CORE, HERE / "host", HERE / "crypto", operators.HERE)
+    headers = [*(path for each in folders for path in each.glob("*.h")), *made]
     digest = hashlib.sha256("\0".join([text, compiler, *CFLAGS, *WARNINGS, *extra]).encode())
     for path in [*own, *sorted(headers), *linked.sources, *linked.included]:
         digest.update(path.name.encode() + b"\0" + hashlib.sha256(read_file(path)).digest())
