@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Section codecs: stored, one LZ4 block, and byte planes; the device has decoders of its own.
+"""Section codecs: stored, and one LZ4 block; the device has a decoder of its own.
 
-LZ4 was chosen for the start-up and the decoder's size, against DEFLATE and LZMA (docs/adr/0008-lz4-sections.md),
-byte planes for the size of weights, on devices that have them (docs/adr/0027-byte-planes.md).
+LZ4 was chosen for the start-up and the decoder's size, against DEFLATE and LZMA (docs/adr/0008-lz4-sections.md)
+and byte planes (docs/adr/0027-byte-planes.md).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import lz4.block
 
-from trace_format import lz4_sequences, planes
+from trace_format import lz4_sequences
 from trace_format.errors import CodecError
 from trace_format.schema import Codec
 
@@ -23,8 +23,6 @@ MIN_GAIN = 0.05
 IMAGE_SECTION_BYTES = 1 << 14
 MAX_IMAGE_SECTIONS = 48
 _ALIGNMENT = 64  # of a section in the image: sections are aligned in the file, and devices copy whole words faster
-# Those that a device has only if its firmware was generated with them.
-LINKED = (Codec.PLANES,)
 _LEVEL = 12  # the highest: the best parse that there is
 _MAX_RATIO = 255  # a byte of LZ4 stands for at most that
 
@@ -65,24 +63,11 @@ def encode(raw: Buffer, *, compress: bool = True) -> tuple[Codec, Buffer]:
     return Codec.STORED, raw
 
 
-def smallest(raw: Buffer) -> tuple[Codec, Buffer]:
-    """Store `raw` in the smallest way of all: (codec, stored bytes)."""
-    ways: list[tuple[Codec, Buffer]] = [(codec, packed_as(codec, raw, smallest=True)) for codec in Codec]
-    return min(ways, key=lambda way: len(way[1]))
-
-
-def packed_as(codec: Codec, raw: Buffer, *, smallest: bool = False) -> Buffer:
-    """What a section of `raw` is stored as.
-
-    Args:
-        smallest: in as few bytes as the codec needs; else LZ4 has no matches that cost more than they take off.
-    """
+def packed_as(codec: Codec, raw: Buffer) -> Buffer:
+    """What a section of `raw` is stored as: LZ4 without matches that cost a device more than they take off."""
     if codec is Codec.STORED:
         return raw
-    if codec is Codec.PLANES:
-        return planes.encode(raw)
-    packed = _pack(raw, mode="high_compression", compression=_LEVEL)
-    return packed if smallest else lz4_sequences.without_short_matches(packed, raw)
+    return lz4_sequences.without_short_matches(_pack(raw, mode="high_compression", compression=_LEVEL), raw)
 
 
 def check(codec: int, stored_bytes: int, raw_bytes: int, *, offset: int) -> None:
@@ -116,11 +101,7 @@ def decode(codec: int, stored: Buffer, raw_bytes: int, *, offset: int) -> Buffer
     if codec == Codec.STORED:
         return stored
     try:
-        if codec == Codec.PLANES:
-            return planes.decode(stored, raw_bytes)
         return _unpacked(stored, raw_bytes, offset)
-    except planes.PlanesError as error:
-        raise CodecError(f"byte planes are damaged ({error})", offset=offset) from None
     except MemoryError:
         raise CodecError(f"no memory to decode {raw_bytes} bytes", offset=offset) from None
 

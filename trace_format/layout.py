@@ -79,12 +79,6 @@ class Part:
         method, stored = codec.encode(raw, compress=compress)
         return cls(type, stored, flags, method, len(raw))
 
-    @classmethod
-    def smallest(cls, type: SectionType, raw: Buffer) -> Part:
-        """A section of `raw`, by the codec that makes it smallest."""
-        method, stored = codec.smallest(raw)
-        return cls(type, stored, 0, method, len(raw))
-
     def view(self) -> Buffer:
         """The section's bytes, those of the file itself where they are stored as they are; CodecError."""
         return codec.decode(self.codec, self.stored, self.raw_bytes, offset=self.offset)
@@ -112,11 +106,6 @@ class Parts(list[Part]):
         if len(found) != 1:
             raise SectionError(f"{SectionType(type).name} sections", expected=1, found=len(found))
         return found[0]
-
-    @property
-    def linked_codecs(self) -> list[Codec]:
-        """Codecs of the sections that not every device has."""
-        return [method for method in codec.LINKED if any(part.codec == method for part in self)]
 
     def check_content(self, file_bytes: int) -> None:
         """LimitError: decoded, they are more than the host takes of a file of this size."""

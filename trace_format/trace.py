@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trace_format import codec, cuts, layout, limits, operators, packing, profile, slots
+from trace_format import codec, layout, limits, operators, packing, profile, slots
 from trace_format.actions import ACTION_DTYPE, Actions, Columns, Op, Type
 from trace_format.errors import (
     EncryptedError,
@@ -164,21 +164,18 @@ class Trace:
         """Flags of the header of its file."""
         return (HEADER_FLAG_RAW if self.raw else 0) | (HEADER_FLAG_JOINT if self.networks else 0)
 
-    def build(self, *, compress: bool = True, planes: bool = False, chunk_bytes: int | None = None) -> bytes:
+    def build(self, *, compress: bool = True, chunk_bytes: int | None = None) -> bytes:
         """The trace's bytes. The same trace always gives the same bytes.
 
         Args: as `pieces`.
         """
-        return b"".join(self.pieces(compress=compress, planes=planes, chunk_bytes=chunk_bytes))
+        return b"".join(self.pieces(compress=compress, chunk_bytes=chunk_bytes))
 
-    def pieces(
-        self, *, compress: bool = True, planes: bool = False, chunk_bytes: int | None = None
-    ) -> list[codec.Buffer]:
+    def pieces(self, *, compress: bool = True, chunk_bytes: int | None = None) -> list[codec.Buffer]:
         """The trace's bytes in pieces, the first of which is its head; most others are the image's own.
 
         Args:
             compress: pack what packs well.
-            planes: make the image as small as it can be, by byte planes too, which not every device has.
             chunk_bytes: size of the body's chunks; None: as `layout.chunk_bytes_for`.
         """
         self.check()
@@ -189,11 +186,8 @@ class Trace:
         if self.networks:
             head.append(layout.Part(SectionType.NETWORKS, self.network_bytes()))
         body = [layout.Part.encoded(SectionType.ACTIONS, self.actions.tobytes(), compress)]
-        if planes:
-            body += [layout.Part.smallest(SectionType.IMAGE, piece) for piece in cuts.smallest(self.image)]
-        else:
-            for piece, packs in codec.image_pieces(self.image, compress):
-                body.append(layout.Part.encoded(SectionType.IMAGE, piece, packs))
+        for piece, packs in codec.image_pieces(self.image, compress):
+            body.append(layout.Part.encoded(SectionType.IMAGE, piece, packs))
         if notes := slots.notes_with_splits(self.notes, self.slots):
             text = notes_bytes(notes)
             body.append(layout.Part.encoded(SectionType.NOTES, text, compress, SECTION_FLAG_OPTIONAL))

@@ -29,7 +29,6 @@ from tee_replayer.generator.options import NO_DECRYPTION, Options
 from tee_replayer.generator.platforms import platform_of
 from trace_format.files import read_file
 from trace_format.operators import Operator
-from trace_format.schema import Codec
 
 # An image does not say which evidence it gives, nor whether it keeps versions: these are tried until one is as
 # large as it is.
@@ -64,7 +63,6 @@ def rebuild(
     target: Target,
     crypto: Libraries,
     operators: Collection[Operator] = (),
-    codecs: Collection[Codec] = (),
     decryption: Decryption = NO_DECRYPTION,
 ) -> Rebuilt:
     """Generate and compile the firmware that an image says it is, and compare.
@@ -74,7 +72,7 @@ def rebuild(
         target: what it says.
         crypto: the crypto libraries' sources.
         operators: what it computes on the CPU, which it does not say.
-        codecs, decryption: as `tee_replayer.generator.options.Options`; it does not say them either.
+        decryption: as `tee_replayer.generator.options.Options`; it does not say that either.
 
     Raises:
         FirmwareError: it does not say enough, or it is OP-TEE's core.
@@ -107,7 +105,6 @@ def rebuild(
                     rollback_store=store,
                     clock=clock,
                     operators=operators,
-                    codecs=codecs,
                     decryption=decryption,
                 ),
                 Path(folder) / "out",

@@ -23,11 +23,9 @@ from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Usag
 from host_tools.commands.generate import (
     AWS_LC,
     BEARSSL,
-    CODEC,
     DECRYPTS,
     FLEET_KEY,
     OPERATOR,
-    codecs_of,
     decryption_of,
     device_key,
     operators_of,
@@ -65,7 +63,6 @@ from trace_format.files import read_file
 @DECRYPTS
 @FLEET_KEY
 @OPERATOR
-@CODEC
 @BEARSSL
 @AWS_LC
 @click.option("--strict", is_flag=True, help="Warnings are failures too.")
@@ -79,7 +76,6 @@ def audit_firmware_command(
     decrypts: bool,
     fleet_key: Path | None,
     operators: tuple[str, ...],
-    codecs: tuple[str, ...],
     bearssl: Path | None,
     aws_lc: Path | None,
     strict: bool,
@@ -90,10 +86,9 @@ def audit_firmware_command(
 
     IMAGE is an ELF file (a firmware, or OP-TEE's core with the pseudo-TA: tee.elf), a firmware.bin, a folder that
     was generated and compiled, or what `gramophone flash` packed. docs/FIRMWARE-RULES.md has the rules, and
-    docs/AUDIT-FIRMWARE.md says what they show. An image does not say which operators and codecs it has, nor
-    what it decrypts: --operator, --codec, --decrypts and --fleet-key say so for --rebuild, all that it has and no
-    other. `gramophone sbom` writes a bill of what a
-    firmware is made of.
+    docs/AUDIT-FIRMWARE.md says what they show. An image does not say which operators it has, nor what it decrypts:
+    --operator, --decrypts and --fleet-key say so for --rebuild, all that it has and no other. `gramophone sbom`
+    writes a bill of what a firmware is made of.
 
     Exit status 1 if there are errors, with --strict also warnings, that --allow does not name.
     """
@@ -101,7 +96,6 @@ def audit_firmware_command(
         "--bearssl": bearssl,
         "--aws-lc": aws_lc,
         "--operator": operators,
-        "--codec": codecs,
         "--decrypts": decrypts,
         "--fleet-key": fleet_key,
     }
@@ -127,7 +121,6 @@ def audit_firmware_command(
                     what,
                     crypto,
                     operators_of(operators),
-                    codecs_of(codecs),
                     decryption_of(decrypts, fleet_key),
                 )
             if not part.symbols and not rebuilt.findings:  # the same bytes: its names are this one's

@@ -132,13 +132,6 @@ CUT, MARK, SHARE = cutting.PASS.name, checkpoints.PASS.name, co_execution.PASS.n
     type=click.Choice(profile.names()),
     help="GPU that the trace is for, if not the recorded one: its rules say what changes.",
 )
-@click.option(
-    "--optimise",
-    type=click.Choice(["start", "size"]),
-    default="start",
-    show_default=True,
-    help="What is to be small: the device's work at its start, or the trace, which then has byte planes.",
-)
 @click.option("--name", type=NAME, help="Name of the trace; default: the recording's.")
 @click.option("--security-version", type=click.IntRange(0, 2**32 - 1), help="For the device's rollback counter.")
 def build_command(
@@ -157,7 +150,6 @@ def build_command(
     wants_checkpoints: bool,
     keep_inputs: bool,
     gpu: str | None,
-    optimise: str,
     name: str | None,
     security_version: int | None,
 ) -> Outcome:
@@ -233,7 +225,7 @@ def build_command(
         if security_version is not None:
             trace.meta["security_version"] = security_version
         with phase("compressing"):
-            pieces = trace.pieces(planes=optimise == "size")
+            pieces = trace.pieces()
         return _built(trace, pieces, changes, steps, done_for, output)
 
     with phase("running the passes"):
@@ -275,16 +267,14 @@ def _built(
         f"carve-out {trace.carveout_bytes} bytes"
     )
     head = layout.with_zeros(bytes(pieces[0]))
-    sections = layout.disassemble(head)[1]
-    codecs = [codec.name.lower() for codec in sections.linked_codecs]
-    manifest = sections.one(SectionType.MANIFEST)
+    manifest = layout.disassemble(head)[1].one(SectionType.MANIFEST)
     trace_id = unpack("manifest", bytes(manifest.stored), manifest.offset)["trace_id"]
-    rows += _needs(trace, codecs)
+    rows += _needs(trace)
     found = {"co_executed": reports.co_executed, "cut": reports.cut, "checkpoints": reports.marked}
     rows += [line for report in found.values() if report for line in report.lines()]
     done_by: dict[str, Any] = {"rules": [vars(c) for c in changes], "passes": [vars(s) for s in steps]}
     done_by |= {name: report.facts() if report else None for name, report in found.items()}
-    data = {**facts(trace, trace_id), "trace_bytes": trace_bytes, "codecs": codecs, **done_by}
+    data = {**facts(trace, trace_id), "trace_bytes": trace_bytes, **done_by}
     return _Built(list(pieces), data, rows)
 
 
@@ -302,15 +292,12 @@ def _done(changes: Sequence[Applied], steps: Sequence[Step]) -> list[str]:
     return rows
 
 
-def _needs(trace: Trace, codecs: Sequence[str]) -> list[str]:
+def _needs(trace: Trace) -> list[str]:
     """What a device, a replay, and whoever trusts the trace must know of it."""
     rows = []
     if operators := used(trace.actions):
         names = " ".join(f"--operator {OPERATORS[operator].name}" for operator in operators)
         rows.append(f"a device computes on its CPU, too: 'gramophone generate {names}'")
-    if codecs:
-        names = " ".join(f"--codec {codec}" for codec in codecs)
-        rows.append(f"a device must decode its sections: 'gramophone generate {names}'")
     if NOT_CHECKED in trace.notes:
         rows.append("what the recording says that its jobs access was not checked")
     if missing := without_value(trace):

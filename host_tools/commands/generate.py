@@ -29,11 +29,10 @@ from tee_replayer.generator.options import MAX_REQUESTS, Options
 from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.target import drivers
 from trace_format import limits
-from trace_format.codec import LINKED
 from trace_format.errors import GramophoneError
 from trace_format.files import read_file
 from trace_format.operators import OPERATORS, Operator
-from trace_format.schema import MAX_NETWORKS, Codec
+from trace_format.schema import MAX_NETWORKS
 from trace_format.schema.trust import KeyKind
 
 MIB = 1 << 20
@@ -61,14 +60,6 @@ OPERATOR = click.option(
     multiple=True,
     type=click.Choice([row.name for row in OPERATORS.values()]),
     help="What the device computes on the CPU; repeatable. Traces that need another are refused.",
-)
-
-CODEC = click.option(
-    "--codec",
-    "codecs",
-    multiple=True,
-    type=click.Choice([codec.name.lower() for codec in LINKED]),
-    help="How sections of traces may be stored, too; repeatable. 'build --optimise size' takes all of them.",
 )
 
 DECRYPTS = click.option(
@@ -100,11 +91,6 @@ ALGORITHM = click.option(
     type=click.Choice(list(ALGORITHMS)),
     help="What keys of later trust policies may sign with, besides what those of this one do; repeatable.",
 )
-
-
-def codecs_of(names: Collection[str]) -> list[Codec]:
-    """The codecs of these names, in the format's order."""
-    return [codec for codec in LINKED if codec.name.lower() in names]
 
 
 def operators_of(names: Collection[str]) -> list[Operator]:
@@ -147,7 +133,7 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
         "Trust": ("--key", "--algorithm", "--min-security-version", "--device-id", "--rollback-store", "--clock"),
         "Encrypted traces": ("--decrypts", "--fleet-key"),
         "Evidence": ("--replay-log", "--log-hashes", "--attest"),
-        "What traces may need": ("--operator", "--codec", "--networks", "--steps", "--schedule"),
+        "What traces may need": ("--operator", "--networks", "--steps", "--schedule"),
         "OP-TEE": ("--share-gpu", "--any-client", "--policy"),
         "Sources": ("--bearssl", "--aws-lc"),
     },
@@ -192,7 +178,6 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
 @FLEET_KEY
 @ALGORITHM
 @OPERATOR
-@CODEC
 @NETWORKS
 @STEPS
 @SCHEDULE
@@ -225,7 +210,6 @@ def generate_command(
     fleet_key: Path | None,
     algorithms: tuple[str, ...],
     operators: tuple[str, ...],
-    codecs: tuple[str, ...],
     networks: int | None,
     steps: bool,
     schedule: int | None,
@@ -272,7 +256,6 @@ def generate_command(
             decryption=decryption_of(decrypts, fleet_key),
             algorithms=[ALGORITHMS[name] for name in algorithms],
             operators=operators_of(operators),
-            codecs=codecs_of(codecs),
             networks=networks or 0,
             steps=steps,
             schedule=schedule or 0,

@@ -29,7 +29,6 @@ from host_tools.vgpu import capture
 from signing import encryption, keys
 from signing.cose_sign import TAG
 from signing.delivery import Delivery
-from signing.envelope import split
 from signing.sign import FileSigner
 from signing.trust_chain import Chain
 from tee_replayer.generator import device
@@ -68,8 +67,6 @@ def _trace(data: bytes, file: str) -> Found:
         name: value for name, value in facts(trace).items() if name not in ("slots", "strides", "raw", "networks")
     }
     found["slots"] = [f"{slot.kind.name.lower()} {slot.name}" for slot in trace.slots]
-    if codecs := layout.disassemble(split(data).trace if claim else data)[1].linked_codecs:
-        found["codecs"] = [codec.name.lower() for codec in codecs]
     if trace.networks:
         found["networks"] = [network_words(network) for network in trace.networks]
     kind = "joint trace" if trace.networks else "raw trace (recording)" if trace.raw else "trace"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Options of commands in a project file: a table has the names that the command line has, without the dashes.
 
-    build = { optimise = "size", security-version = 3, param = { fc1 = "fc1.npy" } }
+    build = { observe = true, security-version = 3, param = { fc1 = "fc1.npy" } }
 
-is `gramophone build ... --optimise size --security-version 3 --param fc1=fc1.npy`. What an option may be is asked
+is `gramophone build ... --observe --security-version 3 --param fc1=fc1.npy`. What an option may be is asked
 of the command itself, so each of its options can be used, and none is described twice.
 """
 

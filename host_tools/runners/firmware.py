@@ -19,7 +19,7 @@ from elftools.elf.elffile import ELFFile
 
 from host_tools.families.family import profile_of
 from host_tools.runners import libraries
-from host_tools.runners.needs import algorithms_in, codecs_in, decryption_for, gpu_of, operators_in, secure_bytes
+from host_tools.runners.needs import algorithms_in, decryption_for, gpu_of, operators_in, secure_bytes
 from host_tools.runners.replay import ReplayRequest, RunnerError
 from host_tools.support import programs
 from host_tools.support.cache import cache_dir, made_once
@@ -35,7 +35,6 @@ from tee_replayer.generator.platforms import platform_of
 from trace_format import packing
 from trace_format.files import open_regular, read_file
 from trace_format.operators import Operator
-from trace_format.schema import Codec
 from trace_format.schema.trust import KeyKind
 
 CROSS = "aarch64-linux-gnu-"
@@ -196,7 +195,6 @@ def build(
     carveout_bytes: int = 0,
     crypto: Libraries | None = None,
     operators: Collection[Operator] = (),
-    codecs: Collection[Codec] = (),
     algorithms: Collection[KeyKind] = (),
     device_id: bytes = NO_ID,
     decryption: Decryption = NO_DECRYPTION,
@@ -210,7 +208,7 @@ def build(
         carveout_bytes: the least secure memory that it must have.
         crypto: the crypto libraries' sources; None: Debian's.
         operators: what it computes on the CPU.
-        codecs, algorithms, device_id, decryption: as `tee_replayer.generator.options.Options`.
+        algorithms, device_id, decryption: as `tee_replayer.generator.options.Options`.
 
     Raises:
         GenerateError: no ES256 key.
@@ -227,7 +225,6 @@ def build(
                 min_security_version=min_security_version,
                 carveout_bytes=-(-carveout_bytes // CARVEOUT_STEP) * CARVEOUT_STEP or None,
                 operators=operators,
-                codecs=codecs,
                 algorithms=algorithms,
                 device_id=device_id,
                 decryption=decryption,
@@ -279,7 +276,6 @@ def firmware_for(request: ReplayRequest) -> Firmware:
         carveout_bytes=secure_bytes(request.delivery),
         crypto=libraries.source(request.bearssl, request.aws_lc),
         operators=operators_in(request.delivery),
-        codecs=codecs_in(request.delivery),
         algorithms=algorithms_in(request.delivery),
         device_id=request.device_id,
         decryption=decryption_for(request.delivery),

@@ -23,7 +23,7 @@ from trace_format import profile as profiles
 from trace_format.actions import Op
 from trace_format.errors import ProfileError, TraceError
 from trace_format.operators import OPERATORS, Operator, used
-from trace_format.schema import ALIGNMENT, MAX_CARVEOUT_BYTES, Codec
+from trace_format.schema import ALIGNMENT, MAX_CARVEOUT_BYTES
 from trace_format.schema.trust import MAX_TRUST_BYTES, KeyKind
 from trace_format.trace import Trace
 
@@ -42,14 +42,6 @@ def claimed(delivery: Delivery) -> dict[str, Any]:
         return delivery.manifest
     except TraceError:
         return {}
-
-
-def codecs_in(delivery: Delivery) -> list[Codec]:
-    """Codecs of its sections that not every device has; none where it is damaged."""
-    try:
-        return delivery.sections.linked_codecs
-    except TraceError:
-        return []
 
 
 def operators_in(delivery: Delivery) -> list[Operator]:
@@ -128,14 +120,11 @@ def _aligned(size: int) -> int:
 
 
 def what_helps(delivery: Delivery, report: Report) -> str:
-    """What makes a replayer that can do what failed for lack of memory, of an operator or codec; "" for others."""
+    """What makes a replayer that can do what failed for lack of memory or of an operator; "" for others."""
     if report.name == "MEMORY":
         enough = -(-secure_bytes(delivery) // MIB)
         return f"'gramophone generate --carveout-mib {enough}' gives it enough"
     if report.name == "ACTION" and report.op == Op.OPERATE:
         names = " ".join(f"--operator {OPERATORS[operator].name}" for operator in operators_in(delivery))
         return f"a replayer of 'gramophone generate {names}' has all operators that it needs"
-    if report.name == "SECTIONS" and (codecs := codecs_in(delivery)):
-        names = " ".join(f"--codec {codec.name.lower()}" for codec in codecs)
-        return f"a replayer of 'gramophone generate {names}' decodes all sections"
     return ""

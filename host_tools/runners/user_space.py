@@ -21,7 +21,7 @@ from host_tools.machine.root import RecordRoot, ready_root
 from host_tools.runners import libraries
 from host_tools.runners.buffers import bind
 from host_tools.runners.firmware import CROSS, compile_firmware, compiled_once
-from host_tools.runners.needs import algorithms_in, codecs_in, decryption_for, gpu_of
+from host_tools.runners.needs import algorithms_in, decryption_for, gpu_of
 from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, result
 from host_tools.vgpu.build import qemu_plugin
 from signing.trust import Anchor
@@ -33,7 +33,6 @@ from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.status import Report
 from trace_format.files import read_file
-from trace_format.schema import Codec
 from trace_format.schema.trust import KeyKind
 
 DEVICE = "QEMU virt, Linux, user space"
@@ -65,7 +64,6 @@ def replay(request: ReplayRequest) -> ReplayResult:
         gpu,
         request.min_security_version,
         crypto=crypto,
-        codecs=codecs_in(delivery),
         algorithms=algorithms_in(delivery),
         device_id=request.device_id,
     )
@@ -90,7 +88,6 @@ def build(
     min_security_version: int = 0,
     *,
     crypto: Libraries | None = None,
-    codecs: Collection[Codec] = (),
     algorithms: Collection[KeyKind] = (),
     device_id: bytes = NO_ID,
     networks: int = 0,
@@ -111,7 +108,6 @@ def build(
                 key,
                 crypto or libraries.source(),
                 min_security_version=min_security_version,
-                codecs=codecs,
                 algorithms=algorithms,
                 device_id=device_id,
                 networks=networks,

@@ -51,7 +51,7 @@ _NETWORK_HINT = (
 )
 _SECTION = re.compile(
     r"(section\s+(?P<number>\d+)|(?P<name>\w+))\s+(?P<codec>\w+)(?P<size>\s+\d+)?"
-    r"(\s+base64\s+(?P<packed>\d+)|(?P<smallest>\s+smallest))?"
+    r"(\s+base64\s+(?P<packed>\d+))?"
 )
 _U32, _U64 = (1 << 32) - 1, (1 << 64) - 1
 _SIZES = {item.name: item.sizeof() for item in ManifestStruct.subcons}
@@ -264,8 +264,6 @@ class _StorageBlock(_Block):
             )
         if not found["name"] and type in list(SectionType):
             raise WordError("a number that no known section has", shown(line))
-        if found["smallest"] and method != Codec.LZ4:
-            raise WordError("`smallest` after lz4 alone, which has another way", shown(line))
         size = integer(found["size"].strip(), _MAX_BYTES) if sized else 0
         packed = None
         if found["packed"] is not None:
@@ -273,7 +271,7 @@ class _StorageBlock(_Block):
             self.data, packed = bytearray(), b""
         if not found["name"] and method == Codec.STORED and size != self.base64.missing:
             raise WordError(f"{size} bytes in base64, for it is stored as it is", str(self.base64.missing))
-        return Stored(type, method, size, packed, smallest=bool(found["smallest"]))
+        return Stored(type, method, size, packed)
 
     def end(self) -> None:
         if self.base64.missing:

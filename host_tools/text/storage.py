@@ -33,14 +33,12 @@ class Stored:
         codec: how it is stored.
         raw_bytes: size of its content.
         packed: its bytes in the file, where they do not follow from its content and its codec; None: they do.
-        smallest: its codec was to make it small (`build --optimise size`), not quick to unpack.
     """
 
     type: int
     codec: int
     raw_bytes: int
     packed: bytes | None = None
-    smallest: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,9 +72,8 @@ def storage_of(data: bytes) -> Storage:
 def _stored(part: layout.Part) -> Stored:
     if part.type in NAMES:
         method, content = Codec(part.codec), part.decode()
-        for smallest in (False, True) if method is Codec.LZ4 else (False,):  # the others have one way
-            if codec.packed_as(method, content, smallest=smallest) == part.stored:
-                return Stored(part.type, method, part.raw_bytes, smallest=smallest)
+        if codec.packed_as(method, content) == part.stored:
+            return Stored(part.type, method, part.raw_bytes)
     return Stored(part.type, part.codec, part.raw_bytes, bytes(part.stored))
 
 
@@ -149,7 +146,7 @@ def _part(section: Stored, content: Buffer, index: int) -> layout.Part:
             raise StorageError(f"{what}, found those of another content", index)
         stored = section.packed
     else:
-        stored = bytes(codec.packed_as(Codec(section.codec), content, smallest=section.smallest))
+        stored = bytes(codec.packed_as(Codec(section.codec), content))
     return layout.Part(section.type, stored, flags, section.codec, len(content))
 
 

@@ -115,7 +115,6 @@ def _storage(storage: Storage) -> Iterator[str]:
             f" {section.raw_bytes}" if section.type == SectionType.IMAGE or section.type not in list(NAMES) else ""
         )
         packed = f" base64 {len(section.packed)}" if section.packed is not None else ""
-        packed = " smallest" if section.smallest else packed
         yield f"  {name} {Codec(section.codec).name.lower()}{size}{packed}"
         if section.packed:
             yield from (f"  {line}" for line in base64_lines(section.packed))

@@ -220,11 +220,28 @@ void vgpu_observe(vgpu *gpu, const struct vgpu_observer *observer)
     gpu->observer = *observer;
 }
 
-size_t vgpu_walk(vgpu *gpu,
-                 void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags),
-                 void *ctx)
+void vgpu_add_page(struct vgpu_run *run, uint64_t va, uint64_t pa, uint32_t flags)
 {
-    return gpu->family->walk(gpu, visit, ctx);
+    run->pages++;
+    if (run->bytes && run->va + run->bytes == va && run->pa + run->bytes == pa && run->flags == flags) {
+        run->bytes += VGPU_PAGE_BYTES;
+        return;
+    }
+    if (run->bytes)
+        run->visit(run->ctx, run->va, run->pa, run->bytes, run->flags);
+    run->va = va;
+    run->pa = pa;
+    run->flags = flags;
+    run->bytes = VGPU_PAGE_BYTES;
+}
+
+size_t vgpu_walk(vgpu *gpu, vgpu_visit *visit, void *ctx)
+{
+    struct vgpu_run run = {.visit = visit, .ctx = ctx};
+    gpu->family->walk(gpu, &run);
+    if (run.bytes)
+        visit(ctx, run.va, run.pa, run.bytes, run.flags);
+    return run.pages;
 }
 
 void vgpu_fail(struct vgpu *gpu, const char *format, ...)

@@ -178,9 +178,8 @@ void vgpu_observe(vgpu *gpu, const struct vgpu_observer *observer);
 #define VGPU_PAGE_READ 4u    /* read by the latest job */
 #define VGPU_PAGE_WRITTEN 8u /* written by the latest job */
 #define VGPU_PAGE_EXECUTABLE 16u
-size_t vgpu_walk(vgpu *gpu,
-                 void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags),
-                 void *ctx);
+typedef void vgpu_visit(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags);
+size_t vgpu_walk(vgpu *gpu, vgpu_visit *visit, void *ctx);
 
 #ifdef __cplusplus
 }

@@ -14,6 +14,17 @@ enum { VGPU_MAX_INTERRUPT_LINES = 4 };
 /* Job kinds of vgpu_observer. */
 enum { VGPU_JOB_COMPUTE = 0, VGPU_JOB_BIN = 1, VGPU_JOB_RENDER = 2 };
 
+/* A run of pages for vgpu_walk that grows as long as pages continue it. */
+struct vgpu_run {
+    uint64_t va, pa, bytes;
+    uint32_t flags;
+    size_t pages; /* of all runs */
+    vgpu_visit *visit;
+    void *ctx;
+};
+
+enum { VGPU_PAGE_BYTES = 4096 };
+
 struct vgpu_family {
     const char *name;
     uint32_t window_bytes;
@@ -32,9 +43,8 @@ struct vgpu_family {
     void (*advance)(struct vgpu *gpu);
     /* NULL for a family that keeps no pointers of the host's. */
     void (*memory_changed)(struct vgpu *gpu);
-    size_t (*walk)(struct vgpu *gpu,
-                   void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags),
-                   void *ctx);
+    /* vgpu_walk: call vgpu_add_page for each page that is mapped, in ascending order. */
+    void (*walk)(struct vgpu *gpu, struct vgpu_run *run);
 };
 
 /* Makes a family's GPUs known by their names: vgpu.c looks through what all families put into the section. */
@@ -62,6 +72,7 @@ struct vgpu {
 /* Stop the GPU with an error; the first one stays. */
 __attribute__((format(printf, 2, 3))) void vgpu_fail(struct vgpu *gpu, const char *format, ...);
 void vgpu_set_level(struct vgpu *gpu, unsigned line, bool level);
+void vgpu_add_page(struct vgpu_run *run, uint64_t va, uint64_t pa, uint32_t flags);
 /* Keep the row of a dispatch; stops the GPU where the host's memory is exhausted. */
 void vgpu_keep_dispatch(struct vgpu *gpu, const struct vgpu_dispatch *row);
 void vgpu_job_start(struct vgpu *gpu, unsigned kind);

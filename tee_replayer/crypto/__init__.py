@@ -5,7 +5,7 @@ seams between them and the core's crypto.h, in C.
 Not in here: the libraries' sources, which are fetched and compared with hashes.py, and the host's cryptography
 (`signing`).
 
-Read first: s2n_p256.c
+Read first: s2n_ecdsa.h
 """
 
 from __future__ import annotations

@@ -23,7 +23,6 @@ from trace_format.emit.c_memory import GENERATED_BY
 from trace_format.files import read_file_text
 from trace_format.licence import SPDX
 from trace_format.profile import Profile
-from trace_format.schema import Codec
 
 _OWN_INCLUDE = re.compile(r'^#include "[\w./]+"\n', re.MULTILINE)
 _OF_FEATURES = re.compile(r'^#include "((?:\.\./features/)?[\w/]+\.h)"\n', re.MULTILINE)
@@ -71,11 +70,6 @@ def header(notice: str, device: str, defines: str = "", more: str = "") -> str:
 def options(defines: str) -> set[str]:
     """Names of the macros that are defined in a text."""
     return set(re.findall(r"^#define (\w+)", defines, re.MULTILINE))
-
-
-def macro(codec: Codec) -> str:
-    """What is defined in a replayer that has a codec which others lack."""
-    return f"GRAMOPHONE_{codec.name}"
 
 
 def source(

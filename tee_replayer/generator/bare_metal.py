@@ -8,14 +8,16 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
+from typing import ClassVar
 
 from tee_replayer.crypto import Libraries
 from tee_replayer.features import operators as operator_sources
 from tee_replayer.generator.board_checks import Range
-from tee_replayer.generator.board_fit import copy_description, fitted_board
+from tee_replayer.generator.board_fit import OnBoard, copy_description, fitted_board
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.device_crypto import DeviceCrypto
 from tee_replayer.generator.evidence import HOOK
+from tee_replayer.generator.generated_folder import filled
 from tee_replayer.generator.options import GenerateError, Options
 from tee_replayer.generator.translation import MAIR, cached_bytes
 from trace_format.emit import GENERATED
@@ -49,25 +51,10 @@ _HEADERS = ("gramophone_mailbox.h", "gramophone_board.h")
 
 
 @dataclass(frozen=True)
-class BareMetal:
+class BareMetal(OnBoard):
     """The platform of a board whose EL3 the replayer has for itself."""
 
-    board: Board
-
-    @property
-    def name(self) -> str:
-        """As Platform."""
-        return self.board.name
-
-    @property
-    def notice(self) -> str:
-        """As Platform."""
-        return self.board.notice
-
-    @property
-    def in_optee(self) -> bool:
-        """As Platform."""
-        return False
+    in_optee: ClassVar = False
 
     @property
     def has_secret(self) -> bool:
@@ -122,10 +109,8 @@ def write(
         objects += ["mmu.o", "translation.o"]
     for name in _HEADERS:
         shutil.copyfile(GENERATED / name, folder / name)
-    makefile = (HERE / "firmware" / "Makefile").read_text(encoding="utf-8")
-    for mark, text in (("@PORT@", " ".join(objects)), ("@CRYPTO@", _objects(cryptography))):
-        makefile = makefile.replace(mark, text)
-    (folder / "Makefile").write_text(makefile, encoding="utf-8")
+    values = {"@PORT@": " ".join(objects), "@CRYPTO@": _objects(cryptography)}
+    (folder / "Makefile").write_text(filled(HERE / "firmware" / "Makefile", values), encoding="utf-8")
     shutil.copyfile(HERE / "firmware" / "size.py", folder / "size.py")
     (folder / "README.md").write_text(_readme(board), encoding="utf-8")
 
@@ -173,7 +158,6 @@ def header(board: Board) -> str:
 
 def _readme(board: Board) -> str:
     """What the folder holds, how it is built and booted, what the board owes."""
-    text = (HERE / "firmware" / "README.md").read_text(encoding="utf-8")
     rows = [
         f"| {name} | `{found.base:#x}` | `{found.bytes:#x}` | {_PLACES[name]} |"
         for name, found in board.memory.items()
@@ -182,9 +166,7 @@ def _readme(board: Board) -> str:
     if board.is_silicon:
         boot += " This port has run only in emulation so far, not on silicon."
     values = {"@TITLE@": board.title, "@PLACES@": "\n".join(rows), "@BOOT@": boot}
-    for mark, value in values.items():
-        text = text.replace(mark, value)
-    return text
+    return filled(HERE / "firmware" / "README.md", values)
 
 
 def _ranges(board: Board) -> dict[str, Range]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from tee_replayer.generator import rollback_store
@@ -14,6 +15,23 @@ from trace_format import limits
 from trace_format.files import read_file
 
 CLOCK, CLOCK_HOOK = "rtc", b"gr_port_utc_s("  # range of a board that has nothing but the clock in it
+
+
+@dataclass(frozen=True)
+class OnBoard:
+    """What platforms of a board have in common."""
+
+    board: Board
+
+    @property
+    def name(self) -> str:
+        """As Platform."""
+        return self.board.name
+
+    @property
+    def notice(self) -> str:
+        """As Platform."""
+        return self.board.notice
 
 
 def fitted_board(board: Board, options: Options) -> Board:

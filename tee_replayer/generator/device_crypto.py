@@ -14,6 +14,7 @@ from trace_format.licence import SPDX
 from trace_format.schema.trust import KeyKind
 
 HERE = Path(__file__).resolve().parents[1] / "crypto"
+_BEFORE = {f"s2n_{curve}.c": (f"s2n_{curve}.h", "s2n_ecdsa.h") for curve in ("p256", "p384")}  # what they include
 MACHINE = "arm"  # of s2n-bignum: all devices are AArch64
 
 
@@ -70,6 +71,7 @@ class DeviceCrypto:
         parts += ["bearssl_sha512.c"] if self._has_sha512 else []
         parts += ["aws_lc_aes.c"] if self._has_aes else []
         parts += ["bearssl_log.c"] if self.evidence.log else []
+        parts = [name for part in parts for name in (*_BEFORE.get(part, ()), part)]
         seam = [f'/* {SPDX} */\n#include "replayer.h"\n', *(amalgamate.part(HERE / name) for name in parts)]
         (folder / "crypto.c").write_text("\n".join(seam), encoding="utf-8")
         for path, target in self._files(libraries):

@@ -20,7 +20,6 @@ from tee_replayer.generator.decryption import HAS_ENCRYPTION, HAS_SECRET
 from tee_replayer.generator.device import Device, c_bytes
 from tee_replayer.generator.generated_folder import check_replaceable, write_list
 from tee_replayer.generator.options import Options
-from trace_format.errors import listed
 from trace_format.licence import COPYRIGHT, SPDX
 from trace_format.schema import VERSION_MAJOR, VERSION_MINOR
 
@@ -61,13 +60,12 @@ def generate(options: Options, out: Path, *, force: bool = False) -> Path:
 
 def _write_core(options: Options, folder: Path) -> None:
     """Write replayer.h and replayer.c."""
-    profile, evidence, operators, codecs = options.profile, options.evidence, options.operators, options.codecs
+    profile, evidence, operators = options.profile, options.evidence, options.operators
     notice = _notice(options)
     device = Device(options.target.name, profile.profile_id, options.min_security_version, options.key)
     defines = (
         _trust_defines(options) + _secret_defines(options) + evidence.defines + operator_sources.define(operators)
     )
-    defines += "".join(f"#define {amalgamate.macro(codec)}\n" for codec in codecs)
     defines += f"#define {amalgamate.HAS_NETWORKS} {options.networks}\n" if options.networks else ""
     defines += f"#define {amalgamate.HAS_STEPS}\n" if options.steps or options.schedule else ""
     defines += f"#define {amalgamate.HAS_SCHEDULE} {options.schedule}\n" if options.schedule else ""
@@ -117,7 +115,6 @@ def _notice(options: Options) -> str:
         ("clock", "of the board" if options.clock else ""),
         ("rollback store", "in flash" if options.rollback_store else ""),
         ("operators", operator_sources.words(options.operators)),
-        ("codecs", listed(codec.name.lower() for codec in options.codecs) if options.codecs else ""),
     ]
     return (
         f"/* {SPDX} */\n"

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The folder that the generator writes: a list of its files with their hashes, by which edits are noticed."""
+"""The folder that the generator writes: filled templates, and a list of its files by which edits are noticed."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from trace_format.errors import GramophoneError, listed
@@ -60,6 +61,14 @@ def check_replaceable(folder: Path, *, force: bool) -> None:
             f"{folder}: files are not as they were generated: {'; '.join(what)}; --force replaces the folder with "
             "all that is in it; keep a board's description and a TA's policy outside of it (--board, --policy)"
         )
+
+
+def filled(file: Path, values: Mapping[str, str]) -> str:
+    """Text of a template with a value in the place of each mark."""
+    text = read_file_text(file)
+    for mark, value in values.items():
+        text = text.replace(mark, value)
+    return text
 
 
 def _files(folder: Path) -> list[str]:

@@ -28,13 +28,12 @@ from tee_replayer.generator import amalgamate, target
 from tee_replayer.generator.decryption import HAS_ENCRYPTION
 from tee_replayer.generator.status import CORE, ReplayError, Report
 from tee_replayer.generator.strictness import WARNINGS
-from trace_format.codec import LINKED
 from trace_format.emit import GENERATED, c_memory
 from trace_format.errors import GramophoneError
 from trace_format.files import read_file
 from trace_format.operators import OPERATORS, Operator
 from trace_format.profile import Profile
-from trace_format.schema import REPORT, Codec
+from trace_format.schema import REPORT
 from trace_format.schema.report import Status
 from trace_format.schema.trust import KeyKind
 
@@ -71,7 +70,6 @@ def build(
     folder: Path,
     extra: tuple[str, ...] = (),
     linked_operators: Collection[Operator] = tuple(OPERATORS),
-    linked_codecs: Collection[Codec] = LINKED,
     *,
     trust: bool = False,
     encryption: bool = True,
@@ -89,7 +87,6 @@ def build(
         folder: where builds are kept, under a name made from a hash of all that went in.
         extra: further compiler flags (sanitizers).
         linked_operators: what it computes on the CPU; a device has those that its policy names.
-        linked_codecs: of those that not every device has.
         trust: a trust policy says who signs, instead of one key.
         encryption: it reads encrypted traces, if the libraries have AES for this machine.
         networks: of a joint trace, at most; 0: it takes none.
@@ -106,7 +103,7 @@ def build(
     text = target.header(profile)
     linked = crypto.linked(libraries, algorithms if trust else ())
     encryption = encryption and linked.has_aes
-    defines = {amalgamate.macro(codec): "" for codec in linked_codecs}
+    defines = {}
     if encryption:
         defines[HAS_ENCRYPTION] = ""
     if networks:
@@ -128,7 +125,8 @@ def build(
     if linked_operators:
         extra = (*extra, f"-D{amalgamate.HAS_OPERATORS}(X)={operators.listed(linked_operators)}")
     made = [GENERATED / name for name in ("gramophone_trace.h", "gramophone_report.h", "gramophone_trust.h")]
-    headers = [*CORE.glob("*.h"), *(HERE / "host").glob("*.h"), *features.headers(), *made]
+    folders = (CORE, HERE / "host", HERE / "crypto")
+    headers = [*(path for each in folders for path in each.glob("*.h")), *features.headers(), *made]
     digest = hashlib.sha256("\0".join([text, compiler, *CFLAGS, *WARNINGS, *extra]).encode())
     for path in [*own, *sorted(headers), *linked.sources, *linked.included]:
         digest.update(path.name.encode() + b"\0" + hashlib.sha256(read_file(path)).digest())
@@ -399,8 +397,8 @@ def _open(library: Path) -> Any:
     return _ffi().dlopen(str(library))
 
 
-def decode(library: Path, codec: Codec, data: bytes, out_bytes: int, chunk_bytes: int) -> bytes | None:
-    """Only the device's decoder of a codec: the output, or None when it refuses the data."""
+def lz4_decode(library: Path, data: bytes, out_bytes: int, chunk_bytes: int) -> bytes | None:
+    """Only the device's LZ4 decoder: the output, or None when it refuses the data."""
     out = _ffi().new("uint8_t[]", max(out_bytes, 1))
-    good = _open(library).gr_host_decode(codec, data, len(data), out, out_bytes, chunk_bytes)
+    good = _open(library).gr_host_lz4_decode(data, len(data), out, out_bytes, chunk_bytes)
     return bytes(out)[:out_bytes] if good else None

@@ -10,12 +10,13 @@ import shutil
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import ClassVar
 
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator.device_crypto import DeviceCrypto
+from tee_replayer.generator.generated_folder import filled
 from tee_replayer.generator.options import GenerateError, Options
 from trace_format.errors import ProfileError
-from trace_format.files import read_file_text
 from trace_format.licence import SPDX
 from trace_format.profile import Profile
 
@@ -27,25 +28,10 @@ HERE = Path(__file__).resolve().parents[1] / "linux"
 class Linux:
     """The platform of a process of Linux."""
 
-    @property
-    def name(self) -> str:
-        """As Platform."""
-        return PLATFORM
-
-    @property
-    def notice(self) -> str:
-        """As Platform."""
-        return ""
-
-    @property
-    def in_optee(self) -> bool:
-        """As Platform."""
-        return False
-
-    @property
-    def has_secret(self) -> bool:
-        """As Platform."""
-        return False
+    name: ClassVar = PLATFORM
+    notice: ClassVar = ""
+    in_optee: ClassVar = False
+    has_secret: ClassVar = False
 
     def fitted(self, options: Options) -> Linux:
         """As Platform: there is no option to fit to."""
@@ -98,10 +84,7 @@ def write(profile: Profile, folder: Path, libraries: Libraries, cryptography: De
     }
     for source in HERE.iterdir():
         if source.is_file():
-            text = read_file_text(source)
-            for mark, value in values.items():
-                text = text.replace(mark, value)
-            (folder / source.name).write_text(text, encoding="utf-8")
+            (folder / source.name).write_text(filled(source, values), encoding="utf-8")
     (folder / "linux_target.h").write_text(_target(profile, blocks), encoding="utf-8")
     string = (resources.files("baremetal") / "string.S").read_bytes()
     (folder / "string.S").write_bytes(string)

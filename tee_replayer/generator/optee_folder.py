@@ -13,12 +13,14 @@ import shutil
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 from tee_replayer.crypto import Libraries
 from tee_replayer.features import operators as operator_sources
-from tee_replayer.generator.board_fit import copy_description, fitted_board
+from tee_replayer.generator.board_fit import OnBoard, copy_description, fitted_board
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.device_crypto import DeviceCrypto
+from tee_replayer.generator.generated_folder import filled
 from tee_replayer.generator.options import GenerateError, Options
 from trace_format import limits
 from trace_format.emit import GENERATED
@@ -44,31 +46,12 @@ cflags-{operator_sources.SOURCE}-y += -ffp-contract=off
 
 
 @dataclass(frozen=True)
-class OpTee:
+class OpTee(OnBoard):
     """The platform of a board that runs OP-TEE; once fitted it has the TA's policy."""
 
-    board: Board
     policy: bytes = b""
-
-    @property
-    def name(self) -> str:
-        """As Platform."""
-        return self.board.name
-
-    @property
-    def notice(self) -> str:
-        """As Platform."""
-        return self.board.notice
-
-    @property
-    def in_optee(self) -> bool:
-        """As Platform."""
-        return True
-
-    @property
-    def has_secret(self) -> bool:
-        """As Platform: it follows from the hardware unique key."""
-        return True
+    in_optee: ClassVar = True
+    has_secret: ClassVar = True  # it follows from the hardware unique key
 
     def fitted(self, options: Options) -> OpTee:
         """As Platform; OSError when a policy cannot be read."""
@@ -124,10 +107,7 @@ def write(options: Options, board: Board, folder: Path, policy: bytes) -> None:
         "@TA_ONLY@": "n" if options.any_client else "y",
     }
     for source in _files(HERE):
-        text = read_file_text(source)
-        for mark, value in values.items():
-            text = text.replace(mark, value)
-        (folder / source.name).write_text(text, encoding="utf-8")
+        (folder / source.name).write_text(filled(source, values), encoding="utf-8")
     shutil.copyfile(GENERATED / "gramophone_optee.h", folder / "gramophone_optee.h")
     shared = [folder / name for name in ("LICENSE", "replayer.h", "gramophone_pta.h", "gramophone_optee.h")]
     shared += [GENERATED / "gramophone_trace.h", HERE / "ta" / "gramophone_ta.h"]

@@ -20,7 +20,7 @@ from trace_format import profile as profiles
 from trace_format.errors import GramophoneError
 from trace_format.operators import Operator
 from trace_format.profile import Profile
-from trace_format.schema import MAX_NETWORKS, Codec
+from trace_format.schema import MAX_NETWORKS
 from trace_format.schema.trust import KeyKind
 
 MAX_REQUESTS = 64  # a few hundred bytes of state, and each request that comes is compared with all
@@ -91,7 +91,6 @@ class Options:
         steps: replays can stop between jobs and go on later (`gr_step`).
         schedule: so many requests with deadlines can wait for the GPU (`gr_submit`), which takes steps and
             joint traces; 0: none.
-        codecs: what of `trace_format.codec.LINKED` it decodes; it refuses traces that need others.
         mmu: MMU and caches on or off (bare metal); None: as the board's description says.
         rollback_store: it keeps the highest versions in flash (bare metal, on a board with flash for it).
         clock: it asks the board's clock whether the trust policy holds (bare metal, on a board with a secure one).
@@ -122,7 +121,6 @@ class Options:
     evidence: Evidence = NO_EVIDENCE
     decryption: Decryption = NO_DECRYPTION
     operators: Collection[Operator] = ()
-    codecs: Collection[Codec] = ()
     networks: int = 0
     steps: bool = False
     schedule: int = 0

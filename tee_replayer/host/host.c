@@ -321,22 +321,8 @@ uint64_t gr_host_translate(const struct gr_host *host, uint32_t space, uint64_t 
     return gr_driver_translate(&host->replayer, space, va);
 }
 
-/* False: there is no such codec. */
-static bool decode(uint32_t codec, struct gr_stream *s, uint8_t *out, uint64_t out_bytes)
-{
-#ifdef GRAMOPHONE_PLANES
-    if (codec == GR_CODEC_PLANES) {
-        gr_planes_decode(s, out, out_bytes);
-        return true;
-    }
-#endif
-    if (codec == GR_CODEC_LZ4)
-        gr_lz4_decode(s, out, out_bytes);
-    return codec == GR_CODEC_LZ4;
-}
-
-bool gr_host_decode(uint32_t codec, const uint8_t *data, uint64_t stored, uint8_t *out, uint64_t out_bytes,
-                    uint32_t chunk_bytes)
+bool gr_host_lz4_decode(const uint8_t *data, uint64_t stored, uint8_t *out, uint64_t out_bytes,
+                        uint32_t chunk_bytes)
 {
     const uint64_t chunks = (stored + chunk_bytes - 1) / chunk_bytes;
     uint8_t *hashes = malloc((size_t)chunks * 32 + 1), *chunk = malloc(chunk_bytes);
@@ -358,7 +344,8 @@ bool gr_host_decode(uint32_t codec, const uint8_t *data, uint64_t stored, uint8_
                                    .chunk = chunk,
                                    .chunk_bytes = chunk_bytes,
                                    .status = GR_STATUS_OK};
-        good = decode(codec, &stream, out, out_bytes) && stream.status == GR_STATUS_OK;
+        gr_lz4_decode(&stream, out, out_bytes);
+        good = stream.status == GR_STATUS_OK;
     }
     free(hashes);
     free(chunk);

@@ -62,9 +62,9 @@ uint64_t gr_host_now_ns(const struct gr_host *host);
 void gr_host_set_clock(struct gr_host *host, uint64_t now_ns);
 void gr_host_pace(struct gr_host *host, uint64_t tick_ns, const uint32_t *waits_us, uint32_t count);
 
-/* Only a codec's decoder, over input in chunks of chunk_bytes: whether it takes it. For tests. */
-bool gr_host_decode(uint32_t codec, const uint8_t *data, uint64_t stored, uint8_t *out, uint64_t out_bytes,
-                    uint32_t chunk_bytes);
+/* Only the LZ4 decoder, over input in chunks of chunk_bytes: whether it takes it. For tests. */
+bool gr_host_lz4_decode(const uint8_t *data, uint64_t stored, uint8_t *out, uint64_t out_bytes,
+                        uint32_t chunk_bytes);
 
 /* The driver's view of its page tables: carve-out offset that a GPU virtual address maps to, or UINT64_MAX. A
  * trace must be loaded. For tests. */

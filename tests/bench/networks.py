@@ -28,7 +28,6 @@ from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tests.bench.recordings import Network, recorded
 from tests.support.plain_core import without_features
-from trace_format.codec import LINKED
 from trace_format.trace import Trace
 
 SEED = 11
@@ -43,8 +42,6 @@ class Row:
 
     Attributes:
         xz_bytes: of the recording without the recorded input, which the trace does not have either.
-        size_bytes: of the signed trace with `--optimise size`, as the others are with `start`.
-        size_load: of loading that.
         plain_start: of verifying and loading on a core without instructions for SHA-256.
     """
 
@@ -56,8 +53,6 @@ class Row:
     secure_bytes: int
     verify: int
     load: int
-    size_bytes: int
-    size_load: int
     plain_start: int
     replay: int
     shader_instructions: int
@@ -91,17 +86,15 @@ def measure(name: str) -> Row:
     signer = FileSigner(generate(Algorithm.ES256))
     signed = sign_trace(trace.build(), signer)
     inputs = random_inputs(trace, SEED)
-    small = sign_trace(trace.build(planes=True), signer)
     request = ReplayRequest(Delivery(signed), signer.public, inputs)
     result = runners.run("qemu", request)
-    result_small = runners.run("qemu", ReplayRequest(Delivery(small), signer.public, inputs))
     with tempfile.TemporaryDirectory() as folder:
         result_plain = runners.run("qemu", replace(request, firmware=_plain_firmware(request, Path(folder))))
     reference = runners.run("vgpu", request)
-    for found in (result, result_small, result_plain):
+    for found in (result, result_plain):
         if not found.ok or found.outputs["prob"].tobytes() != reference.outputs["prob"].tobytes():
             raise AssertionError(f"{name}: {found.error or 'runners disagree'}")
-    counted, counted_small, counted_plain = (_counted(found) for found in (result, result_small, result_plain))
+    counted, counted_plain = (_counted(found) for found in (result, result_plain))
     bare = PASSES[KEEP_INPUTS[0]](raw)
     shader_instructions, rate = _shaders(trace, inputs)
     return Row(
@@ -113,8 +106,6 @@ def measure(name: str) -> Row:
         result.secure_bytes,
         counted.verify,
         counted.load,
-        len(small),
-        counted_small.load,
         counted_plain.verify + counted_plain.load,
         counted.replay,
         shader_instructions,
@@ -154,12 +145,9 @@ def lines(rows: list[Row]) -> dict[str, list[str]]:
         "recording without its input under xz -9e, bytes": [f"{r.xz_bytes:,}" for r in rows],
         "signed trace, bytes": [f"{r.signed_bytes:,}" for r in rows],
         "  of xz -9e": [f"{r.signed_bytes / r.xz_bytes:.2f}" for r in rows],
-        "  with --optimise size": [f"{r.size_bytes:,}" for r in rows],
-        "  of xz -9e ": [f"{r.size_bytes / r.xz_bytes:.2f}" for r in rows],
         "secure memory, bytes": [f"{r.secure_bytes:,}" for r in rows],
         "verify signature, CPU instructions": [f"{r.verify:,}" for r in rows],
         "hash and unpack, CPU instructions": [f"{r.load:,}" for r in rows],
-        "  with --optimise size ": [f"{r.size_load:,}" for r in rows],
         "  both without instructions for SHA-256": [f"{r.plain_start:,}" for r in rows],
         "first replay, CPU instructions": [f"{r.replay:,}" for r in rows],
         "from reset to the first output": [f"{r.first_output:,}" for r in rows],
@@ -171,6 +159,4 @@ def lines(rows: list[Row]) -> dict[str, list[str]]:
 def firmware_bytes() -> dict[str, int]:
     """Bytes of the firmware for v3d42 on qemu-virt with ES256, as `make -C out size` counts them."""
     key = FileSigner(generate(Algorithm.ES256)).public
-    planes = firmware.sizes(firmware.build(key, codecs=LINKED).folder)
-    total = "in all, code and constants"
-    return firmware.sizes(firmware.build(key).folder) | {f"{total}, with --codec planes": planes[total]}
+    return firmware.sizes(firmware.build(key).folder)

@@ -24,9 +24,8 @@ from trace_format.schema.firmware import DEVICE_MAGIC
 
 PAIR = "pair"  # in tables, of two faults
 DENSE = ("before", "ours", "tail")  # parts of a run that pairs are of
-# Functions of core/planes.c and features/operators/operate.c.
+# Functions of features/operators/operate.c.
 COMPUTING = (
-    *("gr_planes_decode", "take_values", "take_lengths", "make_table", "take_codes", "take_byte"),
     *(
         "gr_operate",
         "gr_operator_copy",

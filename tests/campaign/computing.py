@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Traces for devices that have operators and byte planes: one to be refused for each, and one that computes.
+"""Traces for devices that have operators: two to be refused, at loading and at running, and one that computes.
 
-Slots, actions and image are byte planes. The operator is COPY, three times with slots of their own: one could be
-lost to a fault, or be made good by it.
+The operator is COPY, three times with slots of their own: one could be lost to a fault, or be made good by it.
 """
 
 from __future__ import annotations
@@ -10,12 +9,10 @@ from __future__ import annotations
 from tests.campaign import cases, encryption, networks, trust
 from tests.campaign.cases import IMAGE_READABLE, TIMES, Attempt, Case
 from tests.campaign.device import BARE_METAL, ENCRYPTION, NETWORKS, TRUST, Device
-from tests.support.hostile_rows import resectioned
-from tests.support.replayer_samples import PAGE, VA, Parts
-from trace_format import layout, planes
+from tests.support.replayer_samples import PAGE, VA, signed
 from trace_format.actions import Op, action
 from trace_format.operators import Operator
-from trace_format.schema import Codec, DType, SectionType, SlotKind
+from trace_format.schema import DType, SlotKind
 from trace_format.slots import Slot
 from trace_format.trace import Trace
 
@@ -39,32 +36,19 @@ def computing(gpu: str, page: int = VA + 1) -> Trace:
     return cases.sample(gpu, *start, *copies, *out).with_(slots=made)
 
 
-def packed(trace: Trace) -> Parts:
-    """Its bytes, slots, actions and image as byte planes."""
-
-    def change(body: list[layout.Part]) -> None:
-        for index, part in enumerate(body[:2]):
-            raw = part.decode()
-            body[index] = layout.Part(part.type, planes.encode(raw), 0, Codec.PLANES, len(raw))
-
-    slots = trace.slot_bytes()
-    part = layout.Part(SectionType.SLOTS, planes.encode(slots), 0, Codec.PLANES, len(slots))
-    return resectioned(trace, change, slots=part)
-
-
 def good(gpu: str) -> Attempt:
     trace = computing(gpu)
-    return Attempt(packed(trace).signed(), trace=trace)
+    return Attempt(signed(trace), trace=trace)
 
 
 def into_the_image(gpu: str) -> Attempt:
     """The operators' results lie in the image, which only a run finds out."""
-    return Attempt(packed(computing(gpu, IMAGE_VA)).signed())
+    return Attempt(signed(computing(gpu, IMAGE_VA)))
 
 
 def tampered(gpu: str) -> Attempt:
-    """Three bits of the image's byte planes, after signing."""
-    data = bytearray(packed(computing(gpu)).signed())
+    """Three bits of the image, after signing."""
+    data = bytearray(signed(computing(gpu)))
     for at in (-1, -9, -17):
         data[at] ^= 0x10
     return Attempt(bytes(data))
@@ -76,7 +60,7 @@ def marks(gpu: str) -> Attempt:
 
 
 CASES = (
-    Case("planes", "tampered byte planes", "CHUNK", tampered, marks),
+    Case("tampered", "a tampered image", "CHUNK", tampered, marks),
     Case("operator", "signed: results in the image", "RANGE", into_the_image, marks),
     Case("compute", "a good trace computes", "OK", good, marks),
 )

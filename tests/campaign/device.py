@@ -21,11 +21,10 @@ from tee_replayer.generator.platforms import platform_of
 from tests.campaign import encryption, networks, trust
 from tests.campaign.cases import MIN_SECURITY_VERSION
 from tests.support import replayer_samples as s
-from trace_format.codec import LINKED as LINKED_CODECS
 from trace_format.operators import OPERATORS
 
 # On bare metal without and with an MMU; the same with all that can be linked: replay log, attestations, operators
-# and byte planes; with an MMU, and a log without attestations, whose runs are short; OP-TEE's.
+# with an MMU, and a log without attestations, whose runs are short; OP-TEE's.
 BARE_METAL, MMU, LINKED, LINKED_MMU, LOG_MMU = "bare-metal", "mmu", "linked", "linked-mmu", "log-mmu"
 OPTEE = "optee"
 ENCRYPTION = "encryption"  # the same, with a key of a fleet, by which it reads encrypted traces
@@ -86,7 +85,7 @@ class Device:
 
     @property
     def linked(self) -> bool:
-        """Whether it has a log, attestations, operators and byte planes."""
+        """Whether it has a log, attestations and operators."""
         return self.path in (LINKED, LINKED_MMU)
 
     @property
@@ -172,7 +171,6 @@ def build(
             mmu=path in (MMU, LINKED_MMU, LOG_MMU) or path in BOARDS,
             evidence=EVIDENCE.get(path, NO_EVIDENCE),
             operators=tuple(OPERATORS) if linked else (),
-            codecs=LINKED_CODECS if linked else (),
             networks=networks.NETWORKS if path == NETWORKS else 0,
             schedule=networks.QUEUE if path == NETWORKS else 0,
             decryption=Decryption(True, encryption.FLEET_KEY) if path == ENCRYPTION else NO_DECRYPTION,

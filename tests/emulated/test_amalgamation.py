@@ -23,7 +23,6 @@ from tests.support.firmware_samples import GCC
 from trace_format import profile as profiles
 from trace_format.emit import GENERATED
 from trace_format.operators import OPERATORS, Operator
-from trace_format.schema import Codec
 
 # As a firmware's Makefile has them, but for link-time optimisation: code of one file, in its final order.
 FLAGS = (
@@ -36,17 +35,15 @@ ALL = tuple(OPERATORS)
 
 @pytest.mark.skipif(shutil.which(GCC) is None, reason=f"{GCC} is missing: apt-get install gcc-aarch64-linux-gnu")
 @pytest.mark.parametrize(
-    ("gpu", "platform", "operators", "evidence", "codecs"),
+    ("gpu", "platform", "operators", "evidence"),
     [
-        ("v3d42", "qemu-virt", (), Evidence(), ()),
-        ("v3d42", "qemu-virt", ALL, Evidence(True, True, True), (Codec.PLANES,)),
-        pytest.param(
-            "v3d42", "qemu-virt", (Operator.COPY,), Evidence(True, True), (), marks=pytest.mark.exhaustive
-        ),
-        pytest.param("v3d71", "optee", (), Evidence(True), (Codec.PLANES,), marks=pytest.mark.exhaustive),
-        pytest.param("v3d42", "linux", (), Evidence(), (), marks=pytest.mark.exhaustive),
-        pytest.param("mali_g71", "hikey960", (Operator.MATMUL,), Evidence(), (), marks=pytest.mark.exhaustive),
-        ("mali_g52r1", "optee", ALL, Evidence(True, False, True), ()),
+        ("v3d42", "qemu-virt", (), Evidence()),
+        ("v3d42", "qemu-virt", ALL, Evidence(True, True, True)),
+        pytest.param("v3d42", "qemu-virt", (Operator.COPY,), Evidence(True, True), marks=pytest.mark.exhaustive),
+        pytest.param("v3d71", "optee", (), Evidence(True), marks=pytest.mark.exhaustive),
+        pytest.param("v3d42", "linux", (), Evidence(), marks=pytest.mark.exhaustive),
+        pytest.param("mali_g71", "hikey960", (Operator.MATMUL,), Evidence(), marks=pytest.mark.exhaustive),
+        ("mali_g52r1", "optee", ALL, Evidence(True, False, True)),
     ],
     ids=lambda value: str(len(value)) if isinstance(value, tuple) else getattr(value, "words", value) or "plain",
 )
@@ -56,13 +53,10 @@ def test_the_code_is_that_of_the_sources(
     platform: str,
     operators: tuple[Operator, ...],
     evidence: Evidence,
-    codecs: tuple[Codec, ...],
 ) -> None:
     libraries = crypto_trees.empty(tmp_path)
     out = generate(
-        Options(
-            gpu, platform_of(platform), s.KEY, libraries, operators=operators, evidence=evidence, codecs=codecs
-        ),
+        Options(gpu, platform_of(platform), s.KEY, libraries, operators=operators, evidence=evidence),
         tmp_path / "out",
     )
     optee = [] if platform == "optee" else ["-UGR_STAGING_BYTES"]

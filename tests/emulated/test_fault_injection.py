@@ -104,7 +104,7 @@ def built(campaign: Campaign) -> Built:
 
 @pytest.fixture(scope="module")
 def linked(built: Built) -> Callable[[str], Device]:
-    """With log, attestations, operators and byte planes; one of them with an MMU."""
+    """With log, attestations and operators; one of them with an MMU."""
     return lambda gpu: built(gpu, LINKED_OF[gpu])
 
 
@@ -389,7 +389,7 @@ def test_faults_happen(campaign: Campaign, devices: dict[str, Device], gpu: str,
 def test_no_single_fault_gets_through_what_computes(
     campaign: Campaign, linked: Callable[[str], Device], gpu: str, some_of: SomeOf
 ) -> None:
-    """Operators and byte planes, and what log and attestation say of them. A log that truly told of a load, and of
+    """Operators, and what log and attestation say of them. A log that truly told of a load, and of
     a replay that was refused, was once counted as a lie.
     """
     result = Result()
@@ -401,7 +401,7 @@ def test_no_single_fault_gets_through_what_computes(
 
 
 @pytest.mark.parametrize("gpu", ON_MALI)
-@pytest.mark.parametrize("name", ["planes", "operator"])
+@pytest.mark.parametrize("name", ["tampered", "operator"])
 def test_a_claim_is_noticed(campaign: Campaign, linked: Callable[[str], Device], gpu: str, name: str) -> None:
     """What a device answers to the control, in the place of what it answers to the trace that it refuses."""
     case = next(case for case in computing.CASES if case.name == name)

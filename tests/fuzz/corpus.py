@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.fuzz.codec_corpus import lz4_inputs, planes_inputs
+from tests.fuzz.codec_corpus import lz4_inputs
 from tests.fuzz.core_corpus import scenes
 from tests.fuzz.encryption_corpus import messages
 from tests.fuzz.joint_corpus import joint_scenes
@@ -203,7 +203,6 @@ def corpora() -> dict[str, Inputs]:
     return {
         **found,
         "lz4": dict(lz4_inputs()),
-        "planes": dict(planes_inputs()),
         "log": dict(histories()),
         "mailbox": dict(requests()),
         "mailbox-log": dict(logged()),

@@ -163,13 +163,6 @@ def virtual(gpu: str, prefix: str) -> Target:
     )
 
 
-def decoder(name: str, *flags: str) -> Target:
-    """A codec's decoder."""
-    return Target(
-        name, [CORE / f"{name}.c", CORE / "stream.c"], [C / "codec.c", C / f"{name}.c", C / "seam.c"], flags=flags
-    )
-
-
 BAREMETAL = Path(baremetal.__file__).parent
 OPTEE, LOG, LINUX = CORE.parent / "optee", FEATURES / "evidence", CORE.parent / "linux"
 # What a generated replayer.h has besides, where there is a log.
@@ -306,8 +299,7 @@ TARGETS = {
             flags=["-DGRAMOPHONE_ENCRYPTION"],
             inside=[CORE / "memory.c", CORE / "stream.c"],
         ),
-        decoder("lz4"),
-        decoder("planes", "-DGRAMOPHONE_PLANES"),
+        Target("lz4", [CORE / "lz4.c", CORE / "stream.c"], [C / "lz4.c", C / "seam.c"]),
     )
 }
 

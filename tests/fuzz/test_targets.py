@@ -129,10 +129,6 @@ PLANTED = {
     "older trace": ("ta", "rollback.c", "offered.version < highest.version", "false"),
     "match before the start": ("lz4", "lz4.c", "distance - 1 >= out_bytes - left ||", ""),
     "literals too long": ("lz4", "lz4.c", "if (length > left)\n            break;", ""),
-    "more codes than sequences": ("planes", "planes.c", "if (at != SEQUENCES)", "if (at < SEQUENCES)"),
-    "fewer codes than sequences": ("planes", "planes.c", "if (at != SEQUENCES)", "if (at > SEQUENCES)"),
-    "bits after the last code": ("planes", "planes.c", "have >= 8 || window)", "have >= 8)"),
-    "lengths beyond the last": ("planes", "planes.c", "if (run > BYTE_VALUES - value)", "if (run > 32)"),
     "entries not counted": ("mailbox-log", "log.c", "    tail.entries++;\n", ""),
     "a replay without an entry": ("mailbox-log", "main.c", '#include "evidence.c"',
                                   '#define gr_log_append(log, kind, report) '

@@ -71,7 +71,6 @@ QUEUE = JOINT | {"GRAMOPHONE_SCHEDULE": 3}
 OPERATORS = {"GRAMOPHONE_OPERATORS": 1, "GRAMOPHONE_NETWORKS": 3}
 UNITS = (
     Unit("core/lz4.c", ANY),
-    Unit("core/planes.c", ANY, macros={"GRAMOPHONE_PLANES": 1}),
     Unit("core/stream.c", ANY),
     Unit("core/stream.c", ANY, variant="encryption", macros={"GRAMOPHONE_ENCRYPTION": 1}),
     Unit("features/trust/cose.c", ANY, macros=TRUST),
@@ -165,9 +164,6 @@ UNITS = (
 DEFECTS = (
     Defect("lz4", "v3d42", "gr_lz4_decode", "distance - 1 >= out_bytes - left || ", ""),
     Defect("lz4", "v3d42", "gr_lz4_decode", "        if (length > left)\n            break;\n", ""),
-    Defect("planes", "v3d42", "take_lengths", "run > BYTE_VALUES - value", "run > 32"),
-    Defect("planes", "v3d42", "make_table", " % SEQUENCES]", "]"),
-    Defect("planes", "v3d42", "take_codes", "i < count", "i <= count"),
     Defect("envelope", "v3d42", "copy_head", "gr_take_memory(l, BEFORE_HEAD_BYTES + ", "gr_take_memory(l, "),
     Defect("envelope", "v3d42", "copy_head", "l->head_bytes > GR_MAX_HEAD_BYTES || ", ""),
     Defect(

@@ -144,27 +144,3 @@ def test_a_blob_that_is_copied_and_an_output_packed_by_four(tmp_path: Path) -> N
     )
     assert result.ok, result.error
     assert relative_difference(result.outputs["out"], expected) <= TOLERANCE
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        networks.LENET,
-        *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("squeezenet_v1_1", "mobilenet_v1")),
-    ],
-)
-def test_byte_planes(name: str, shared_folder: Path) -> None:
-    """A sixth smaller or so, and the same outputs, by firmware that was generated with the codec."""
-    signer = FileSigner(generate(Algorithm.ES256))
-    trace = build(Trace.read(RAW)) if name == networks.LENET else networks.built(name, shared_folder)
-    start, size = (sign_trace(trace.build(planes=planes), signer) for planes in (False, True))
-    assert len(size) < 0.88 * len(start)
-    inputs = {"data": networks.picture(name)}
-    expected, found = (
-        runners.run("qemu", ReplayRequest(Delivery(data), signer.public, inputs)) for data in (start, size)
-    )
-    assert expected.ok, expected.error
-    assert found.ok, found.error
-    assert found.outputs.keys() == expected.outputs.keys()
-    for blob, tensor in expected.outputs.items():
-        assert found.outputs[blob].tobytes() == tensor.tobytes()

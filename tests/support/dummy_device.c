@@ -44,12 +44,9 @@ static void advance(struct vgpu *gpu)
     (void)gpu;
 }
 
-static size_t walk(struct vgpu *gpu,
-                   void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags),
-                   void *ctx)
+static void walk(struct vgpu *gpu, struct vgpu_run *run)
 {
-    (void)gpu, (void)visit, (void)ctx;
-    return 0;
+    (void)gpu, (void)run;
 }
 
 static const struct vgpu_family dummy1_family = {

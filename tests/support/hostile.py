@@ -6,7 +6,7 @@ policy (tests/unit), to the C core on this machine (tests/vgpu), to firmware on 
 tests/qemu) and to OP-TEE's pseudo-TA (tests/optee), which must all give the status that the row says.
 
 Rows are made where they belong by subject: hostile_envelope.py, hostile_file.py (layout, chunks, codecs),
-hostile_planes.py, hostile_manifest.py, hostile_slots.py, hostile_actions.py, hostile_operators.py,
+hostile_manifest.py, hostile_slots.py, hostile_actions.py, hostile_operators.py,
 hostile_mali.py, and hostile_runs.py for those that load and are stopped when they run.
 """
 
@@ -25,7 +25,6 @@ from tests.support import (
     hostile_mali,
     hostile_manifest,
     hostile_operators,
-    hostile_planes,
     hostile_rows,
     hostile_runs,
     hostile_slots,
@@ -39,7 +38,6 @@ from trace_format.trace import Trace
 LOADS: tuple[Hostile, ...] = (
     *hostile_envelope.ROWS,
     *hostile_file.ROWS,
-    *hostile_planes.ROWS,
     *hostile_manifest.ROWS,
     *hostile_slots.ROWS,
     *hostile_actions.ROWS,
@@ -49,7 +47,7 @@ LOADS: tuple[Hostile, ...] = (
 RUNS: tuple[Hostile, ...] = hostile_runs.ROWS + hostile_operators.RUNS
 TABLE: tuple[Hostile, ...] = LOADS + RUNS
 # Refused by what a device has and what a replay comes to, which no host sees.
-ONLY_A_DEVICE = hostile_operators.ONLY_A_DEVICE | hostile_planes.ONLY_A_DEVICE
+ONLY_A_DEVICE = hostile_operators.ONLY_A_DEVICE
 # What the rows start from: nothing is wrong with it, on any side.
 GOOD: tuple[Hostile, ...] = (
     *rows([("good: the trace", lambda p: p, "OK", Unseen("nothing is wrong"))], hostile_rows.good),
@@ -59,7 +57,6 @@ GOOD: tuple[Hostile, ...] = (
     *rows([("good: the trace", lambda p: p, "OK", Unseen("nothing is wrong"))], hostile_mali.good, MALI),
     *hostile_runs.GOOD,
     *hostile_operators.GOOD,
-    *hostile_planes.GOOD,
 )
 
 

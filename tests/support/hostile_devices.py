@@ -26,7 +26,6 @@ from tests.support.bare_metal import COMPILER, require
 from tests.support.hostile_rows import Hostile
 from trace_format import profile
 from trace_format.operators import Operator
-from trace_format.schema import Codec
 
 MIB = 1 << 20
 CARVEOUT_BYTES = 8 * MIB
@@ -63,7 +62,7 @@ def core(row: Hostile) -> Answer:
     carveout = mmap.mmap(-1, CARVEOUT_BYTES)
     with VirtualGpu(row.gpu, {s.CARVEOUT_PHYS: carveout}, hang_job=int(row.hang)) as device:
         replayer = hostlib.HostReplayer(
-            s.library(gpu, row.operators, row.codecs), gpu, device.c_interface, carveout, s.CARVEOUT_PHYS
+            s.library(gpu, row.operators), gpu, device.c_interface, carveout, s.CARVEOUT_PHYS
         )
         try:
             report = replayer.load(signed, s.KEY, row.min_security_version)
@@ -80,21 +79,16 @@ def core(row: Hostile) -> Answer:
 
 
 @functools.cache
-def compiled(
-    gpu: str,
-    min_security_version: int,
-    operators: tuple[Operator, ...] = (),
-    codecs: tuple[Codec, ...] = (),
-) -> firmware.Firmware:
+def compiled(gpu: str, min_security_version: int, operators: tuple[Operator, ...] = ()) -> firmware.Firmware:
     """The firmware of the emulated board, from the cache; skips where it cannot be compiled."""
     require(COMPILER, "gcc-aarch64-linux-gnu")
-    return firmware.build(s.KEY, gpu, min_security_version, operators=operators, codecs=codecs)
+    return firmware.build(s.KEY, gpu, min_security_version, operators=operators)
 
 
 def on_unicorn(row: Hostile) -> Answer:
     """The firmware on Unicorn."""
     signed = row.make()
-    fw = compiled(row.gpu, row.min_security_version, row.operators, row.codecs)
+    fw = compiled(row.gpu, row.min_security_version, row.operators)
     given = buffers(row, signed)
     size = -(-mailbox.layout(signed, given).size // s.PAGE) * s.PAGE
     dram = np.frombuffer(mmap.mmap(-1, size), np.uint8)
@@ -111,7 +105,7 @@ def on_qemu(row: Hostile, folder: Path) -> Answer:
     """The firmware in QEMU's secure world; `folder` is for what the plugin counts."""
     if shutil.which("qemu-system-aarch64") is None:
         pytest.skip("qemu-system-aarch64 is not installed: apt-get install qemu-system-arm")
-    fw = compiled(row.gpu, row.min_security_version, row.operators, row.codecs)
+    fw = compiled(row.gpu, row.min_security_version, row.operators)
     stats = folder / "stats.json"
     arguments = {"stats": str(stats)} | ({"hang": "1"} if row.hang else {})
     request = ReplayRequest(

@@ -224,6 +224,7 @@ SECTIONS = rows(
             errors.SectionError,
         ),
         ("unknown codec", in_entry(ACTIONS, codec=3), "SECTIONS", errors.CodecError),
+        ("byte planes, which were a codec", in_entry(ACTIONS, codec=2), "SECTIONS", errors.CodecError),
         ("a section elsewhere", in_entry(IMAGE, offset=8), "SECTIONS", errors.SectionRangeError),
         (
             "a section at the end of all addresses",

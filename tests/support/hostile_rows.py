@@ -20,7 +20,7 @@ from trace_format.errors import TraceError
 from trace_format.layout import DEFAULT_CHUNK_BYTES
 from trace_format.operators import Operator
 from trace_format.policy import PolicyError
-from trace_format.schema import Codec, SectionType
+from trace_format.schema import SectionType
 from trace_format.trace import Trace
 
 V3D, MALI = "v3d42", "mali_g71"
@@ -57,7 +57,6 @@ class Hostile:
         hang: the GPU's first job never completes.
         starts: whether a job may start.
         operators: those that the device has.
-        codecs: those that it has, of which others have none.
     """
 
     name: str
@@ -69,7 +68,6 @@ class Hostile:
     hang: bool = False
     starts: bool = True
     operators: tuple[Operator, ...] = ()
-    codecs: tuple[Codec, ...] = ()
 
     @property
     def min_security_version(self) -> int:

@@ -27,10 +27,9 @@ from signing.sign import FileSigner
 from tee_replayer.generator import hostlib
 from trace_format import packing, profile
 from trace_format.actions import ACTION_DTYPE, ALL_BITS, MAP_READ, MAP_WRITE, Action, Op, action
-from trace_format.codec import LINKED
 from trace_format.operators import OPERATORS, Operator
 from trace_format.schema import Action as ActionStruct
-from trace_format.schema import Codec, DType, Section, SectionType, SlotKind
+from trace_format.schema import DType, Section, SectionType, SlotKind
 from trace_format.schema import Header as HeaderStruct
 from trace_format.schema.trust import KeyKind
 from trace_format.slots import Slot
@@ -261,7 +260,6 @@ class Registers:
 def library(
     gpu: profile.Profile = GPU,
     operators: Collection[Operator] = tuple(OPERATORS),
-    codecs: Collection[Codec] = LINKED,
     *,
     trust: bool = False,
     algorithms: Collection[KeyKind] = tuple(KeyKind),
@@ -272,8 +270,8 @@ def library(
     """The replayer for this machine; skips where the crypto libraries' sources cannot be obtained."""
     options = {"trust": trust, "networks": networks, "steps": steps, "schedule": schedule}
     if gpu is profile.load(gpu.name):
-        return _kept(gpu.name, tuple(operators), tuple(codecs), tuple(algorithms), **options)
-    return _built(gpu, tuple(operators), tuple(codecs), tuple(algorithms), **options)
+        return _kept(gpu.name, tuple(operators), tuple(algorithms), **options)
+    return _built(gpu, tuple(operators), tuple(algorithms), **options)
 
 
 @functools.cache
@@ -285,7 +283,6 @@ def _kept(name: str, *linked: Any, **options: Any) -> Path:
 def _built(
     gpu: profile.Profile,
     operators: tuple[Operator, ...],
-    codecs: tuple[Codec, ...],
     algorithms: tuple[KeyKind, ...],
     **options: Any,
 ) -> Path:
@@ -298,7 +295,6 @@ def _built(
         crypto,
         cache_dir("replayer"),
         linked_operators=operators,
-        linked_codecs=codecs,
         algorithms=algorithms,
         **options,
     )

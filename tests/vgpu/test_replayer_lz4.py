@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tee_replayer.generator import hostlib
 from tests.support import replayer_samples as s
-from trace_format.schema import Codec
 
 # pieces that repeat at near and far distances, so that every kind of match is used
 PIECES = st.lists(
@@ -34,7 +33,7 @@ def encode(raw: bytes, level: int = 12) -> bytes:
 
 def decode(packed: bytes, out_bytes: int, chunk_bytes: int = 4096) -> bytes | None:
     """Output of the device's decoder; None: refused."""
-    return hostlib.decode(s.library(), Codec.LZ4, packed, out_bytes, chunk_bytes)
+    return hostlib.lz4_decode(s.library(), packed, out_bytes, chunk_bytes)
 
 
 @given(PIECES, st.integers(0, 12), st.sampled_from([1, 7, 4096]))

@@ -109,16 +109,7 @@ _CODECS = """\
 - `STORED`: the bytes as they are; `raw_bytes` equals `stored_bytes`.
 - `LZ4`: one LZ4 block, without a frame, which decodes to exactly `raw_bytes` bytes. Its window is the decoded
   section itself, so that a decoder needs no memory for it.
-- `PLANES`: {planes} planes of bytes, one after another: bytes 0, {planes}, {twice} ... of the section, then
-  those from byte 1 on, and so on; together exactly `raw_bytes` bytes. A device has this codec only if it was
-  generated with it. A plane starts with a `u32`, the number of its bytes of codes. If that is 0, the plane's bytes
-  follow as they are. Otherwise there follow
-  - the length of each value's code, from value 0 to 255, in nibbles, the low one of a byte first. 0 to {max_bits}
-    is a length in bits; 0: the value does not occur. A greater nibble n stands for 2^(n - {max_bits}) values that
-    do not occur. They are 256 values exactly, and a nibble left in the last byte is 0;
-  - the codes, of a canonical Huffman code: shorter codes come before longer ones, and of one length those of
-    smaller values first. Each sequence of bits begins with a code: the sum of 2^-length is 1. Bits are taken from
-    the most significant one of a byte down; fewer than 8 are left at the end, and are zero.
+- 2 was byte planes ([0027](adr/0027-byte-planes.md)). It stays free: readers refuse it.
 """
 
 _SECTIONS = """\
@@ -263,10 +254,7 @@ def emit() -> str:
         "max_slots": schema.MAX_SLOTS,
         "max_rank": schema.MAX_RANK,
         "hash_bytes": schema.HASH_BYTES,
-        "planes": schema.PLANES,
-        "twice": 2 * schema.PLANES,
         "max_networks": schema.MAX_NETWORKS,
-        "max_bits": schema.MAX_CODE_BITS,
         "action_bytes": shapes["action"].size,
     }
 

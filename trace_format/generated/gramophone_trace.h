@@ -32,11 +32,8 @@
 #define GR_MAX_CHUNK_BYTES 65536u
 #define GR_KEEP_SLOTS 8u
 #define GR_HASH_BYTES 32u
-#define GR_PLANES 8u
-#define GR_PLANE_SIZE_BYTES 4u
 #define GR_MAX_NETWORKS 8u
 #define GR_MAX_PRIORITY 255u
-#define GR_MAX_CODE_BITS 10u
 #define GR_HEADER_FLAG_RAW 1u
 #define GR_HEADER_FLAG_ENCRYPTED 2u
 #define GR_HEADER_FLAG_OLD_JOINT 4u
@@ -64,7 +61,6 @@ enum gr_section_type {
 enum gr_codec {
     GR_CODEC_STORED = 0x00,
     GR_CODEC_LZ4 = 0x01,
-    GR_CODEC_PLANES = 0x02,
 };
 
 /* GPU families; each has a profile. */
@@ -247,7 +243,7 @@ _Static_assert(offsetof(struct gr_section_layout, stored_bytes) == GR_SECTION_AT
 _Static_assert(offsetof(struct gr_section_layout, raw_bytes) == GR_SECTION_AT_RAW_BYTES, "offset of section.raw_bytes");
 _Static_assert(GR_SECTION_AT_RAW_BYTES + 8u == GR_SECTION_BYTES, "end of section");
 _Static_assert((uint16_t)GR_SECTION_TYPE_NOTES == GR_SECTION_TYPE_NOTES, "section.type holds every section_type");
-_Static_assert((uint8_t)GR_CODEC_PLANES == GR_CODEC_PLANES, "section.codec holds every codec");
+_Static_assert((uint8_t)GR_CODEC_LZ4 == GR_CODEC_LZ4, "section.codec holds every codec");
 
 /* Entry of the section table. */
 struct gr_section {

@@ -8,7 +8,7 @@ meta:
   endian: le
 doc: |
   A recording of what a GPU stack makes a GPU do, to be replayed without that stack; see docs/FORMAT.md.
-  Sections that are packed (codecs `lz4` and `planes`) are given as they are stored; Kaitai Struct has neither.
+  Sections that are packed (codec `lz4`) are given as they are stored; Kaitai Struct has no LZ4.
 seq:
   - id: header
     type: header
@@ -415,8 +415,6 @@ enums:
       id: stored
     1:
       id: lz4
-    2:
-      id: planes
   gpu:
     1:
       id: v3d42

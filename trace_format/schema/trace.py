@@ -32,11 +32,8 @@ MIN_CHUNK_BYTES = 4096
 MAX_CHUNK_BYTES = 65536
 KEEP_SLOTS = 8
 HASH_BYTES = 32  # SHA-256
-PLANES = 8  # of the codec of that name: bytes of a word
-PLANE_SIZE_BYTES = 4
 MAX_NETWORKS = 8  # of a joint trace
 MAX_PRIORITY = 255
-MAX_CODE_BITS = 10  # a device's table has an entry for each sequence of so many: 2 KiB
 
 
 class SectionType(enum.IntEnum):
@@ -57,7 +54,6 @@ class Codec(enum.IntEnum):
 
     STORED = 0
     LZ4 = 1  # one block, without a frame
-    PLANES = 2  # planes of bytes, each stored or Huffman coded; a device has it if it was generated so
 
 
 class Gpu(enum.IntEnum):

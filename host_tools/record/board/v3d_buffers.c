@@ -37,9 +37,7 @@ const char *vgpu_error(const vgpu *gpu)
 }
 
 /* All buffers. Which of their pages a job has written is not known: all, as far as the recorder can tell. */
-size_t vgpu_walk(vgpu *gpu,
-                 void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags),
-                 void *ctx)
+size_t vgpu_walk(vgpu *gpu, vgpu_visit *visit, void *ctx)
 {
     const uint32_t flags =
         VGPU_PAGE_READABLE | VGPU_PAGE_WRITABLE | VGPU_PAGE_EXECUTABLE | VGPU_PAGE_READ | VGPU_PAGE_WRITTEN;

@@ -38,7 +38,6 @@ from tee_replayer.generator.strictness import WARNINGS
 from trace_format.emit import GENERATED
 from trace_format.files import read_file, read_file_text
 from trace_format.operators import Operator
-from trace_format.schema import Codec
 from trace_format.schema.trust import KeyKind
 
 MIB = 1 << 20
@@ -81,7 +80,6 @@ def image_for_key(
     *,
     crypto: Libraries,
     operators: Collection[Operator] = (),
-    codecs: Collection[Codec] = (),
     algorithms: Collection[KeyKind] = (),
     device_id: bytes = NO_ID,
     decryption: Decryption = NO_DECRYPTION,
@@ -97,7 +95,7 @@ def image_for_key(
         min_security_version: older traces are refused.
         crypto: the crypto libraries' sources.
         operators: what it computes on the CPU.
-        codecs, algorithms, device_id, decryption: as `tee_replayer.generator.options.Options`.
+        algorithms, device_id, decryption: as `tee_replayer.generator.options.Options`.
         secure_bytes: memory that the replayer must have at least.
         staged_bytes: of the signed trace, or of all its slots; what is larger.
         normal_world: as `image_of`.
@@ -115,7 +113,6 @@ def image_for_key(
                 key,
                 crypto,
                 operators=operators,
-                codecs=codecs,
                 algorithms=algorithms,
                 device_id=device_id,
                 decryption=decryption,

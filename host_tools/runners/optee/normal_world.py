@@ -12,7 +12,7 @@ from pathlib import Path
 
 from host_tools.runners import libraries, secure_machine
 from host_tools.runners.buffers import Buffers, bind
-from host_tools.runners.needs import algorithms_in, codecs_in, decryption_for, gpu_of, operators_in, secure_bytes
+from host_tools.runners.needs import algorithms_in, decryption_for, gpu_of, operators_in, secure_bytes
 from host_tools.runners.optee import images
 from host_tools.runners.optee.images import Image
 from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, result
@@ -114,7 +114,6 @@ def image_for(request: ReplayRequest, gpu: str, normal_world: Path | None) -> Im
         request.min_security_version,
         crypto=libraries.source(request.bearssl, request.aws_lc),
         operators=operators_in(request.delivery),
-        codecs=codecs_in(request.delivery),
         algorithms=algorithms_in(request.delivery),
         device_id=request.device_id,
         decryption=decryption_for(request.delivery),

@@ -43,6 +43,8 @@ GR_INTERNAL uint64_t gr_network_differences(const struct gr_replayer *r);
 GR_INTERNAL bool gr_is_own_action(const struct gr_replayer *r, uint32_t index);
 GR_INTERNAL bool gr_reaches(const struct gr_replayer *r, uint64_t first, uint64_t end);
 GR_INTERNAL bool gr_maps_own(const struct gr_replayer *r, const struct gr_action *a);
+/* Whether each page of the image is a network's, and none is that of a network that is not there. */
+GR_INTERNAL bool gr_has_owners(const struct gr_replayer *r);
 #define GR_REACHES_TOO(r, first, end) gr_reaches(r, first, end)
 
 /* How far the network is that a slot belongs to; each belongs to one. */

@@ -100,7 +100,7 @@ def test_options_that_read_private_keys_are_known() -> None:
 
 def test_options_are_those_of_the_commands(tmp_path: Path) -> None:
     more = """\
-build = { optimise = "size", security-version = 3, skip = ["timeouts"], observe = true, keep-inputs = false }
+build = { security-version = 3, skip = ["timeouts"], observe = true, keep-inputs = false }
 input = { data = "in/digit.npy" }
 expect = { prob = "out/digit.npy" }
 replay = { on = "unicorn", tolerance = 1e-3 }
@@ -109,7 +109,7 @@ report = { param = "weights" }
     (tmp_path / "weights").mkdir()
     (tmp_path / "weights" / "fc1.npy").touch()
     found = words(tmp_path, KEYS + NETWORK + more)
-    options = "--optimise size --security-version 3 --skip timeouts --observe"
+    options = "--security-version 3 --skip timeouts --observe"
     assert found["lenet.v3d42/build"] == f"build lenet.raw.gtr -o lenet.gtr --gpu v3d42 --name lenet {options}"
     assert found["lenet.v3d42/replay"] == (
         "replay lenet.sgtr --key pub.pem --on unicorn --tolerance 0.001 --input data=digit.npy "
@@ -202,8 +202,8 @@ BAD = {
     "GPU twice": (WHOLE.replace('["v3d42"]', '["v3d42", "v3d42"]'), "networks.lenet: gpus: one is named twice"),
     "unknown signer": (WHOLE.replace("gpus", 'key = "onwer"\ngpus'), "found 'onwer' (did you mean 'owner'?)"),
     "unknown option": (
-        WHOLE.replace("gpus", "build = { optimize = 'size' }\ngpus"),
-        "networks.lenet.build: optimize: no option of 'gramophone build' (did you mean 'optimise'?)",
+        WHOLE.replace("gpus", "build = { obserfe = true }\ngpus"),
+        "networks.lenet.build: obserfe: no option of 'gramophone build' (did you mean 'observe'?)",
     ),
     "option of ours": (
         WHOLE.replace("gpus", "build = { gpu = 'v3d71' }\ngpus"),
@@ -214,16 +214,16 @@ BAD = {
         "networks.lenet.build: output: no option of",
     ),
     "value that the command refuses": (
-        WHOLE.replace("gpus", "build = { optimise = 'speed' }\ngpus"),
-        "networks.lenet.build: Invalid value for '--optimise': 'speed' is not one of",
+        WHOLE.replace("gpus", "build = { security-version = -1 }\ngpus"),
+        "networks.lenet.build: Invalid value for '--security-version': -1 is not in the range",
     ),
     "flag that is no flag": (
         WHOLE.replace("gpus", "build = { observe = 'yes' }\ngpus"),
         "networks.lenet.build: observe: expected true or false, found 'yes'",
     ),
     "list for one value": (
-        WHOLE.replace("gpus", "build = { optimise = ['size'] }\ngpus"),
-        "networks.lenet.build: optimise: expected a text or a number, found ['size']",
+        WHOLE.replace("gpus", "build = { security-version = [3] }\ngpus"),
+        "networks.lenet.build: security-version: expected a text or a number, found [3]",
     ),
     "folder without tensors": (
         WHOLE.replace("gpus", "report = { param = 'none' }\ngpus"),

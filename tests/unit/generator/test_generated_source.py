@@ -19,7 +19,6 @@ from tests.support import crypto_trees
 from tests.support import replayer_samples as s
 from tests.support.places import CHECKOUT
 from trace_format.operators import OPERATORS, Operator
-from trace_format.schema import Codec
 
 # Lines before the driver's part (1,146 before declarations were put where they are needed), and in all (2,400).
 # 70 lines are empty hooks of features that this replayer lacks, so that the core has no conditionals on them.
@@ -31,16 +30,16 @@ _DECLARED = (
 )
 PORTS = {"GR_CACHED_BYTES", "GR_CARVEOUT_BYTES"}  # numbers that a board's header may define, or an own build's
 KINDS = [
-    ("v3d42", "qemu-virt", (), Evidence(), ()),
-    ("v3d42", "qemu-virt", (Operator.MATMUL,), Evidence(True, True, True), (Codec.PLANES,)),
-    ("v3d42", "qemu-virt", (Operator.COPY,), Evidence(True), ()),
-    ("v3d42", "rpi4", (), Evidence(), (Codec.PLANES,)),
-    ("mali_g71", "hikey960", (), Evidence(), ()),
-    ("v3d42", "linux", (), Evidence(), ()),
-    ("v3d71", "optee", (), Evidence(), ()),
-    ("mali_g52r1", "optee", tuple(OPERATORS), Evidence(True, False, True), ()),
+    ("v3d42", "qemu-virt", (), Evidence()),
+    ("v3d42", "qemu-virt", (Operator.MATMUL,), Evidence(True, True, True)),
+    ("v3d42", "qemu-virt", (Operator.COPY,), Evidence(True)),
+    ("v3d42", "rpi4", (), Evidence()),
+    ("mali_g71", "hikey960", (), Evidence()),
+    ("v3d42", "linux", (), Evidence()),
+    ("v3d71", "optee", (), Evidence()),
+    ("mali_g52r1", "optee", tuple(OPERATORS), Evidence(True, False, True)),
 ]
-Kind = tuple[str, str, tuple[Operator, ...], Evidence, tuple[Codec, ...]]
+Kind = tuple[str, str, tuple[Operator, ...], Evidence]
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: f"{kind[0]}-{kind[1]}-{len(kind[2])}-{kind[3].words or 'plain'}")
@@ -51,11 +50,9 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 
 @pytest.fixture
 def folder(kind: Kind, tmp_path: Path) -> Path:
-    gpu, platform, operators, evidence, codecs = kind
+    gpu, platform, operators, evidence = kind
     libraries = crypto_trees.empty(tmp_path)
-    options = Options(
-        gpu, platform_of(platform), s.KEY, libraries, operators=operators, evidence=evidence, codecs=codecs
-    )
+    options = Options(gpu, platform_of(platform), s.KEY, libraries, operators=operators, evidence=evidence)
     return generate(options, tmp_path / "out")
 
 

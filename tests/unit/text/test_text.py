@@ -24,7 +24,7 @@ from signing.sign import sign_trace
 from tests.support.signing_samples import ES256
 from tests.support.trace_samples import sample, traces
 from tests.support.trace_text import plain
-from trace_format import codec, layout, profile
+from trace_format import layout, profile
 from trace_format.actions import ALL_BITS, FLAG_IGNORE, Op, Type, action, actions_of
 from trace_format.schema import HEADER_FLAG_RAW, SECTION_FLAG_OPTIONAL, Codec, SectionType
 from trace_format.trace import Trace
@@ -79,16 +79,6 @@ def test_sections_that_another_program_packed() -> None:
     assert "  image lz4 5000 base64 " in found
     assert "  section 77 stored 200 base64 200\n" in found
     assert "notes base64 " in found
-
-
-def test_a_section_that_is_as_small_as_it_can_be() -> None:
-    """`build --optimise size` keeps short matches of LZ4; the text says so in a word."""
-    head, body, flags = parts_of(
-        sample().with_(image=np.random.default_rng(1).integers(0, 3, 9000, np.uint8).tobytes())
-    )
-    small = codec.packed_as(Codec.LZ4, body[1].stored, smallest=True)
-    body[1] = layout.Part(SectionType.IMAGE, small, 0, Codec.LZ4, 9000)
-    assert "  image lz4 9000 smallest\n" in same_again(layout.assemble(head, body, 4096, flags))
 
 
 def test_notes_that_are_empty() -> None:

@@ -41,7 +41,7 @@ def test_two_notes_are_refused() -> None:
         layout.assemble(list(parts[:2]), [*parts[3:5], notes, notes], 4096, 0)
 
 
-@pytest.mark.parametrize("way", [{}, {"compress": False}, {"planes": True}, {"chunk_bytes": 4096}], ids=str)
+@pytest.mark.parametrize("way", [{}, {"compress": False}, {"chunk_bytes": 4096}], ids=str)
 def test_pieces_are_what_is_built(way: dict[str, Any]) -> None:
     trace = sample().with_(image=np.random.default_rng(1).bytes(12_000))
     data, pieces = trace.build(**way), trace.pieces(**way)
@@ -50,7 +50,6 @@ def test_pieces_are_what_is_built(way: dict[str, Any]) -> None:
     assert len(head) == layout.read_header(data)["head_bytes"]
     file = layout.with_zeros(head)
     assert bytes(file) == head + bytes(len(data) - len(head))
-    assert layout.disassemble(file)[1].linked_codecs == layout.disassemble(data)[1].linked_codecs
 
 
 @pytest.mark.parametrize(

@@ -83,10 +83,9 @@ def test_a_section_does_not_grow_by_much(step: int, kept: set[int]) -> None:
     assert len(block) - len(small) <= len(raw) // GROWTH
 
 
-def test_what_is_to_be_small_keeps_them() -> None:
+def test_a_section_has_few_of_them() -> None:
     new = np.random.default_rng(3).bytes(40_000)
     raw = b"".join(new[at : at + 200] + new[:6] for at in range(0, len(new), 200))
-    small, quick = (bytes(packed_as(Codec.LZ4, raw, smallest=way)) for way in (True, False))
-    assert small == packed(raw)
+    small, quick = packed(raw), bytes(packed_as(Codec.LZ4, raw))
     assert len(small) < len(quick)
     assert len(matches(quick)) < len(matches(small)) / 2

@@ -199,6 +199,7 @@ MALFORMED: list[Malformed] = [
     ),
     # codecs
     ("unknown codec", entry(4, "codec", 3), errors.CodecError, START[4], "unknown codec"),
+    ("byte planes, which were a codec", entry(4, "codec", 2), errors.CodecError, START[4], "unknown codec"),
     (
         "stored with two sizes",
         both(entry(3, "stored_bytes", 16 * 18), entry(5, "raw_bytes", 4)),

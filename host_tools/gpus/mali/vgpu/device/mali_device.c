@@ -264,13 +264,6 @@ static void write32(struct vgpu *gpu, uint32_t offset, uint32_t value)
     advance(gpu); /* what takes no time is done now */
 }
 
-static size_t walk(struct vgpu *gpu,
-                   void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags),
-                   void *ctx)
-{
-    return mali_mmu_walk(mali_device_of(gpu), visit, ctx);
-}
-
 #define KIND(kind_name, of_chip, shaders)                                                                    \
     {                                                                                                        \
         .family = {.name = kind_name,                                                                        \
@@ -285,7 +278,7 @@ static size_t walk(struct vgpu *gpu,
                    .write32 = write32,                                                                       \
                    .advance = advance,                                                                       \
                    .memory_changed = memory_changed,                                                         \
-                   .walk = walk},                                                                            \
+                   .walk = mali_mmu_walk},                                                                   \
         .chip = &(of_chip),                                                                                  \
     }
 

@@ -114,8 +114,6 @@ struct mali_memory mali_memory_of(struct mali_device *dev, unsigned space);
 void mali_report(struct mali_device *dev, unsigned space, const struct mali_fault *fault);
 /* Report a translation fault that nothing caused (options.fault_job). */
 void mali_mmu_inject_fault(struct mali_device *dev, unsigned space, uint64_t va);
-size_t mali_mmu_walk(struct mali_device *dev,
-                     void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags),
-                     void *ctx);
+void mali_mmu_walk(struct vgpu *gpu, struct vgpu_run *run);
 
 #endif

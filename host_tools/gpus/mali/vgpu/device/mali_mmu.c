@@ -313,32 +313,8 @@ void mali_space_write(struct mali_device *dev, unsigned index, uint32_t in_space
     }
 }
 
-/* A run of pages for vgpu_walk that grows as long as pages continue it. */
-struct run {
-    uint64_t va, pa, bytes;
-    uint32_t flags;
-    size_t pages;
-    void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags);
-    void *ctx;
-};
-
-static void add_page(struct run *run, uint64_t va, uint64_t pa, uint32_t flags)
-{
-    run->pages++;
-    if (run->bytes && run->va + run->bytes == va && run->pa + run->bytes == pa && run->flags == flags) {
-        run->bytes += PAGE_BYTES;
-        return;
-    }
-    if (run->bytes)
-        run->visit(run->ctx, run->va, run->pa, run->bytes, run->flags);
-    run->va = va;
-    run->pa = pa;
-    run->flags = flags;
-    run->bytes = PAGE_BYTES;
-}
-
 static void walk_table(struct mali_device *dev, uint64_t table, unsigned level, uint64_t base,
-                       struct run *run)
+                       struct vgpu_run *run)
 {
     enum mali_mode mode = dev->space[dev->latest_space].mode;
     for (uint64_t i = 0; i < ENTRIES; i++) {
@@ -356,21 +332,16 @@ static void walk_table(struct mali_device *dev, uint64_t table, unsigned level, 
                              (leaf.writable ? VGPU_PAGE_WRITABLE : 0) |
                              (leaf.executable ? VGPU_PAGE_EXECUTABLE : 0);
             for (uint64_t offset = 0; offset < 1ull << level_shift(level); offset += PAGE_BYTES)
-                add_page(run, va + offset, (entry & ADDRESS_MASK) + offset,
-                         flags | mali_touched_flags(&dev->touched, (va + offset) >> PAGE_BITS));
+                vgpu_add_page(run, va + offset, (entry & ADDRESS_MASK) + offset,
+                              flags | mali_touched_flags(&dev->touched, (va + offset) >> PAGE_BITS));
         }
     }
 }
 
-size_t mali_mmu_walk(struct mali_device *dev,
-                     void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags),
-                     void *ctx)
+void mali_mmu_walk(struct vgpu *gpu, struct vgpu_run *run)
 {
+    struct mali_device *dev = mali_device_of(gpu);
     const struct mali_space *space = &dev->space[dev->latest_space];
-    struct run run = {.visit = visit, .ctx = ctx};
     if (space->mode == MALI_LPAE || space->mode == MALI_AARCH64)
-        walk_table(dev, space->table, 0, 0, &run);
-    if (run.bytes)
-        visit(ctx, run.va, run.pa, run.bytes, run.flags);
-    return run.pages;
+        walk_table(dev, space->table, 0, 0, run);
 }

@@ -246,11 +246,9 @@ static void memory_changed(struct vgpu *gpu)
     v3d_mmu_memory_changed(&v3d_device_of(gpu)->mmu);
 }
 
-static size_t walk(struct vgpu *gpu,
-                   void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags),
-                   void *ctx)
+static void walk(struct vgpu *gpu, struct vgpu_run *run)
 {
-    return v3d_mmu_walk(&v3d_device_of(gpu)->mmu, visit, ctx);
+    v3d_mmu_walk(&v3d_device_of(gpu)->mmu, run);
 }
 
 #define KIND(kind_name, bytes, of_chip, lines)                                                               \

@@ -228,22 +228,11 @@ static uint32_t walk_flags(const struct v3d_mmu *mmu, uint32_t index)
     return flags;
 }
 
-size_t v3d_mmu_walk(const struct v3d_mmu *mmu,
-                    void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags),
-                    void *ctx)
+void v3d_mmu_walk(const struct v3d_mmu *mmu, struct vgpu_run *run)
 {
     const struct mmu_state *state = state_of(mmu);
-    size_t mapped = 0;
-    for (uint32_t i = 0; i < state->pages; i++) {
-        if (!(state->pte[i] & PTE_VALID))
-            continue;
-        uint32_t first = i, frame = state->pte[i] & PTE_FRAME, flags = walk_flags(mmu, i);
-        while (i + 1 < state->pages && state->pte[i + 1] & PTE_VALID &&
-               (state->pte[i + 1] & PTE_FRAME) == frame + (i + 1 - first) && walk_flags(mmu, i + 1) == flags)
-            i++;
-        mapped += i + 1 - first;
-        visit(ctx, (uint64_t)first << V3D_PAGE_SHIFT, (uint64_t)frame << V3D_PAGE_SHIFT,
-              (uint64_t)(i + 1 - first) << V3D_PAGE_SHIFT, flags);
-    }
-    return mapped;
+    for (uint32_t i = 0; i < state->pages; i++)
+        if (state->pte[i] & PTE_VALID)
+            vgpu_add_page(run, (uint64_t)i << V3D_PAGE_SHIFT,
+                          (uint64_t)(state->pte[i] & PTE_FRAME) << V3D_PAGE_SHIFT, walk_flags(mmu, i));
 }

@@ -37,9 +37,7 @@ enum v3d_fault v3d_mmu_explain(const struct v3d_mmu *mmu, uint32_t va, bool writ
  * fault. */
 uint8_t *v3d_mmu_span(struct v3d_mmu *mmu, uint32_t va, uint32_t bytes, bool write);
 
-/* vgpu_walk */
-size_t v3d_mmu_walk(const struct v3d_mmu *mmu,
-                    void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags),
-                    void *ctx);
+/* As struct vgpu_family has it. */
+void v3d_mmu_walk(const struct v3d_mmu *mmu, struct vgpu_run *run);
 
 #endif

@@ -98,6 +98,50 @@ uint32_t qpu_small_immediate(uint8_t code)
     return (uint32_t)(code + 87) << 23; /* 2^-8 (code 32) to 2^7 (code 47) as a float */
 }
 
+uint8_t qpu_plain_add_op(unsigned op)
+{
+    static const uint8_t shifts[] = {QPU_OP_MIN, QPU_OP_MAX, QPU_OP_UMIN, QPU_OP_UMAX,
+                                     QPU_OP_SHL, QPU_OP_SHR, QPU_OP_ASR,  QPU_OP_ROR}; /* 120 to 127 */
+    static const uint8_t logic[] = {QPU_OP_AND, QPU_OP_OR, QPU_OP_XOR, QPU_OP_VADD,
+                                    QPU_OP_VSUB}; /* 181 to 185 */
+
+    if (op >= 120 && op - 120 < sizeof shifts)
+        return shifts[op - 120];
+    if (op >= 181 && op - 181 < sizeof logic)
+        return logic[op - 181];
+    return op == 56 ? QPU_OP_ADD : op == 60 ? QPU_OP_SUB : QPU_OP_COUNT;
+}
+
+bool qpu_decode_two_floats(unsigned op, bool swapped, struct qpu_alu *alu)
+{
+    static const uint8_t in_order[] = {QPU_OP_FADD, QPU_OP_FSUB, QPU_OP_FMIN, QPU_OP_FCMP};
+    static const uint8_t reversed[] = {QPU_OP_FADDNF, QPU_OP_FSUB, QPU_OP_FMAX, QPU_OP_FCMP};
+    unsigned a_code = (op >> 2) & 3, b_code = op & 3;
+
+    if (op % 64 < 48) {
+        alu->op = (swapped ? reversed : in_order)[op >> 6];
+        alu->pack = (uint8_t)((op >> 4) & 3);
+    } else if (op >= 53 && op < 64 && a_code != 0 && b_code != 0) {
+        alu->op = QPU_OP_VFPACK;
+    } else {
+        return false;
+    }
+    alu->unpack[0] = qpu_float_unpack(a_code);
+    alu->unpack[1] = qpu_float_unpack(b_code);
+    return true;
+}
+
+bool qpu_decode_fmul(unsigned op, struct qpu_alu *alu)
+{
+    if (op < 16)
+        return false;
+    alu->op = QPU_OP_FMUL;
+    alu->pack = (uint8_t)((op >> 4) - 1);
+    alu->unpack[0] = qpu_float_unpack(op >> 2);
+    alu->unpack[1] = qpu_float_unpack(op);
+    return true;
+}
+
 /* The condition field, when no signal takes it for a register address. */
 static bool decode_conditions(uint64_t word, struct qpu_instr *instr, const char **reason)
 {
@@ -173,13 +217,16 @@ bool qpu_decode(enum v3d_version version, uint64_t word, struct qpu_instr *instr
                               qpu_field(word, 63, 56));
         return decode_branch(word, instr, reason);
     }
-    if (!qpu_encoding_of(version)->signals(word, instr, reason))
-        return false;
+    const struct qpu_encoding *encoding = qpu_encoding_of(version);
+    unsigned code = qpu_field(word, 57, 53);
+    if (code && !encoding->signals[code])
+        return qpu_refuse(reason, "reserved signal", 57, 53, code);
+    instr->signals = encoding->signals[code];
     if (instr->signals & QPU_SIG_ADDRESSED) {
         instr->sig_addr = (uint8_t)qpu_field(word, 51, 46);
         instr->sig_magic = qpu_field(word, 52, 52);
     } else if (!decode_conditions(word, instr, reason)) {
         return false;
     }
-    return qpu_encoding_of(version)->alus(word, instr, reason);
+    return encoding->alus(word, instr, reason);
 }

@@ -6,82 +6,12 @@
  *   17:15 add b   14:12 add a   11:6 raddr_a   5:0 raddr_b or small immediate */
 #include "v3d_qpu_fields.h"
 
-static bool decode_signals(uint64_t word, struct qpu_instr *instr, const char **reason)
-{
-    enum { RESERVED = 0xffff };
-    static const uint16_t table[32] = {
-        [0] = 0,
-        [1] = QPU_SIG_THRSW,
-        [2] = QPU_SIG_LDUNIF,
-        [3] = QPU_SIG_THRSW | QPU_SIG_LDUNIF,
-        [4] = QPU_SIG_LDTMU,
-        [5] = QPU_SIG_THRSW | QPU_SIG_LDTMU,
-        [6] = QPU_SIG_LDTMU | QPU_SIG_LDUNIF,
-        [7] = QPU_SIG_THRSW | QPU_SIG_LDTMU | QPU_SIG_LDUNIF,
-        [8] = QPU_SIG_LDVARY,
-        [9] = QPU_SIG_THRSW | QPU_SIG_LDVARY,
-        [10] = QPU_SIG_LDVARY | QPU_SIG_LDUNIF,
-        [11] = QPU_SIG_THRSW | QPU_SIG_LDVARY | QPU_SIG_LDUNIF,
-        [12] = QPU_SIG_LDUNIFRF,
-        [13] = QPU_SIG_THRSW | QPU_SIG_LDUNIFRF,
-        [14] = QPU_SIG_SMALL_IMM | QPU_SIG_LDVARY,
-        [15] = QPU_SIG_SMALL_IMM,
-        [16] = QPU_SIG_LDTLB,
-        [17] = QPU_SIG_LDTLBU,
-        [18] = QPU_SIG_WRTMUC,
-        [19] = QPU_SIG_THRSW | QPU_SIG_WRTMUC,
-        [20] = QPU_SIG_LDVARY | QPU_SIG_WRTMUC,
-        [21] = QPU_SIG_THRSW | QPU_SIG_LDVARY | QPU_SIG_WRTMUC,
-        [22] = QPU_SIG_UCB,
-        [23] = QPU_SIG_ROT,
-        [24] = QPU_SIG_LDUNIFA,
-        [25] = QPU_SIG_LDUNIFARF,
-        [26] = RESERVED,
-        [27] = RESERVED,
-        [28] = RESERVED,
-        [29] = RESERVED,
-        [30] = RESERVED,
-        [31] = QPU_SIG_SMALL_IMM | QPU_SIG_LDTMU,
-    };
-    unsigned code = qpu_field(word, 57, 53);
-
-    if (table[code] == RESERVED)
-        return qpu_refuse(reason, "reserved signal", 57, 53, code);
-    instr->signals = table[code];
-    if ((instr->signals & QPU_SIG_SMALL_IMM) && qpu_field(word, 5, 0) >= QPU_SMALL_IMMEDIATES)
-        return qpu_refuse(reason, "reserved small immediate", 5, 0, qpu_field(word, 5, 0));
-    return true;
-}
-
 static uint8_t half_unpack(unsigned code)
 {
     static const uint8_t table[5] = {QPU_UNPACK_NONE, QPU_UNPACK_FF, QPU_UNPACK_LL, QPU_UNPACK_HH,
                                      QPU_UNPACK_SWP};
 
     return table[code];
-}
-
-/* An add operation that is named by its number only: opcodes 120 to 127 and 181 to 185. */
-static uint8_t plain_add_op(unsigned op)
-{
-    switch (op) {
-    case 56: return QPU_OP_ADD;
-    case 60: return QPU_OP_SUB;
-    case 120: return QPU_OP_MIN;
-    case 121: return QPU_OP_MAX;
-    case 122: return QPU_OP_UMIN;
-    case 123: return QPU_OP_UMAX;
-    case 124: return QPU_OP_SHL;
-    case 125: return QPU_OP_SHR;
-    case 126: return QPU_OP_ASR;
-    case 127: return QPU_OP_ROR;
-    case 181: return QPU_OP_AND;
-    case 182: return QPU_OP_OR;
-    case 183: return QPU_OP_XOR;
-    case 184: return QPU_OP_VADD;
-    case 185: return QPU_OP_VSUB;
-    default: return QPU_OP_COUNT;
-    }
 }
 
 /* Opcodes 186 to 189 and 248: the b (and a) source fields extend the opcode. */
@@ -151,24 +81,10 @@ static bool decode_add(uint64_t word, struct qpu_instr *instr, const char **reas
     alu->waddr = (uint8_t)qpu_field(word, 37, 32);
     alu->mux[0] = (uint8_t)a;
     alu->mux[1] = (uint8_t)b;
-    alu->op = plain_add_op(op);
-    if (alu->op != QPU_OP_COUNT)
+    alu->op = qpu_plain_add_op(op);
+    if (alu->op != QPU_OP_COUNT || qpu_decode_two_floats(op, swapped, alu))
         return true;
-    if (op < 48 || (op >= 64 && op < 112) || (op >= 128 && op < 176) || (op >= 192 && op < 240)) {
-        switch (op >> 6) {
-        case 0: alu->op = swapped ? QPU_OP_FADDNF : QPU_OP_FADD; break;
-        case 1: alu->op = QPU_OP_FSUB; break;
-        case 2: alu->op = swapped ? QPU_OP_FMAX : QPU_OP_FMIN; break;
-        default: alu->op = QPU_OP_FCMP; break;
-        }
-        alu->pack = (uint8_t)((op >> 4) & 3);
-        alu->unpack[0] = qpu_float_unpack(a_code);
-        alu->unpack[1] = qpu_float_unpack(b_code);
-    } else if (op >= 53 && op < 64 && a_code != 0 && b_code != 0) {
-        alu->op = QPU_OP_VFPACK;
-        alu->unpack[0] = qpu_float_unpack(a_code);
-        alu->unpack[1] = qpu_float_unpack(b_code);
-    } else if ((op >= 176 && op <= 180) || (op >= 240 && op <= 244)) {
+    if ((op >= 176 && op <= 180) || (op >= 240 && op <= 244)) {
         alu->op = op < 240 ? QPU_OP_VFMIN : QPU_OP_VFMAX;
         alu->unpack[0] = half_unpack(op & 7);
     } else if (op == 252 || (op >= 245 && b_code != 0)) {
@@ -204,13 +120,8 @@ static bool decode_mul(uint64_t word, struct qpu_instr *instr, const char **reas
     alu->waddr = (uint8_t)qpu_field(word, 43, 38);
     alu->mux[0] = (uint8_t)a;
     alu->mux[1] = (uint8_t)b;
-    if (op >= 16) {
-        alu->op = QPU_OP_FMUL;
-        alu->pack = (uint8_t)((op >> 4) - 1);
-        alu->unpack[0] = qpu_float_unpack(op >> 2);
-        alu->unpack[1] = qpu_float_unpack(op);
+    if (qpu_decode_fmul(op, alu))
         return true;
-    }
     alu->op = plain[op];
     if (op == 14 || (op == 15 && b < 4)) {
         alu->op = QPU_OP_FMOV;
@@ -235,7 +146,13 @@ static bool decode_alus(uint64_t word, struct qpu_instr *instr, const char **rea
 {
     instr->raddr[0] = (uint8_t)qpu_field(word, 11, 6);
     instr->raddr[1] = (uint8_t)qpu_field(word, 5, 0);
+    if ((instr->signals & QPU_SIG_SMALL_IMM) && instr->raddr[1] >= QPU_SMALL_IMMEDIATES)
+        return qpu_refuse(reason, "reserved small immediate", 5, 0, instr->raddr[1]);
     return decode_add(word, instr, reason) && decode_mul(word, instr, reason);
 }
 
-const struct qpu_encoding qpu42_encoding = {.signals = decode_signals, .alus = decode_alus};
+const struct qpu_encoding qpu42_encoding = {
+    .signals = {QPU_SIGNALS, [14] = QPU_SIG_SMALL_IMM | QPU_SIG_LDVARY, [23] = QPU_SIG_ROT,
+                [31] = QPU_SIG_SMALL_IMM | QPU_SIG_LDTMU},
+    .alus = decode_alus,
+};

@@ -12,51 +12,6 @@
  */
 #include "v3d_qpu_fields.h"
 
-static bool decode_signals(uint64_t word, struct qpu_instr *instr, const char **reason)
-{
-    enum { RESERVED = 0xffff };
-    static const uint16_t table[32] = {
-        [0] = 0,
-        [1] = QPU_SIG_THRSW,
-        [2] = QPU_SIG_LDUNIF,
-        [3] = QPU_SIG_THRSW | QPU_SIG_LDUNIF,
-        [4] = QPU_SIG_LDTMU,
-        [5] = QPU_SIG_THRSW | QPU_SIG_LDTMU,
-        [6] = QPU_SIG_LDTMU | QPU_SIG_LDUNIF,
-        [7] = QPU_SIG_THRSW | QPU_SIG_LDTMU | QPU_SIG_LDUNIF,
-        [8] = QPU_SIG_LDVARY,
-        [9] = QPU_SIG_THRSW | QPU_SIG_LDVARY,
-        [10] = QPU_SIG_LDVARY | QPU_SIG_LDUNIF,
-        [11] = QPU_SIG_THRSW | QPU_SIG_LDVARY | QPU_SIG_LDUNIF,
-        [12] = QPU_SIG_LDUNIFRF,
-        [13] = QPU_SIG_THRSW | QPU_SIG_LDUNIFRF,
-        [14] = QPU_SIG_SMALL_IMM_A,
-        [15] = QPU_SIG_SMALL_IMM,
-        [16] = QPU_SIG_LDTLB,
-        [17] = QPU_SIG_LDTLBU,
-        [18] = QPU_SIG_WRTMUC,
-        [19] = QPU_SIG_THRSW | QPU_SIG_WRTMUC,
-        [20] = QPU_SIG_LDVARY | QPU_SIG_WRTMUC,
-        [21] = QPU_SIG_THRSW | QPU_SIG_LDVARY | QPU_SIG_WRTMUC,
-        [22] = QPU_SIG_UCB,
-        [23] = RESERVED,
-        [24] = QPU_SIG_LDUNIFA,
-        [25] = QPU_SIG_LDUNIFARF,
-        [26] = QPU_SIG_LDTMU | QPU_SIG_WRTMUC,
-        [27] = QPU_SIG_THRSW | QPU_SIG_LDTMU | QPU_SIG_WRTMUC,
-        [28] = RESERVED,
-        [29] = RESERVED,
-        [30] = QPU_SIG_SMALL_IMM_C,
-        [31] = QPU_SIG_SMALL_IMM_D,
-    };
-    unsigned code = qpu_field(word, 57, 53);
-
-    if (table[code] == RESERVED)
-        return qpu_refuse(reason, "reserved signal", 57, 53, code);
-    instr->signals = table[code];
-    return true;
-}
-
 /* mov (code bits 1:0 are 3) or fmov, with its packing and unpacking; QPU_OP_COUNT: reserved. */
 static uint8_t decode_move(unsigned code, struct qpu_alu *alu)
 {
@@ -126,21 +81,10 @@ static uint8_t decode_extended(unsigned op, unsigned code, const struct qpu_alu 
     }
 }
 
-/* Operations of two sources that the opcode alone names; QPU_OP_COUNT: none. */
+/* Operations of two sources that the opcode alone names, besides those of a V3D 4.2; QPU_OP_COUNT: none. */
 static uint8_t plain_add_op(unsigned op)
 {
-    static const uint8_t shifts[] = {QPU_OP_MIN, QPU_OP_MAX, QPU_OP_UMIN, QPU_OP_UMAX,
-                                     QPU_OP_SHL, QPU_OP_SHR, QPU_OP_ASR,  QPU_OP_ROR}; /* 120 to 127 */
-    static const uint8_t logic[] = {QPU_OP_AND, QPU_OP_OR, QPU_OP_XOR, QPU_OP_VADD,
-                                    QPU_OP_VSUB}; /* 181 to 185 */
-
-    if (op >= 120 && op - 120 < sizeof shifts)
-        return shifts[op - 120];
-    if (op >= 181 && op - 181 < sizeof logic)
-        return logic[op - 181];
     switch (op) {
-    case 56: return QPU_OP_ADD;
-    case 60: return QPU_OP_SUB;
     case 247: return QPU_OP_VPACK;
     case 248: return QPU_OP_V8PACK;
     case 250: return QPU_OP_V10PACK;
@@ -148,7 +92,7 @@ static uint8_t plain_add_op(unsigned op)
     case 252: return QPU_OP_ROTQ;
     case 253: return QPU_OP_ROT;
     case 254: return QPU_OP_SHUFFLE;
-    default: return QPU_OP_COUNT;
+    default: return qpu_plain_add_op(op);
     }
 }
 
@@ -166,21 +110,9 @@ static bool decode_add(uint64_t word, struct qpu_instr *instr, const char **reas
     alu->mux[0] = QPU_MUX_A;
     alu->mux[1] = QPU_MUX_B;
     alu->op = plain_add_op(op);
-    if (alu->op != QPU_OP_COUNT)
+    if (alu->op != QPU_OP_COUNT || (op < 208 && qpu_decode_two_floats(op, swapped, alu)))
         return true;
-    if (op < 48 || (op >= 64 && op < 112) || (op >= 128 && op < 176) || (op >= 192 && op < 208)) {
-        static const uint8_t in_order[] = {QPU_OP_FADD, QPU_OP_FSUB, QPU_OP_FMIN, QPU_OP_FCMP};
-        static const uint8_t reversed[] = {QPU_OP_FADDNF, QPU_OP_FSUB, QPU_OP_FMAX, QPU_OP_FCMP};
-
-        alu->op = (swapped ? reversed : in_order)[op >> 6];
-        alu->pack = (uint8_t)((op >> 4) & 3);
-        alu->unpack[0] = qpu_float_unpack(a_code);
-        alu->unpack[1] = qpu_float_unpack(b_code);
-    } else if (op >= 53 && op < 64 && a_code != 0 && b_code != 0) {
-        alu->op = QPU_OP_VFPACK;
-        alu->unpack[0] = qpu_float_unpack(a_code);
-        alu->unpack[1] = qpu_float_unpack(b_code);
-    } else if (op == 245 || op == 246) {
+    if (op == 245 || op == 246) {
         alu->op = decode_conversion(op, code, alu);
     } else if (op == 249) {
         alu->op = decode_move(code, alu);
@@ -208,13 +140,8 @@ static bool decode_mul(uint64_t word, struct qpu_instr *instr, const char **reas
     alu->waddr = (uint8_t)qpu_field(word, 43, 38);
     alu->mux[0] = QPU_MUX_C;
     alu->mux[1] = QPU_MUX_D;
-    if (op >= 16) {
-        alu->op = QPU_OP_FMUL;
-        alu->pack = (uint8_t)((op >> 4) - 1);
-        alu->unpack[0] = qpu_float_unpack(op >> 2);
-        alu->unpack[1] = qpu_float_unpack(op);
+    if (qpu_decode_fmul(op, alu))
         return true;
-    }
     alu->op = plain[op] ? plain[op] : QPU_OP_COUNT;
     if (op == 14 && code < 32)
         alu->op = decode_move(code, alu);
@@ -254,4 +181,9 @@ static bool decode_alus(uint64_t word, struct qpu_instr *instr, const char **rea
            check_immediates(instr, reason);
 }
 
-const struct qpu_encoding qpu71_encoding = {.signals = decode_signals, .alus = decode_alus};
+const struct qpu_encoding qpu71_encoding = {
+    .signals = {QPU_SIGNALS, [14] = QPU_SIG_SMALL_IMM_A, [26] = QPU_SIG_LDTMU | QPU_SIG_WRTMUC,
+                [27] = QPU_SIG_THRSW | QPU_SIG_LDTMU | QPU_SIG_WRTMUC, [30] = QPU_SIG_SMALL_IMM_C,
+                [31] = QPU_SIG_SMALL_IMM_D},
+    .alus = decode_alus,
+};
