@@ -136,9 +136,7 @@ static enum gr_status check_identity(struct loader *l, const uint8_t *m);
 /*@ requires table(l) && index < l->section_count && section(l->head, index);
     EACH_OF_STREAM(requires)
     requires out == \null || inside(l, out, raw(l->head, index), 0, place(l, l->stream.chunk));
-    assigns l->stream.section, l->stream.status, l->stream.offset, l->stream.left, l->stream.hashes,
-      l->stream.index, l->stream.at, l->stream.stop, l->stream.end, l->stream.differing,
-      l->stream.chunk[0 .. l->stream.chunk_bytes - 1], out[0 .. (out == \null ? 0 : raw(l->head, index)) - 1];
+    assigns TAKEN((&l->stream)), out[0 .. (out == \null ? 0 : raw(l->head, index)) - 1];
     ensures stream(&l->stream);
     ensures held(&l->stream);
 */

@@ -10,8 +10,7 @@
 */
 
 /*@ requires stream(s) && held(s);
-    assigns s->section, s->status, s->offset, s->left, s->hashes, s->index, s->at, s->stop, s->end,
-      s->chunk[0 .. s->chunk_bytes - 1];
+    assigns TAKEN(s);
     ensures stream(s);
     ensures \result <= 255;
     ensures held(s);
@@ -20,8 +19,7 @@ static uint32_t take_byte(struct gr_stream *s);
 
 /*@ requires stream(s) && held(s);
     requires \valid(lengths + (0 .. 255)) && clear(s, lengths, 256);
-    assigns s->section, s->status, s->offset, s->left, s->hashes, s->index, s->at, s->stop, s->end,
-      s->chunk[0 .. s->chunk_bytes - 1], lengths[0 .. 255];
+    assigns TAKEN(s), lengths[0 .. 255];
     ensures stream(s);
     ensures held(s);
     ensures \result ==> lengths_are_short(lengths, 256);
@@ -39,8 +37,7 @@ static bool make_table(uint16_t *table, const uint8_t *lengths);
 /*@ requires stream(s) && held(s);
     requires \valid_read(table + (0 .. 1023)) && count <= 536870912;
     requires count > 0 ==> \valid(out + (0 .. 8 * count - 8)) && apart(s, out, 8 * count - 7);
-    assigns s->section, s->status, s->offset, s->left, s->hashes, s->index, s->at, s->stop, s->end,
-      s->chunk[0 .. s->chunk_bytes - 1], out[0 .. 8 * count - 8];
+    assigns TAKEN(s), out[0 .. 8 * count - 8];
     ensures stream(s);
     ensures held(s);
 */
@@ -50,8 +47,7 @@ static void take_codes(struct gr_stream *s, const uint16_t *table, uint32_t byte
 /*@ requires stream(s) && held(s);
     requires count <= 536870912;
     requires count > 0 ==> \valid(out + (0 .. 8 * count - 8)) && apart(s, out, 8 * count - 7);
-    assigns s->section, s->status, s->offset, s->left, s->hashes, s->index, s->at, s->stop, s->end,
-      s->chunk[0 .. s->chunk_bytes - 1], out[0 .. 8 * count - 8];
+    assigns TAKEN(s), out[0 .. 8 * count - 8];
     ensures stream(s);
     ensures held(s);
 */
@@ -60,8 +56,7 @@ static void take_values(struct gr_stream *s, uint8_t *out, uint64_t count);
 /*@ requires stream(s) && held(s);
     requires \valid(out + (0 .. out_bytes - 1)) && out_bytes <= 4294967296;
     requires apart(s, out, out_bytes);
-    assigns s->section, s->status, s->offset, s->left, s->hashes, s->index, s->at, s->stop, s->end,
-      s->chunk[0 .. s->chunk_bytes - 1], out[0 .. out_bytes - 1];
+    assigns TAKEN(s), out[0 .. out_bytes - 1];
     ensures stream(s);
     ensures held(s);
 */
