@@ -70,11 +70,11 @@ def variant(text: str, macros: dict[str, int], left_out: str = "\n") -> str:
     return conditionals.resolve(text, set(re.findall(r"\bGRAMOPHONE_\w+", text)), macros, left_out)
 
 
-def prove(unit: Unit, gpu: str, folder: Path, environment: dict[str, str], defect: Defect | None = None) -> Result:
-    """Prove a unit, or (WP) the function that a defect is in.
+def prepare(unit: Unit, gpu: str, folder: Path, defect: Defect | None = None) -> list[str]:
+    """Put the file that a unit proves, with its annotations, into a folder; names of the functions to prove.
 
     Raises:
-        ProofError: an annotation has no place, the defect's text is not there, or Frama-C failed.
+        ProofError: an annotation has no place, or the defect's text is not there.
     """
     path = CORE.parent / unit.source
     shipped = path.read_text()
@@ -96,10 +96,29 @@ def prove(unit: Unit, gpu: str, folder: Path, environment: dict[str, str], defec
     (folder / "shipped" / path.name).write_text(text)
     (folder / "gr_target.h").write_text(target.header(profile.load(gpu)))
     (folder / "gr_operators.h").write_text(operators.define(OPERATORS))
-    includes = " ".join(f"-I{part}" for part in (folder, *FOLDERS, GENERATED, HERE / "wp", HERE / "eva"))
-    macros = " ".join(f"-D{name}={value}" for name, value in unit.macros.items())
-    command = ["frama-c", "-c11", "-machdep", "gcc_x86_64", f"-cpp-extra-args={includes} {macros}"]
-    command.append(str(HERE / unit.tool / f"{unit.stem}.c"))
+    return names
+
+
+def harness(unit: Unit) -> Path:
+    """What includes the file that a unit proves: contracts, or calls with unknown values."""
+    return HERE / unit.tool / f"{unit.stem}.c"
+
+
+def options(unit: Unit, folder: Path) -> list[str]:
+    """Of the preprocessor, for a harness, once the folder is prepared."""
+    includes = [f"-I{part}" for part in (folder, *FOLDERS, GENERATED, HERE / "wp", HERE / "eva")]
+    return includes + [f"-D{name}={value}" for name, value in unit.macros.items()]
+
+
+def prove(unit: Unit, gpu: str, folder: Path, environment: dict[str, str], defect: Defect | None = None) -> Result:
+    """Prove a unit, or (WP) the function that a defect is in.
+
+    Raises:
+        ProofError: an annotation has no place, the defect's text is not there, or Frama-C failed.
+    """
+    names = prepare(unit, gpu, folder, defect)
+    command = ["frama-c", "-c11", "-machdep", "gcc_x86_64"]
+    command += [f"-cpp-extra-args={' '.join(options(unit, folder))}", str(harness(unit))]
     if unit.tool == "wp":
         command += ["-wp", "-wp-rte", "-rte-no-pointer-call", "-wp-fct", ",".join(names), "-wp-prover", "cvc4"]
         command += ["-wp-model", unit.model, "-wp-par", "2", "-wp-cache", "none"]

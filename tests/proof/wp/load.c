@@ -39,9 +39,10 @@
     predicate below(integer count, integer image_bytes) = \forall integer k; 0 <= k <= count ==>
       proof_images[k] <= image_bytes;
 
+    // In a replayer without encryption and networks, actions come next.
     predicate fixed(uint8_t *head) = codec(head, MANIFEST) != GR_CODEC_LZ4 &&
       raw(head, MANIFEST) == GR_MANIFEST_BYTES && raw(head, SLOTS) % GR_SLOT_BYTES == 0 &&
-      raw(head, ACTIONS) % GR_ACTION_BYTES == 0;
+      raw(head, HEAD_SECTIONS) % GR_ACTION_BYTES == 0;
 */
 #define EACH_OF_SECTIONS(clause)                                                                             \
     clause each(l->head, l->section_count);                                                                  \
@@ -114,7 +115,7 @@ GR_INLINE uint64_t section_bytes(const struct loader *l, uint32_t index);
 GR_INLINE uint64_t stored_bytes(const struct loader *l, uint32_t index);
 
 /*@ assigns \nothing; */
-static bool is_in_order(uint32_t i, uint32_t type, uint32_t flags, uint32_t before);
+static bool is_in_order(const struct loader *l, uint32_t i, uint32_t type, uint32_t flags, uint32_t before);
 
 /*@ requires table(l) && chunked(l) && l->trace_bytes <= 1099511627776 && l->image_bytes == 0;
     assigns l->r->report.offset, l->image_bytes, l->stream.hashes, l->state, proof_images[0 ..
@@ -135,9 +136,7 @@ static enum gr_status check_identity(struct loader *l, const uint8_t *m);
 /*@ requires table(l) && index < l->section_count && section(l->head, index);
     EACH_OF_STREAM(requires)
     requires out == \null || inside(l, out, raw(l->head, index), 0, place(l, l->stream.chunk));
-    assigns l->stream.section, l->stream.status, l->stream.offset, l->stream.left, l->stream.hashes,
-      l->stream.index, l->stream.at, l->stream.stop, l->stream.end,
-      l->stream.chunk[0 .. l->stream.chunk_bytes - 1], out[0 .. (out == \null ? 0 : raw(l->head, index)) - 1];
+    assigns TAKEN((&l->stream)), out[0 .. (out == \null ? 0 : raw(l->head, index)) - 1];
     ensures stream(&l->stream);
     ensures held(&l->stream);
 */

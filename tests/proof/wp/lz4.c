@@ -3,8 +3,7 @@
 #include "stream.h"
 
 /*@ requires stream(s) && held(s);
-    assigns s->section, s->status, s->offset, s->left, s->hashes, s->index, s->at, s->stop, s->end,
-      s->chunk[0 .. s->chunk_bytes - 1];
+    assigns TAKEN(s);
     ensures stream(s);
     ensures \result <= 255;
     ensures held(s);
@@ -13,8 +12,7 @@ static uint32_t next_byte(struct gr_stream *s);
 
 /*@ requires stream(s) && held(s);
     requires length <= 15;
-    assigns s->section, s->status, s->offset, s->left, s->hashes, s->index, s->at, s->stop, s->end,
-      s->chunk[0 .. s->chunk_bytes - 1];
+    assigns TAKEN(s);
     ensures stream(s);
     ensures held(s);
 */

@@ -18,12 +18,14 @@ uint32_t gr_cipher_apply(struct gr_cipher *cipher, uint8_t *data, uint32_t block
 static inline uint64_t hash_difference(const uint8_t *a, const uint8_t *b);
 
 /*@ requires stream(s) && held(s);
-    assigns s->offset, s->left, s->hashes, s->index, s->at, s->stop, s->end ALSO_OPENED, s->chunk[0 ..
-   s->chunk_bytes - 1]; ensures held(s); ensures part(s); ensures \result == GR_STATUS_OK ==> s->at ==
-   s->chunk && s->stop == s->at && s->end - s->at <= s->chunk_bytes; ensures \result == GR_STATUS_OK ==>
-   s->left + (s->end - s->at)
-   == \old(s->left); ensures \result != GR_STATUS_OK ==> s->left == \old(s->left) && s->at == \old(s->at) &&
-   s->stop == \old(s->stop) && s->end == \old(s->end);
+    assigns OPENED(s);
+    ensures held(s);
+    ensures part(s);
+    ensures \result == GR_STATUS_OK ==>
+      s->at == s->chunk && s->stop == s->at && s->end - s->at <= s->chunk_bytes;
+    ensures \result == GR_STATUS_OK ==> s->left + (s->end - s->at) == \old(s->left);
+    ensures \result != GR_STATUS_OK ==> s->left == \old(s->left) && s->at == \old(s->at) &&
+      s->stop == \old(s->stop) && s->end == \old(s->end);
 */
 static enum gr_status next_chunk(struct gr_stream *s);
 #include "shipped/stream.c"

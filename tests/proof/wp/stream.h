@@ -3,16 +3,25 @@
 #include "common.h"
 
 #ifdef GRAMOPHONE_ENCRYPTION
-#define ALSO_OPENED , s->differing, s->opened, *s->cipher
+#define ALSO_OPENED(s) , s->opened, *s->cipher
 #define WHOLE_BLOCKS(s) s->chunk_bytes % 16 == 0 && ciphered(s) &&
 /*@ predicate ciphered(struct gr_stream *s) = s->cipher == \null || (\valid(s->cipher) && \separated(s,
    s->cipher, s->source) && \separated(s->cipher, s->chunk + (0 .. s->chunk_bytes - 1)) &&
    \separated(s->cipher, s->hashes + (0 .. 31)));
 */
 #else
-#define ALSO_OPENED , s->differing
+#define ALSO_OPENED(s)
 #define WHOLE_BLOCKS(s)
 #endif
+
+/* What a stream writes, of its memory and its own state: for the next chunk, and as it is read. Not
+ * formatted, because `0..s` would be one word. */
+/* clang-format off */
+#define OPENED(s) \
+    s->offset, s->left, s->hashes, s->index, s->at, s->stop, s->end, s->differing, \
+    s->chunk[0 .. s->chunk_bytes - 1] ALSO_OPENED(s)
+/* clang-format on */
+#define TAKEN(s) s->section, s->status, OPENED(s)
 
 /* The signed file: less than 2^40 bytes, and a source reads nothing behind them (replayer.h). */
 /*@ axiomatic file {
@@ -60,28 +69,30 @@ bool source_read(void *ctx, uint64_t offset, uint8_t *to, uint32_t bytes);
 */
 
 /*@ requires stream(s) && held(s);
-    assigns s->section, s->status, s->offset, s->left, s->hashes, s->index, s->at, s->stop, s->end
-   ALSO_OPENED, s->chunk[0
-   .. s->chunk_bytes - 1]; ensures held(s); ensures \valid(s) && part(s) && \separated(s, s->chunk + (0 ..
-   s->chunk_bytes - 1)); admit ensures hash: more(s); ensures \result <= s->stop - s->at; ensures (s->at ==
-   \old(s->at) && s->end == \old(s->end)) || (s->at == s->chunk && s->end - s->at <= s->chunk_bytes);
+    assigns TAKEN(s);
+    ensures held(s);
+    ensures \valid(s) && part(s) && \separated(s, s->chunk + (0 .. s->chunk_bytes - 1));
+    admit ensures hash: more(s);
+    ensures \result <= s->stop - s->at;
+    ensures (s->at == \old(s->at) && s->end == \old(s->end)) ||
+      (s->at == s->chunk && s->end - s->at <= s->chunk_bytes);
 */
 uint64_t gr_stream_ready(struct gr_stream *s);
 
 // Nothing is written where there is no place for it: the bytes are skipped.
 /*@ requires stream(s) && held(s);
     requires out == \null || (\valid(out + (0 .. bytes - 1)) && apart(s, out, bytes));
-    assigns s->section, s->status, s->offset, s->left, s->hashes, s->index, s->at, s->stop, s->end
-   ALSO_OPENED, s->chunk[0 .. s->chunk_bytes - 1], out[0 .. (out == \null ? 0 : bytes) - 1]; ensures
-   stream(s); ensures held(s);
+    assigns TAKEN(s), out[0 .. (out == \null ? 0 : bytes) - 1];
+    ensures stream(s);
+    ensures held(s);
 */
 void gr_stream_take(struct gr_stream *s, uint8_t *out, uint64_t bytes);
 
 /*@ requires stream(s) && held(s);
     requires \valid(out + (0 .. out_bytes - 1)) && out_bytes <= 4294967296;
     requires apart(s, out, out_bytes);
-    assigns s->section, s->status, s->offset, s->left, s->hashes, s->index, s->at, s->stop, s->end
-   ALSO_OPENED, s->chunk[0 .. s->chunk_bytes - 1], out[0 .. out_bytes - 1]; ensures stream(s); ensures
-   held(s);
+    assigns TAKEN(s), out[0 .. out_bytes - 1];
+    ensures stream(s);
+    ensures held(s);
 */
 void gr_lz4_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes);

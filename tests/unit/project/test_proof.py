@@ -101,6 +101,7 @@ def test_what_is_not_proved_is_in_the_adr() -> None:
 
 
 WP = [unit for unit in UNITS if unit.tool == "wp"]
+RUNS = [(unit, gpu) for unit in UNITS for gpu in unit.gpus]
 
 
 @pytest.mark.parametrize("unit", WP, ids=[unit.name for unit in WP])
@@ -113,6 +114,32 @@ def test_every_proved_function_has_a_contract(unit: Unit) -> None:
     contracts = re.findall(r"\*/\n[^;{/]*?\b(\w+)\(", "\n".join([harness, *headers]))
     text = prover.variant((CORE.parent / unit.source).read_text(), unit.macros)
     assert {*prover.functions(text)} - {*unit.left_out} - {*contracts} == set()
+
+
+ANNOTATION = re.compile(r"/\*@(.*?)\*/|//@(.*?)$", re.DOTALL | re.MULTILINE)
+
+
+def names_in_annotations(unit: Unit, folder: Path) -> set[str]:
+    """Names of constants in a unit's annotations, once macros are replaced."""
+    (folder / "marked" / "shipped").mkdir(parents=True)
+    for path in (prover.harness(unit), *prover.HERE.glob("*/*.h"), *folder.glob("shipped/*.c")):
+        copy = folder / "marked" / ("shipped" if path.parent.name == "shipped" else "") / path.name
+        copy.write_text(ANNOTATION.sub(r"@@\1\2@@", path.read_text()))
+    command = ["gcc", "-E", "-P", "-w", *prover.options(unit, folder), str(folder / "marked" / f"{unit.stem}.c")]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return set(re.findall(r"\b[A-Z][A-Z0-9_]+\b", " ".join(re.findall("@@(.*?)@@", text, re.DOTALL))))
+
+
+@pytest.mark.parametrize(("unit", "gpu"), RUNS, ids=[f"{unit.name}-{gpu}" for unit, gpu in RUNS])
+def test_harnesses_fit_the_shipped_files(unit: Unit, gpu: str, tmp_path: Path) -> None:
+    """By gcc, because the proof is run seldom: declarations agree, and annotations name constants that exist."""
+    prover.prepare(unit, gpu, tmp_path)
+    (tmp_path / "__fc_builtin.h").touch()
+    probe = "".join(f"char {name}_[sizeof {name}];\n" for name in sorted(names_in_annotations(unit, tmp_path)))
+    program = f'#include <string.h>\n#include "{prover.harness(unit)}"\n{probe}'
+    command = ["gcc", "-x", "c", "-", "-fsyntax-only", "-w", *prover.options(unit, tmp_path)]
+    done = subprocess.run(command, input=program, check=False, capture_output=True, text=True)
+    assert not done.stderr
 
 
 @pytest.mark.parametrize("source", sorted({unit.source for unit in UNITS}))
