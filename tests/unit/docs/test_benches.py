@@ -30,9 +30,7 @@ def test_a_bench_that_a_document_names_has_a_run(module: str, words: str) -> Non
 
 
 @pytest.mark.parametrize(("module", "words"), [command for command in COMMANDS if command[1]])
-def test_a_bench_takes_what_a_document_gives_it(
-    module: str, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bench_takes_what_a_document_gives_it(module: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", [module, *words.split(), "--help"])
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), pytest.raises(SystemExit) as ended:
