@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The part of the port that is the same on all boards: clock, interrupts of a GICv2, PL011. Interrupts
- * are polled at the distributor: a replay has nothing else to do, and needs no handler that could be
- * entered at a bad time. GICD_ISPENDR shows a line's level whether or not the interrupt is enabled
- * (Arm IHI 0048B, 4.3.7). */
+/* The part of the port that is the same on all boards: clock, interrupts of a GICv2, and a UART: a
+ * PL011, or an 8250 whose registers are words. Interrupts are polled at the distributor: a replay has nothing
+ * else to do, and needs no handler that could be entered at a bad time. GICD_ISPENDR shows a line's level
+ * whether or not the interrupt is enabled (Arm IHI 0048B, 4.3.7). */
 #include "port.h"
 
 __attribute__((used, section(".gramophone.board"))) static const struct gr_board gr_board = {
@@ -60,15 +60,25 @@ GR_APART(GPU, GIC);
 GR_APART(GPU, UART);
 GR_APART(GIC, UART);
 
+#ifndef GR_UART_8250
+#define GR_UART_8250 0
+#endif
+
 enum {
     GIC_SPI_BASE = 32,
     GIC_LAST_SPI = 987,
     GICD_ISPENDR = 0x200,
-    UART_DR = 0,
-    UART_FR = 0x18,
-    UART_FR_TXFF = 1 << 5,
+    UART_DATA = 0, /* of both */
+    /* PL011: FR, and TXFF in it; 8250: LSR, and THRE in it, which says the opposite */
+    UART_STATUS = GR_UART_8250 ? 5 << 2 : 0x18,
+    UART_STATUS_BIT = 1 << 5,
+    UART_STATUS_READY = GR_UART_8250 ? UART_STATUS_BIT : 0,
 };
-_Static_assert(GR_GPU_SPI <= GIC_LAST_SPI, "interrupt of GPU");
+
+/* The interrupts of lines that do not follow one another: each in 16 bits, the first line's in the lowest,
+ * and the highest bit. */
+#define GPU_SPI_IS_LIST ((uint64_t)GR_GPU_SPI >> 63)
+_Static_assert(GPU_SPI_IS_LIST || GR_GPU_SPI <= GIC_LAST_SPI, "interrupt of GPU");
 
 uint64_t gr_port_now_us(void)
 {
@@ -95,15 +105,17 @@ bool gr_port_wait_word(uint64_t address, uint32_t mask, uint32_t value, uint32_t
 
 __attribute__((noinline)) bool gr_port_wait_irq(unsigned line, uint32_t timeout_us)
 {
-    const uint32_t id = GIC_SPI_BASE + GR_GPU_SPI + line, bit = UINT32_C(1) << id % 32;
+    const uint64_t spis = GR_GPU_SPI;
+    const uint32_t spi = GPU_SPI_IS_LIST ? spis >> 16 * line & 0xffff : (uint32_t)spis + line;
+    const uint32_t id = GIC_SPI_BASE + spi, bit = UINT32_C(1) << id % 32;
     return gr_port_wait_word(GR_GIC_BASE + GICD_ISPENDR + id / 32 * 4, bit, bit, timeout_us);
 }
 
 static void put(char character)
 {
     if (GR_UART_TIMEOUT_US)
-        gr_port_wait_word(GR_UART_BASE + UART_FR, UART_FR_TXFF, 0, GR_UART_TIMEOUT_US);
-    *gr_word(GR_UART_BASE + UART_DR) = (uint8_t)character;
+        gr_port_wait_word(GR_UART_BASE + UART_STATUS, UART_STATUS_BIT, UART_STATUS_READY, GR_UART_TIMEOUT_US);
+    *gr_word(GR_UART_BASE + UART_DATA) = (uint8_t)character;
 }
 
 _Noreturn void gr_exit(char what, uint32_t number, uint32_t exit_status)

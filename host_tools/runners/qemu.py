@@ -13,6 +13,7 @@ from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, 
 from host_tools.runners.secure_machine import DRAM_BASE, MIB, Machine, dram, instructions, run
 from host_tools.runners.watching import watched
 from tee_replayer.generator import boards
+from tee_replayer.generator.interrupts import LISTED
 
 DEVICE = "QEMU virt, EL3, secure world"
 OPTIONS = frozenset(
@@ -81,6 +82,7 @@ def _check_board(fw: firmwares.Firmware) -> None:
     has = (
         ("code", rom.base <= first and last <= rom.end, f"{rom.base:#x}", f"{first:#x}"),
         ("data", ram.base <= fw.ram[0] and sum(fw.ram) <= ram.end, f"{ram.base:#x}", f"{fw.ram[0]:#x}"),
+        ("GPU's interrupts", fw.board.gpu_spi < LISTED, "one after another", "others"),
         ("mailbox", fw.board.mailbox_base >= DRAM_BASE, f"{DRAM_BASE:#x} or above", f"{fw.board.mailbox_base:#x}"),
         *(
             (what, place == here.devices[name].base, f"{here.devices[name].base:#x}", f"{place:#x}")

@@ -29,12 +29,14 @@ from host_tools.vgpu import confined
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from tee_replayer.generator import boards
 from tee_replayer.generator.board_fit import CLOCK
+from tee_replayer.generator.interrupts import interrupt_of
 
 PAGE = 4096
 PSTATE_EL3 = 0x3CD  # EL3, own stack pointer, all exceptions masked
 CPACR_EL1, CNTFRQ_EL0 = (1, 0, 3, 0, 2), (14, 0, 3, 3, 0)  # CRn, CRm, op0, op1, op2
 CNTPCT_EL0 = (14, 0, 3, 3, 1)
 UART_DR = 0
+UART_LSR, UART_LSR_THRE = 5 << 2, 1 << 5  # of an 8250
 RTC, RTC_DR = boards.load(boards.QEMU_VIRT).devices[CLOCK], 0  # a PL031
 # Registers of the Cortex-A72 that Unicorn's lacks, as "msr NAME, x0".
 A72_REGISTERS = {0xD519F220: "CPUECTLR_EL1", 0xD519B040: "L2CTLR_EL1"}
@@ -259,7 +261,7 @@ class Machine:
         self._guarded(self._pass_time)
         pending = 0
         for line in range(self._device.interrupt_lines):
-            number = GIC_SPI_BASE + self._fw.board.gpu_spi + line
+            number = GIC_SPI_BASE + interrupt_of(self._fw.board.gpu_spi, line)
             if offset == GICD_ISPENDR + number // 32 * 4:
                 pending |= int(self._device.interrupt_level(line)) << number % 32
         return pending
@@ -267,8 +269,10 @@ class Machine:
     def _gic_write(self, _uc: Any, offset: int, _size: int, value: int, _user: Any) -> None:
         self.gic[offset] = value
 
-    def _uart_read(self, _uc: Any, _offset: int, _size: int, _user: Any) -> int:
-        return 0  # of the flags: it takes a character
+    def _uart_read(self, _uc: Any, offset: int, _size: int, _user: Any) -> int:
+        return (
+            UART_LSR_THRE if offset == UART_LSR else 0
+        )  # an 8250's status, a PL011's flags: it takes a character
 
     def _uart_write(self, _uc: Any, offset: int, _size: int, value: int, _user: Any) -> None:
         if offset == UART_DR:

@@ -18,6 +18,7 @@ from tee_replayer.generator.boards import Board
 from tee_replayer.generator.device_crypto import DeviceCrypto
 from tee_replayer.generator.evidence import HOOK
 from tee_replayer.generator.generated_folder import filled
+from tee_replayer.generator.interrupts import LISTED
 from tee_replayer.generator.options import GenerateError, Options
 from tee_replayer.generator.translation import MAIR, cached_bytes
 from trace_format.emit import GENERATED
@@ -140,7 +141,8 @@ def header(board: Board) -> str:
             f"#define GR_{name.upper()}_BYTES {found.bytes:#x}",
         ]
     lines.append(f"#define GR_MAILBOX_AT {board.mailbox.base:#x}")
-    lines += [f"#define GR_{name.upper()} {number}" for name, number in board.constants.items()]
+    for name, number in board.constants.items():
+        lines.append(f"#define GR_{name.upper()} {number if number < LISTED else hex(number)}")
     if board.mmu:
         lines += [
             "#define GR_MMU 1",

@@ -61,6 +61,13 @@ def fitted_board(board: Board, options: Options) -> Board:
             raise GenerateError(
                 f"{board.file}: {why}: expected {missing} in the board's sources (docs/PORTING.md), found none"
             )
+    lines = profile.interrupts
+    if board.gpu_lines not in (0, len(lines)):
+        raise BoardError(
+            f"constants.gpu_spi: expected an interrupt for each line of {profile.title} ({', '.join(lines)}), "
+            f"found {board.gpu_lines}",
+            file=board.file,
+        )
     if options.mmu is not None:
         board = board.with_mmu(options.mmu)
     if options.evidence.log and board.sources and not any(HOOK in text for text in board.sources.values()):

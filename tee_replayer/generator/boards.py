@@ -15,14 +15,15 @@ Those of the project are baremetal/boards/NAME.toml; any other file describes a 
                      carveout  secure memory for traces; the GPU sees it at the same addresses
                      mailbox   the mailbox and all that it points to: memory of the normal world
                  OP-TEE has only a carveout
-    [devices]    ranges of registers: gpu; gic, the distributor of a GICv2; uart, a PL011; and what else the port
-                 uses. On a board that has to switch its GPU on, power is the block that does.
+    [devices]    ranges of registers: gpu; gic, the distributor of a GICv2; uart, a PL011 or an 8250; and what else
+                 the port uses. On a board that has to switch its GPU on, power is the block that does.
                  OP-TEE takes gpu, gic and firewall, which says which world has the GPU
     [reserved]   ranges where no memory of ours may lie, by any name
-    [constants]  numbers: gpu_spi, the shared peripheral interrupt of the GPU's first line; uart_timeout_us, how
-                 long the UART may take for a character; aes, 1 if all cores have the Armv8 AES instructions, 0 if
-                 none has (left out: the core is asked, and the firmware has code for both); and what else the
-                 port uses
+    [constants]  numbers: gpu_spi, the shared peripheral interrupt of the GPU's first line, or a list of those of
+                 all lines, in the order of the GPU's profile; uart_timeout_us, how long the UART may take for a
+                 character; uart_8250, 1 if the UART is an 8250 with registers of 4 bytes (left out: a PL011); aes,
+                 1 if all cores have the Armv8 AES instructions, 0 if none has (left out: the core is asked, and
+                 the firmware has code for both); and what else the port uses
     [gpu]        of a board that has one certain GPU: profile; virtual, the virtual GPU that stands for it in
                  emulation (left out: that of the profile); power_model, module of host_tools/runners/power with a
                  model of what switches it (left out: it is always on)
@@ -55,6 +56,7 @@ from tee_replayer.generator.board_checks import (
     check_ranges,
     check_used,
 )
+from tee_replayer.generator.interrupts import MOST_LINES, packed
 from tee_replayer.generator.translation import Tables, checked, regions, seen_far
 from trace_format import limits
 from trace_format.files import read_file
@@ -67,6 +69,7 @@ SECURE = ("rom", "ram", "carveout")
 MEMORY = (*SECURE, "mailbox")
 ADDRESSES = 1 << PHYSICAL_BITS
 LAST_SPI = 987
+LIMITS = {"gpu_spi": LAST_SPI + 1, "uart_8250": 2}  # of constants that any port takes
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,15}")  # 16 characters: the device's constant has no room for more
 _WORD = re.compile(r"[a-z][a-z0-9_]*")
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.[chS]")
@@ -102,6 +105,7 @@ class Board:
         sources: of the port, by name; none: it runs OP-TEE.
         memory, devices, reserved: ranges of addresses, by name.
         constants: numbers that the port takes, by name.
+        gpu_lines: how many lines gpu_spi lists; 0: it has the first one's interrupt.
         mmu: the firmware turns MMU and caches on.
         gpu: None: it takes any GPU.
         image: None: it is not flashed by us.
@@ -117,6 +121,7 @@ class Board:
     devices: Mapping[str, Range]
     reserved: Mapping[str, Range]
     constants: Mapping[str, int]
+    gpu_lines: int
     mmu: bool
     gpu: BoardGpu | None
     image: Image | None
@@ -240,7 +245,7 @@ def _board(file: str, text: bytes, folder: Path | None) -> Board:
     check_files(names_of_sources)
     sources = {source: _source(source, folder) for source in names_of_sources}
     is_bare = bool(sources)
-    devices, constants = _ranges(top, "devices"), _constants(top)
+    devices, (constants, gpu_lines) = _ranges(top, "devices"), _constants(top)
     needed = ("gpu", "gic", "uart") if is_bare else ("gpu", "gic")
     for device in needed:
         if device not in devices:
@@ -259,6 +264,7 @@ def _board(file: str, text: bytes, folder: Path | None) -> Board:
         devices,
         _ranges(top, "reserved", optional=True),
         constants,
+        gpu_lines,
         top.take("mmu", bool, False),
         _gpu(top),
         _image(top),
@@ -296,13 +302,25 @@ def _ranges(
     return found
 
 
-def _constants(top: Table) -> dict[str, int]:
+def _constants(top: Table) -> tuple[dict[str, int], int]:
+    """The constants, and how many interrupts gpu_spi lists."""
     table = top.table("constants")
-    found = {}
+    lines = _listed(table) if type(table.rows.get("gpu_spi")) is list else ()
+    found = {"gpu_spi": packed(lines)} if lines else {}
     for name in list(table.rows):
         _check_word(table, name)
-        found[name] = table.number(name, LAST_SPI + 1 if name == "gpu_spi" else 1 << 32)
-    return found
+        found[name] = table.number(name, LIMITS.get(name, 1 << 32))
+    return found, len(lines)
+
+
+def _listed(table: Table) -> tuple[int, ...]:
+    """The interrupts that gpu_spi lists."""
+    numbers = table.take("gpu_spi", list)
+    good = all(type(number) is int and 0 <= number <= LAST_SPI for number in numbers)
+    if not good or not 1 <= len(numbers) <= MOST_LINES or len(set(numbers)) != len(numbers):
+        expected = f"one to {MOST_LINES} interrupts from 0 to {LAST_SPI}, each once"
+        raise table.fail("gpu_spi", expected, numbers)
+    return tuple(numbers)
 
 
 def _check_word(table: Table, name: str) -> None:

@@ -21,6 +21,7 @@ from tee_replayer.generator.board_fit import OnBoard, copy_description, fitted_b
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.device_crypto import DeviceCrypto
 from tee_replayer.generator.generated_folder import filled
+from tee_replayer.generator.interrupts import LISTED, interrupt_of, packed
 from tee_replayer.generator.options import GenerateError, Options
 from trace_format import limits
 from trace_format.emit import GENERATED
@@ -98,7 +99,7 @@ def write(options: Options, board: Board, folder: Path, policy: bytes) -> None:
         "@GPU@": f"{board.devices['gpu'].base:#010x}",
         "@WINDOW@": f"{options.profile.window_bytes:#x}",
         "@LINES@": str(len(options.profile.interrupts)),
-        "@INTID@": str(SPI_BASE + board.constants["gpu_spi"]),
+        "@INTID@": _intid(board.constants["gpu_spi"], len(options.profile.interrupts)),
         "@GICD@": f"{board.devices['gic'].base:#010x}",
         "@CARVEOUT_BASE@": f"{carveout.base:#x}",
         "@CARVEOUT_BYTES@": f"{carveout.bytes:#x}",
@@ -173,6 +174,12 @@ def _policy(path: Path | None) -> bytes:
     if missing:
         raise GenerateError(f"{path}: a TA's {POLICY}: expected {listed(missing)}, found none")
     return text
+
+
+def _intid(gpu_spi: int, lines: int) -> str:
+    """GRAMOPHONE_GPU_INTID of a board's gpu_spi."""
+    number = packed([SPI_BASE + interrupt_of(gpu_spi, line) for line in range(lines)])
+    return str(number) if number < LISTED else hex(number)
 
 
 def _files(folder: Path) -> list[Path]:

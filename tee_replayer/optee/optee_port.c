@@ -40,6 +40,13 @@ _Static_assert((uint64_t)GR_GPU_BASE + GR_GPU_BYTES <= GR_CARVEOUT_BASE ||
                    (uint64_t)GR_CARVEOUT_BASE + GR_CARVEOUT_BYTES <= GR_GPU_BASE,
                "GRAMOPHONE_CARVEOUT_ and GRAMOPHONE_GPU_ overlap");
 
+/* sub.mk says what GR_GPU_INTID is of lines that do not follow one another. */
+static inline uint32_t intid_of(uint32_t line)
+{
+    const uint64_t ids = GR_GPU_INTID;
+    return ids >> 63 ? ids >> 16 * line & 0xffff : (uint32_t)ids + line;
+}
+
 register_phys_mem(MEM_AREA_IO_SEC, GR_GPU_BASE, GR_GPU_BYTES);
 register_phys_mem_pgdir(MEM_AREA_IO_SEC, GR_CARVEOUT_BASE, GR_CARVEOUT_BYTES);
 #if GR_FIREWALL_BASE
@@ -72,14 +79,15 @@ void gr_optee_take(void)
     struct itr_chip *chip = interrupt_get_main_chip();
     set_firewall(1);
     for (size_t line = 0; line < GR_GPU_LINES; line++)
-        interrupt_configure(chip, GR_GPU_INTID + line, IRQ_TYPE_LEVEL_HIGH, 0);
+        interrupt_configure(chip, intid_of(line), IRQ_TYPE_LEVEL_HIGH, 0);
 }
 
 /* OP-TEE's driver has no way to give an interrupt to the normal world. It stays disabled
  * until that enables it. */
 void gr_optee_give_back(void)
 {
-    for (size_t id = GR_GPU_INTID; id < GR_GPU_INTID + GR_GPU_LINES; id++) {
+    for (size_t line = 0; line < GR_GPU_LINES; line++) {
+        const uint32_t id = intid_of(line);
         const vaddr_t word = distributor + id / 32 * 4;
         io_clrbits32(word + GICD_IGRPMODR, BIT32(id % 32));
         io_setbits32(word + GICD_IGROUPR, BIT32(id % 32));
@@ -106,7 +114,7 @@ uint64_t gr_port_now_us(void)
 
 bool gr_port_wait_irq(unsigned line, uint32_t timeout_us)
 {
-    const uint32_t id = GR_GPU_INTID + line;
+    const uint32_t id = intid_of(line);
     const uint64_t start = gr_port_now_us();
     for (;;) {
         const bool timed_out = gr_port_now_us() - start >= timeout_us;

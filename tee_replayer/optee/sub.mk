@@ -4,7 +4,8 @@
 # to core/pta/sub.mk, and build OP-TEE with CFG_GRAMOPHONE_PTA=y. The settings below are a board's, from
 # its description ('gramophone generate --board FILE'); the command line and the board's conf.mk come before them.
 
-# The GPU: its register window, the interrupt id (32 + SPI) of its first line, and the GIC's distributor.
+# The GPU: its register window, the interrupt id (32 + SPI) of its first line, and the GIC's distributor. Of lines
+# that do not follow one another the id is 1 << 63, and each line's id in 16 bits, the first line's in the lowest.
 GRAMOPHONE_GPU_BASE ?= @GPU@
 GRAMOPHONE_GPU_BYTES ?= @WINDOW@
 GRAMOPHONE_GPU_INTID ?= @INTID@

@@ -38,8 +38,8 @@ SHADERS = {f"shaders-{name}": name for name in NETWORKS}
 # Tables of their own, which have no history.
 TABLES: dict[str, Callable[[], None]] = {
     "trust": trust.main,
-    "encryption": lambda: encryption.main(("lenet", "mobilenet")),
-    "fleet": fleet.main,
+    "encryption": lambda: encryption.main(["lenet", "mobilenet"]),
+    "fleet": lambda: fleet.main([]),
     "kernels": lambda: _without_status(kernels.main([])),
 }
 TIME = {"time": ("g71", "pi4")}  # without boots

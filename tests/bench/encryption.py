@@ -8,7 +8,7 @@ stack is the deepest that `audit-firmware` finds in the code; "+" where it canno
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -101,10 +101,13 @@ KINDS = {
 }
 
 
-def main(names: Sequence[str] = ("lenet",)) -> None:
-    """Print the table: of a trace that hardly has a body, and of these networks."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the table: of a trace that hardly has a body, and of networks."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.encryption", description=__doc__)
+    parser.add_argument("names", nargs="*", default=["lenet"], help="networks: lenet, mobilenet, squeezenet")
+    options = parser.parse_args(arguments)
     traces = {"the smallest": s.trace(meta={"name": "net"}).build()}
-    for name in names:
+    for name in options.names:
         trace = build(Trace.parse(networks.raw_trace(name)))
         traces[name] = trace.with_(meta=trace.meta | {"name": "net"}).build()
     print(f"{'':14}{'':29}{'firmware':>9}{'stack':>8}{'file':>12}{'verify':>12}{'load':>13}{'more a byte':>13}")
@@ -135,4 +138,4 @@ def main(names: Sequence[str] = ("lenet",)) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ("lenet",))
+    main()

@@ -8,11 +8,12 @@ object store is a server of the tests on this computer, whose own time is not co
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,9 +78,13 @@ def _cost(name: str, entries: int, words: list[str], environment: Mapping[str, s
     return Cost(name, entries, said["cpu_s"], said["peak_bytes"])
 
 
-def main(entries: int = ENTRIES, devices: int = DEVICES) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table."""
-    rows = measure(entries, devices)
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.fleet", description=__doc__)
+    parser.add_argument("entries", nargs="?", type=int, default=ENTRIES)
+    parser.add_argument("devices", nargs="?", type=int, default=DEVICES)
+    options = parser.parse_args(arguments)
+    rows = measure(options.entries, options.devices)
     plain = next(row for row in rows if row.name == "verify-log")
     print(f"{'':22}{'entries':>11}{'CPU s':>8}{'entries/s':>11}{'of verify-log':>15}{'peak MiB':>10}")
     for row in rows:
@@ -89,4 +94,4 @@ def main(entries: int = ENTRIES, devices: int = DEVICES) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main()

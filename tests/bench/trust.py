@@ -26,7 +26,6 @@ from tee_replayer.generator.platforms import platform_of
 from tests.support import replayer_samples as s
 from tests.support import trust_samples as t
 from tests.support.trust_samples import EDWARDIAN, EDWARDS, HYBRIDS, MIXED, TRACERS, WIDE, WIDER, policy, rule
-from trace_format.errors import listed
 
 TRACE = s.trace(meta={"name": "net"}).build()
 
@@ -60,6 +59,8 @@ CASES: dict[str, tuple[Anchor, bytes]] = {
     "Ed25519 and ES256, 2 of 3": (t.edwards_policy(), under(2, signers=EDWARDIAN)),
     "hybrid keys, 2 of 3": (t.hybrid_policy(), under(2, signers=HYBRIDS)),
 }
+# What only some boards have a place for.
+PLACES = (("one key", "rollback_store"), ("policy, 2 of 3", "rollback_store"), ("policy, 2 of 3", "clock"))
 
 
 def main() -> None:
@@ -68,19 +69,12 @@ def main() -> None:
     for words, (anchor, data) in CASES.items():
         folder = firmware.build(anchor, "v3d42").folder
         row(words, ReplayRequest(Delivery(data), anchor, gpu="v3d42", firmware=folder))
-    key, by_key = CASES["one key"]
-    root, by_two = CASES["policy, 2 of 3"]
     with tempfile.TemporaryDirectory() as name:
-        for number, (anchor, data, options) in enumerate(
-            (
-                (key, by_key, {"rollback_store": True}),
-                (root, by_two, {"rollback_store": True}),
-                (root, by_two, {"clock": True}),
-            )
-        ):
-            words = f"{'one key' if anchor is key else '2 of 3'}, {listed(options).replace('_', ' ')}"
-            flash = Path(name) / str(number) if "rollback_store" in options else None
-            folder = with_options(anchor, **options)
+        for number, (case, option) in enumerate(PLACES):
+            anchor, data = CASES[case]
+            words = f"{case.removeprefix('policy, ')}, {option.replace('_', ' ')}"
+            flash = Path(name) / str(number) if option == "rollback_store" else None
+            folder = with_options(anchor, **{option: True})
             row(words, ReplayRequest(Delivery(data), anchor, gpu="v3d42", firmware=folder, flash=flash))
 
 

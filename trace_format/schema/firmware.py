@@ -29,7 +29,9 @@ Board = Struct(
     "mailbox_bytes" / u64 * "its size",
     "gic_base" / u64 * "the interrupt controller's distributor",
     "uart_base" / u64 * "the serial port",
-    "gpu_spi" / u64 * "shared peripheral interrupt of the GPU's first line",
+    "gpu_spi"
+    / u64
+    * "shared peripheral interrupt of the GPU's first line; with bit 63, of each line in 16 bits, the first lowest",
     "power_base" / u64 * "the block that switches the GPU on; 0: there is none",
 )
 

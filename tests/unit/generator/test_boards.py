@@ -154,6 +154,19 @@ BAD = {
         "gpu_spi = 988",
         "gpu_spi: expected 0 to 0x3db, found 0x3dc",
     ),
+    "no interrupts": (r"gpu_spi = 42", "gpu_spi = []", "gpu_spi: expected one to 3 interrupts from 0 to 987"),
+    "an interrupt twice": (
+        r"gpu_spi = 42",
+        "gpu_spi = [42, 43, 42]",
+        r"gpu_spi: .* each once, found \[42, 43, 42\]",
+    ),
+    "interrupts as texts": (r"gpu_spi = 42", 'gpu_spi = ["42"]', r"gpu_spi: expected one to 3 .*, found \['42'\]"),
+    "a listed interrupt that there is not": (r"gpu_spi = 42", "gpu_spi = [988]", r"gpu_spi: .* found \[988\]"),
+    "a UART of another kind": (
+        r"gpu_spi = 42",
+        "gpu_spi = 42\nuart_8250 = 16550",
+        "uart_8250: expected 0 to 0x1, found 0x40a6",
+    ),
     "no interrupt": (r"^gpu_spi.*", "", r"constants\.gpu_spi is missing"),
     "no port": (
         r'\["my_board\.c"\]',

@@ -38,8 +38,10 @@ def generate(libraries: crypto.Libraries, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     Path("pub.pem").write_bytes(KEY.pem())
 
-    def run(*more: str, platform: tuple[str, ...] = ("--platform", "optee"), out: str = "out") -> Result:
-        line = ["generate", "--gpu", "v3d42", *platform, "--key", "pub.pem", "-o", out, *more]
+    def run(
+        *more: str, platform: tuple[str, ...] = ("--platform", "optee"), out: str = "out", gpu: str = "v3d42"
+    ) -> Result:
+        line = ["generate", "--gpu", gpu, *platform, "--key", "pub.pem", "-o", out, *more]
         line += ["--bearssl", str(libraries.bearssl), "--aws-lc", str(libraries.aws_lc)]
         return CliRunner().invoke(main, line, catch_exceptions=False)
 
@@ -158,6 +160,17 @@ def test_a_board_of_ones_own_with_optee(generate: Generate) -> None:
     assert "GRAMOPHONE_GPU_INTID ?= 39\n" in settings
     assert Path("out/mine.toml").read_text() == OWN_OPTEE
     assert " on mine; generated" in Path("out/replayer.h").read_text()
+
+
+def test_interrupts_that_do_not_follow_one_another_reach_the_pseudo_ta(generate: Generate) -> None:
+    Path("mine.toml").write_text(OWN_OPTEE.replace("gpu_spi = 7", "gpu_spi = [9, 8, 7]"))
+    done = generate(platform=("--board", "mine.toml"), gpu="mali_g71")
+    assert done.exit_code == 0, done.stderr
+    assert "GRAMOPHONE_GPU_INTID ?= 0x8000002700280029\n" in Path("out/sub.mk").read_text()
+    before = contents()
+    words = "mine.toml: constants.gpu_spi: expected an interrupt for each line of Broadcom V3D 4.2 (v3d), found 3"
+    refused(generate(platform=("--board", "mine.toml")), words)
+    assert contents() == before
 
 
 def test_a_board_that_contradicts_itself(generate: Generate) -> None:
