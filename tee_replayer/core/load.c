@@ -155,7 +155,34 @@ GR_NOINLINE static uint64_t differences(const struct loader *l)
            r->image_end % GR_PAGE_BYTES;
 }
 
-/* The manifest, the slots, and where everything goes in the carve-out. */
+/* Where actions, slots and chunk go in the carve-out; the slots. */
+static enum gr_status take_slots(struct loader *l)
+{
+    struct gr_replayer *r = l->r;
+    const uint64_t action_bytes = (uint64_t)r->action_count * GR_ACTION_BYTES;
+    const uint32_t slot_bytes = r->slot_count * GR_SLOT_BYTES;
+    uint8_t *memory = gr_take_memory(l, action_bytes + slot_bytes + l->stream.chunk_bytes);
+    if (!memory || r->carveout_bytes > (uint64_t)(memory - r->memory.base))
+        return GR_STATUS_MEMORY;
+    r->low_bytes = r->carveout_bytes;
+    r->actions = memory;
+    memory += action_bytes;
+    r->slots = memory;
+    l->stream.chunk = memory + slot_bytes;
+    /* The section lies in the head, and is as good as a chunk that is there. */
+    l->stream.at = section_data(l, SLOTS);
+    l->stream.end = l->stream.at + stored_bytes(l, SLOTS);
+    l->stream.status = GR_STATUS_OK;
+    take_section(l, SLOTS, memory);
+    for (uint32_t i = 0; i < r->slot_count && l->stream.status == GR_STATUS_OK; i++) {
+        r->report.offset = i;
+        if (!gr_slot_is_valid(r, i))
+            return GR_STATUS_SLOTS;
+    }
+    return l->stream.status;
+}
+
+/* The manifest, the slots, and what features read of the head. */
 static enum gr_status check_manifest(struct loader *l)
 {
     struct gr_replayer *r = l->r;
@@ -187,31 +214,9 @@ static enum gr_status check_manifest(struct loader *l)
         return GR_STATUS_MANIFEST;
     if (r->slot_count > GR_MAX_SLOTS)
         return GR_STATUS_SLOTS;
-
-    /* Actions, slots, chunk. */
-    const uint64_t action_bytes = (uint64_t)r->action_count * GR_ACTION_BYTES;
-    const uint32_t slot_bytes = r->slot_count * GR_SLOT_BYTES;
-    uint8_t *memory = gr_take_memory(l, action_bytes + slot_bytes + l->stream.chunk_bytes);
-    if (!memory || r->carveout_bytes > (uint64_t)(memory - r->memory.base))
-        return GR_STATUS_MEMORY;
-    r->low_bytes = r->carveout_bytes;
-    r->actions = memory;
-    memory += action_bytes;
-    r->slots = memory;
-    l->stream.chunk = memory + slot_bytes;
-    /* The section lies in the head, and is as good as a chunk that is there. */
-    l->stream.at = section_data(l, SLOTS);
-    l->stream.end = l->stream.at + stored_bytes(l, SLOTS);
-    l->stream.status = GR_STATUS_OK;
-    take_section(l, SLOTS, memory);
-    if (l->stream.status != GR_STATUS_OK)
-        return l->stream.status;
-    for (uint32_t i = 0; i < r->slot_count; i++) {
-        r->report.offset = i;
-        if (!gr_slot_is_valid(r, i))
-            return GR_STATUS_SLOTS;
-    }
-    status = gr_check_weights(l);
+    status = take_slots(l);
+    if (status == GR_STATUS_OK)
+        status = gr_check_weights(l);
     if (status == GR_STATUS_OK)
         status = gr_take_networks(
             r, GR_FOURTH(l) == GR_SECTION_TYPE_NETWORKS ? section_data(l, HEAD_SECTIONS) : NULL,

@@ -93,7 +93,7 @@ UNITS = (
             "memory as bytes and as words, which WP's memory model does not have: see the unit unload",
         )
         | dict.fromkeys(
-            ("check_manifest", "load_body", "load", "gr_load"),
+            ("take_slots", "check_manifest", "load_body", "load", "gr_load"),
             "the solver does not finish: see docs/adr/0014-proof.md",
         ),
     ),
