@@ -29,7 +29,6 @@ from host_tools.commands.generate import (
     OPERATOR,
     codecs_of,
     decryption_of,
-    device_key,
     operators_of,
 )
 from host_tools.flash.check import check_opened
@@ -44,6 +43,7 @@ from host_tools.support.progress import phase
 from tee_replayer.generator import boards
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.device import find
+from tee_replayer.generator.device_file import device_key
 from trace_format import layout
 from trace_format.files import read_file
 

@@ -45,7 +45,8 @@ def pages(
     page.description = inspect.cleandoc(group.help or "")
     groups = group.grouped(ctx) if isinstance(group, GramophoneCommand) and group.groups else {}
     if not groups:
-        page.options = [param.get_help_record(ctx) for param in group.params if isinstance(param, click.Option)]
+        records = [param.get_help_record(ctx) for param in group.params if isinstance(param, click.Option)]
+        page.options = [record for record in records if record]
     text = _plain(str(page))
     for title, records in groups.items():
         text += f".SH {title.upper()}\n"

@@ -61,9 +61,10 @@ NO_PATHS |= {f"networks.*.{key}" for key in ("record", "build", "report", "repla
 NO_PATHS |= {f"targets.*.{key}" for key in ("gpu", "platform", "networks", "image", "generate", "flash", "budget")}
 # Options that are texts, but no paths and no programs; and types whose values are neither.
 TEXTS = {"gpu", "network", "until", "snapshot", "open", "skip", "state", "passphrase-env"}
+TEXTS |= {"platform", "device-id", "algorithm", "operator", "codec"}  # of a device file
 TYPES = {
     "BoolParamType", "Choice", "DateTime", "DeviceId", "FloatParamType", "FloatRange", "IntRange", "Nonce",
-    "Positive", "Shape", "_Name",
+    "IntParamType", "Positive", "Shape", "_Name",
 }  # fmt: skip
 
 # Tables of options: command, and a project up to where the table's one key stands as ROW.

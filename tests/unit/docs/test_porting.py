@@ -117,7 +117,7 @@ def test_a_dummy_writes_the_files_of_its_recipe(title: str) -> None:
 
 GPU_SCRIPT = """
 name, family = "NAME", "FAMILY"
-from host_tools.commands.generate import device_key
+from tee_replayer.generator.device_file import device_key
 from host_tools.families.family import family_of, profile_of
 from host_tools.machine.devicetree import with_gpu
 from host_tools.machine.placements import DRIVERS, PLACEMENTS
@@ -226,7 +226,7 @@ def test_a_gpu(follow: Callable[[Recipe], Tree], tmp_path: Path, kind: str) -> N
 
 
 BOARD_SCRIPT = """
-from host_tools.commands.generate import device_key
+from tee_replayer.generator.device_file import device_key
 from host_tools.flash.pack import board_of
 from host_tools.runners.firmware import Board
 from host_tools.runners.unicorn import power_block
@@ -276,7 +276,7 @@ def test_a_pass(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
 
 OPCODE_SCRIPT = """
 from types import SimpleNamespace
-from host_tools.commands.generate import device_key
+from tee_replayer.generator.device_file import device_key
 from host_tools.model.interpreter import Interpreter
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator.generate import generate
@@ -307,7 +307,7 @@ def test_an_opcode(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
 
 OPERATOR_SCRIPT = """
 import numpy as np
-from host_tools.commands.generate import device_key
+from tee_replayer.generator.device_file import device_key
 from host_tools.text.reader import assemble
 from host_tools.text.writer import Annotations, text_of
 from tee_replayer.crypto import Libraries
