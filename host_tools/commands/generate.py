@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
@@ -21,14 +21,10 @@ from signing import encryption
 from signing.trust_verdict import NO_ID
 from tee_replayer.generator import linux_folder
 from tee_replayer.generator.boards import Board
-from tee_replayer.generator.decryption import Decryption
 from tee_replayer.generator.device_file import DeviceFile, read
 from tee_replayer.generator.generate import generate as generate_sources
 from tee_replayer.generator.generated_folder import check_replaceable
 from tee_replayer.generator.options import Options
-from trace_format.codec import LINKED
-from trace_format.operators import OPERATORS, Operator
-from trace_format.schema import Codec
 
 _BESIDE = "files beside the emulator"
 
@@ -47,47 +43,11 @@ BEARSSL = click.option("--bearssl", type=FILE, help="BearSSL's source tree; defa
 AWS_LC = click.option(
     "--aws-lc", type=FILE, help="Source tree of aws-lc-sys, as Debian has it; default: Debian's, fetched once."
 )
-OPERATOR = click.option(
-    "--operator",
-    "operators",
-    multiple=True,
-    type=click.Choice([row.name for row in OPERATORS.values()]),
-    help="What the device computes on the CPU; repeatable. Traces that need another are refused.",
-)
-
-CODEC = click.option(
-    "--codec",
-    "codecs",
-    multiple=True,
-    type=click.Choice([codec.name.lower() for codec in LINKED]),
-    help="How sections of traces may be stored, too; repeatable. 'build --optimise size' takes all of them.",
-)
-
-DECRYPTS = click.option(
-    "--decrypts", is_flag=True, help="It reads traces that are encrypted for the device, by a key of its secret."
-)
-FLEET_KEY = click.option(
-    "--fleet-key",
-    type=FILE,
-    help="Private key (PEM, P-256) of a fleet, compiled in: traces that are encrypted for it are read, too.",
-)
 
 
-def codecs_of(names: Collection[str]) -> list[Codec]:
-    """The codecs of these names, in the format's order."""
-    return [codec for codec in LINKED if codec.name.lower() in names]
-
-
-def operators_of(names: Collection[str]) -> list[Operator]:
-    """The operators of these names, in the table's order."""
-    return [operator for operator, row in OPERATORS.items() if row.name in names]
-
-
-def decryption_of(wanted: bool, fleet_key: Path | None) -> Decryption:
-    """Which encrypted traces a device reads; a fleet's key says that it reads some."""
-    if fleet_key is None:
-        return Decryption(wanted)
-    return Decryption(True, encryption.key_bytes(read_decryption_key(fleet_key)))
+def fleet_key_of(file: Path | None) -> bytes:
+    """The fleet's private key in a file; empty: there is none."""
+    return encryption.key_bytes(read_decryption_key(file)) if file else b""
 
 
 @click.command(
@@ -120,8 +80,8 @@ def generate_command(
     words = f"expected the features of a profile, found an {device.features.words}"
     if not device.features.profile and not untested and not deprecated:
         raise UsageError(f"{device.file}: {words}; --untested allows it")
-    decryption = decryption_of(device.features.encryption, device.fleet_key)
-    device.options(decryption.fleet_key)  # all checks, before what takes long
+    fleet_key = fleet_key_of(device.fleet_key)
+    device.options(fleet_key)  # all checks, before what takes long
     check_replaceable(output, force=force)
     optee = isinstance(device.board, Board) and device.board.runs_optee
     with phase("fetching the crypto libraries' sources"):
@@ -131,7 +91,7 @@ def generate_command(
     if not device.features.profile:
         warn(f"{device.file}: {words}")
     programs = {"client/gramophone-tee": bundle()} if optee else {}
-    options = device.options(decryption.fleet_key, crypto, programs)
+    options = device.options(fleet_key, crypto, programs)
     folder = generate_sources(options, output, force=force)
     files = sorted(
         str(p.relative_to(folder))

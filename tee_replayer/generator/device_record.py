@@ -136,8 +136,9 @@ def of_options(options: Options) -> DeviceRecord:
     )
 
 
-def is_record(rows: dict[str, Any]) -> bool:
-    """Whether the rows of a file are those of a record: it has a key's id, not a key."""
+def is_record(path: Path) -> bool:
+    """Whether a file is a record, and no device file: it has a key's id, not a key."""
+    rows = loads(read_file(path, limits.SMALL_BYTES), DeviceFileError, str(path))
     return "key_id" in rows or "trust_policy_id" in rows
 
 

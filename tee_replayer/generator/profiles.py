@@ -178,25 +178,25 @@ def read(table: Table, base: Profile | None = None) -> Features:
 
 def _flag(table: Table, name: str, value: object) -> bool:
     if value is not True:
-        raise table.fail(name, "true, or no such key", _shown(value))
+        raise table.fail(name, "true, or no such key", shown(value))
     return True
 
 
 def _number(table: Table, name: str, value: object) -> int:
     least, most = {"networks": (2, MAX_NETWORKS), "schedule": (1, MAX_REQUESTS)}[name]
     if type(value) is not int or not least <= value <= most:
-        raise table.fail(name, f"a number from {least} to {most}", _shown(value))
+        raise table.fail(name, f"a number from {least} to {most}", shown(value))
     return value
 
 
 def choices(table: Table, name: str, value: object, known: tuple[str, ...]) -> tuple[str, ...]:
     """A list of some of the known names, in their order."""
     if type(value) is not list or not value:
-        raise table.fail(name, f"a list of some of {', '.join(known)}", _shown(value))
+        raise table.fail(name, f"a list of some of {', '.join(known)}", shown(value))
     for item in value:
         if item not in known:
             near = meant(item, known) if type(item) is str else ""
-            raise table.fail(f"{name}{near}", f"a list of some of {', '.join(known)}", _shown(item))
+            raise table.fail(f"{name}{near}", f"a list of some of {', '.join(known)}", shown(item))
     return tuple(item for item in known if item in value)
 
 
@@ -211,7 +211,8 @@ def _evidence(table: Table, name: str, value: object) -> Evidence:
     return Evidence(True, *(row in chosen for row in _EVIDENCE))
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A value for a message, as TOML has it."""
     return str(value).lower() if type(value) is bool else repr(value)
 
 
