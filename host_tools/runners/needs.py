@@ -131,11 +131,11 @@ def what_helps(delivery: Delivery, report: Report) -> str:
     """What makes a replayer that can do what failed for lack of memory, of an operator or codec; "" for others."""
     if report.name == "MEMORY":
         enough = -(-secure_bytes(delivery) // MIB)
-        return f"'gramophone generate --carveout-mib {enough}' gives it enough"
+        return f"'carveout_mib = {enough}' in its device file gives it enough"
     if report.name == "ACTION" and report.op == Op.OPERATE:
-        names = " ".join(f"--operator {OPERATORS[operator].name}" for operator in operators_in(delivery))
-        return f"a replayer of 'gramophone generate {names}' has all operators that it needs"
+        names = ", ".join(f'"{OPERATORS[operator].name}"' for operator in operators_in(delivery))
+        return f"a replayer whose device file has 'operators = [{names}]' has all operators that it needs"
     if report.name == "SECTIONS" and (codecs := codecs_in(delivery)):
-        names = " ".join(f"--codec {codec.name.lower()}" for codec in codecs)
-        return f"a replayer of 'gramophone generate {names}' decodes all sections"
+        names = ", ".join(f'"{codec.name.lower()}"' for codec in codecs)
+        return f"a replayer whose device file has 'codecs = [{names}]' decodes all sections"
     return ""

@@ -106,7 +106,7 @@ def test_firmware_without_the_operators_refuses() -> None:
     )
     assert result.exit_code == 1
     assert (
-        "a replayer of 'gramophone generate --operator copy --operator yolov3_detection_output'" in result.output
+        'operators = ["copy", "yolov3_detection_output"]' in result.output
     )
 
 

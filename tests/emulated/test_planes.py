@@ -22,7 +22,7 @@ from tests.support.signing_samples import ES256
 from trace_format import layout
 from trace_format.schema import Codec
 
-HELP = "a replayer of 'gramophone generate --codec planes' decodes all sections"
+HELP = "a replayer whose device file has 'codecs = [\"planes\"]' decodes all sections"
 
 
 def run(line: str) -> Result:
@@ -64,7 +64,7 @@ def test_the_trace_is_smaller_and_says_what_it_needs() -> None:
     assert default["codecs"] == []
     assert Path("default.gtr").read_bytes() == start
     found = done(f"build {RAW} -o again.gtr --optimise size")
-    assert "a device must decode its sections: 'gramophone generate --codec planes'" in found.stdout
+    assert "a device must decode its sections: 'codecs = [\"planes\"]' in its device file" in found.stdout
     assert Path("again.gtr").read_bytes() == size
     assert layout.disassemble(size)[1].linked_codecs == [Codec.PLANES]
     for file in ("size.gtr", "size.sgtr"):

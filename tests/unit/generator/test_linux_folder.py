@@ -145,5 +145,5 @@ def test_an_overlay_that_is_none() -> None:
 
 
 def test_a_folder_of_another_platform_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RunnerError, match="expected a folder of 'gramophone generate --platform linux'"):
+    with pytest.raises(RunnerError, match="expected a folder of 'gramophone generate' for linux"):
         user_space.job_with(None, tmp_path, "", {}, "v3d42")  # type: ignore[arg-type]
