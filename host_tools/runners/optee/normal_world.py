@@ -105,7 +105,8 @@ def image_for(request: ReplayRequest, gpu: str, normal_world: Path | None) -> Im
         if images.is_for_ta_only(request.firmware):
             raise RunnerError(
                 f"{request.firmware / 'sub.mk'}: GRAMOPHONE_TA_ONLY is y, and a replay here calls the pseudo-TA "
-                "without the TA, as any_client in a device file allows: on the device 'gramophone-tee replay' calls it"
+                "without the TA, as any_client allows (docs/DEVICE-FILE.md): on the device 'gramophone-tee "
+                "replay' calls it"
             )
         return images.image_of(request.firmware, normal_world)
     return images.image_for_key(

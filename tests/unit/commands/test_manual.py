@@ -45,8 +45,8 @@ def share(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_command_has_a_page_with_its_options_and_examples(share: Path) -> None:
     for name, command in commands().items():
         text = (share / "man" / "man1" / f"gramophone-{name.replace(' ', '-')}.1").read_text().replace("\\-", "-")
-        for param in command.params:
-            for option in param.opts if isinstance(param, click.Option) else ():
+        for param in (param for param in command.params if isinstance(param, click.Option)):
+            for option in param.opts:
                 assert (option in text) != param.hidden, (name, option)
         assert isinstance(command, GramophoneCommand)
         for line in command.example.splitlines():
