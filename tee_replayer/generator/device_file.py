@@ -45,7 +45,7 @@ CODECS = {codec.name.lower(): codec for codec in LINKED}
 NOWHERE = Libraries(Path("bearssl"), Path("aws-lc"))  # for checks before the libraries are fetched
 # Keys of the record in a generated folder, instead of those that name files (device_record.py).
 IDS = {"key": "key_id", "trust_policy": "trust_policy_id", "fleet_key": "fleet_key_id"}
-_PATHS = ("key", "trust_policy", "board", "fleet_key", "client_policy")
+PATHS = ("key", "trust_policy", "board", "fleet_key", "client_policy", "bearssl", "aws_lc")  # keys that name files
 
 
 class DeviceFileError(TraceError):
@@ -208,7 +208,7 @@ def _parse(top: Table, folder: Path, file: str) -> DeviceFile:
     for key, name in IDS.items():
         if name in top.rows:
             raise top.fail("the record of a generated folder has no keys", f"{key} = FILE", name)
-    paths = tuple(folder / str(top.rows[key]) for key in _PATHS if key in top.rows)
+    paths = tuple(folder / str(top.rows[key]) for key in PATHS[:-2] if key in top.rows)
     gpu = one_of(top, "gpu", drivers())
     board = _board(top, folder)
     features = features_of(top)
