@@ -27,7 +27,7 @@ gpus = ["v3d42"]
 [targets.virt]
 device = "devices/device.toml"
 """
-ENCRYPTED: dict[str, Any] = {"key": None, "trust_policy": "fleet.gtp", "profile": "encrypted", "fleet_key": "fleet.pem"}
+ENCRYPTED: dict[str, Any] = {"key": None, "trust_policy": "fleet.gtp", "profile": "encrypted"}
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_target_is_generated_by_its_device_file(folder: Path, tmp_path: Path) 
 
 
 def test_a_fleet_s_key_stays_on_this_computer(folder: Path) -> None:
-    found = tasks(folder, **ENCRYPTED)
+    found = tasks(folder, **ENCRYPTED, fleet_key="fleet.pem")
     assert {name for name, task in found.items() if task.here and name.startswith("virt/")} == {
         f"virt/{what}" for what in ("generate", "make", "sbom", "flash")
     }
