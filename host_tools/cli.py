@@ -69,7 +69,7 @@ COMMANDS = {
     ),
     "generate": LazyCommand(
         "generate.generate_command",
-        "Write a replayer for one target: replayer.c and replayer.h, the port, and a Makefile.",
+        "Write a replayer for one device: C sources, and a Makefile.",
     ),
     "replay": LazyCommand(
         "replay.replay_command",

@@ -58,7 +58,7 @@ def not_known(analysis: Analysis, *, is_rebuilt: bool) -> tuple[str, ...]:
     return tuple(kind.words for kind in rules.UNKNOWN.values() if not (kind.bare and analysis.image.symbols))
 
 
-def not_judged(analysis: Analysis, *, has_key: bool, is_rebuilt: bool) -> dict[str, str]:
+def not_judged(analysis: Analysis, *, has_key: bool, has_device: bool, is_rebuilt: bool) -> dict[str, str]:
     """Rules that were not applied, and why."""
     found = {}
     if analysis.is_pta and not analysis.image.symbols:
@@ -71,6 +71,8 @@ def not_judged(analysis: Analysis, *, has_key: bool, is_rebuilt: bool) -> dict[s
             found[rule.id] = "the image has no ELF headers"
         elif rule.needs == rules.KEY and not has_key:
             found[rule.id] = "no --key was given"
+        elif rule.needs == rules.DEVICE and not has_device:
+            found[rule.id] = "no --device was given, and no device.toml is beside the image"
         elif rule.needs == rules.REBUILD and not is_rebuilt:
             found[rule.id] = "no --rebuild was asked for"
     if analysis.is_pta and analysis.image.symbols:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Collection
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,17 +18,21 @@ from host_tools.runners.firmware import CROSS, ELF, compile_firmware
 from host_tools.support import programs
 from host_tools.support.version import VERSION
 from signing.trust import Policy
+from signing.trust_verdict import NO_ID
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator import rollback_store
 from tee_replayer.generator.board_fit import CLOCK_HOOK
+from tee_replayer.generator.boards import Board
 from tee_replayer.generator.decryption import Decryption
+from tee_replayer.generator.device import Device
 from tee_replayer.generator.device_crypto import DeviceCrypto
+from tee_replayer.generator.device_record import DeviceRecord
 from tee_replayer.generator.evidence import HOOK, Evidence
 from tee_replayer.generator.generate import generate
-from tee_replayer.generator.options import NO_DECRYPTION, Options
+from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
+from tee_replayer.generator.profiles import Features
 from trace_format.files import read_file
-from trace_format.operators import Operator
 
 # An image does not say which evidence it gives, nor whether it keeps versions: these are tried until one is as
 # large as it is.
@@ -62,8 +66,8 @@ def rebuild(
     image: Image,
     target: Target,
     crypto: Libraries,
-    operators: Collection[Operator] = (),
-    decryption: Decryption = NO_DECRYPTION,
+    asked: DeviceRecord | None = None,
+    fleet_key: bytes = b"",
 ) -> Rebuilt:
     """Generate and compile the firmware that an image says it is, and compare.
 
@@ -71,8 +75,8 @@ def rebuild(
         image: which; only its own bytes are asked, no manifest beside it.
         target: what it says.
         crypto: the crypto libraries' sources.
-        operators: what it computes on the CPU, which it does not say.
-        decryption: as `tee_replayer.generator.options.Options`; it does not say that either.
+        asked: what it was asked to be, which it does not say; None: the features are tried.
+        fleet_key: that is compiled in.
 
     Raises:
         FirmwareError: it does not say enough, or it is OP-TEE's core.
@@ -87,12 +91,7 @@ def rebuild(
         raise FirmwareError(f"{image.name}: OP-TEE's core is not rebuilt here; docs/AUDIT-FIRMWARE.md says how")
     size = len(_loaded(image)[1])
     best: tuple[int, Image, list[FirmwareFinding], Evidence] | None = None
-    for clock, store, evidence in _VARIANTS:
-        hooks = [HOOK] * evidence.log + [rollback_store.HOOK] * store + [CLOCK_HOOK] * clock
-        if clock and not isinstance(device.key, Policy):
-            continue
-        if not all(any(hook in source for source in board.sources.values()) for hook in hooks):
-            continue
+    for features in [asked.features] if asked else _variants(device, board):
         with tempfile.TemporaryDirectory() as folder:
             out = generate(
                 Options(
@@ -101,11 +100,10 @@ def rebuild(
                     device.key,
                     crypto,
                     min_security_version=device.min_security_version,
-                    evidence=evidence,
-                    rollback_store=store,
-                    clock=clock,
-                    operators=operators,
-                    decryption=decryption,
+                    device_id=asked.device_id if asked else NO_ID,
+                    algorithms=asked.algorithms if asked else (),
+                    decryption=Decryption(features.encryption, fleet_key),
+                    **features.options,
                 ),
                 Path(folder) / "out",
             )
@@ -114,7 +112,7 @@ def rebuild(
         found = compare(image, again)
         distance = abs(len(_loaded(again)[1]) - size)
         if best is None or distance < best[0]:
-            best = distance, again, found, evidence
+            best = distance, again, found, features.evidence
         if not found or distance < NEAR:
             break
     assert best is not None
@@ -127,6 +125,15 @@ def rebuild(
         f"{CROSS}ld": linker,
     }
     return Rebuilt(best[1], tools, tuple(best[2]))
+
+
+def _variants(device: Device, board: Board) -> Iterator[Features]:
+    """What may be tried: what the board provides for."""
+    for clock, store, evidence in _VARIANTS:
+        hooks = [HOOK] * evidence.log + [rollback_store.HOOK] * store + [CLOCK_HOOK] * clock
+        has_hooks = all(any(hook in source for source in board.sources.values()) for hook in hooks)
+        if has_hooks and not (clock and not isinstance(device.key, Policy)):
+            yield Features(evidence=evidence, store=store, clock=clock)
 
 
 def compare(image: Image, again: Image) -> list[FirmwareFinding]:

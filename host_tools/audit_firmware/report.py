@@ -10,11 +10,14 @@ from typing import Any
 
 from host_tools.audit.findings import counts_of, line, summary
 from host_tools.audit_firmware.analysis import Analysis
+from host_tools.audit_firmware.asked import findings as differences
+from host_tools.audit_firmware.asked import not_compared
 from host_tools.audit_firmware.judge import findings, not_judged, not_known
 from host_tools.audit_firmware.mmio import COMPUTED, FIXED, POINTER, Store
 from host_tools.audit_firmware.rebuild import Rebuilt
 from host_tools.audit_firmware.rules import FirmwareFinding
 from signing.trust import Anchor, describe
+from tee_replayer.generator.device_record import DeviceRecord
 
 SHOWN_FUNCTIONS = 10
 
@@ -28,13 +31,24 @@ class Audit:
     not_judged: Mapping[str, str]
     not_known: tuple[str, ...]
     rebuilt: Rebuilt | None = None
+    asked: DeviceRecord | None = None
 
 
-def audit(analysis: Analysis, key: Anchor | None = None, rebuilt: Rebuilt | None = None) -> Audit:
+def audit(
+    analysis: Analysis,
+    key: Anchor | None = None,
+    rebuilt: Rebuilt | None = None,
+    asked: DeviceRecord | None = None,
+) -> Audit:
     """Judge a firmware."""
-    found = [*findings(analysis, key), *(rebuilt.findings if rebuilt else ())]
-    skipped = not_judged(analysis, has_key=key is not None, is_rebuilt=rebuilt is not None)
-    return Audit(analysis, tuple(found), skipped, not_known(analysis, is_rebuilt=rebuilt is not None), rebuilt)
+    found = [*findings(analysis, key), *(differences(analysis, asked) if asked else ())]
+    found += rebuilt.findings if rebuilt else ()
+    is_rebuilt = rebuilt is not None
+    skipped = not_judged(analysis, has_key=key is not None, has_device=asked is not None, is_rebuilt=is_rebuilt)
+    if asked and not is_rebuilt:
+        skipped["GF609"] = not_compared(analysis)
+    unknown = not_known(analysis, is_rebuilt=is_rebuilt)
+    return Audit(analysis, tuple(found), skipped, unknown, rebuilt, asked)
 
 
 def as_data(found: Audit, reasons: Mapping[int, str]) -> dict[str, Any]:
@@ -51,6 +65,8 @@ def as_data(found: Audit, reasons: Mapping[int, str]) -> dict[str, Any]:
         "gpu": analysis.target.profile.name if analysis.target.profile else None,
         "key_id": device.key.kid.hex() if device else None,
         "min_security_version": device.min_security_version if device else None,
+        "profile": (found.asked.features.profile or None) if found.asked else None,
+        "features": list(found.asked.features.names) if found.asked else None,
         "segments": [
             {"address": s.address, "bytes": s.size, "stored_bytes": len(s.data), "flags": s.flags}
             for s in analysis.image.segments
@@ -162,6 +178,8 @@ def as_text(found: Audit, reasons: Mapping[int, str]) -> str:
             f"trusts           {describe(target.device.key)}, security version "
             f"{target.device.min_security_version} or newer"
         )
+    if found.asked:
+        lines.append(f"device file      {found.asked.features.words}")
     for segment in analysis.image.segments if not analysis.is_pta else ():
         lines.append(f"segment          {segment.address:#x}, {segment.size} bytes, {segment.flags}")
     lines.append(f"code             {code} bytes in {len(program.running)} functions; the largest:")

@@ -57,7 +57,7 @@ class FirmwareFinding:
 
 
 _E, _W, _N = Severity
-SYMBOLS, KEY, REBUILD = "symbols", "`--key`", "`--rebuild`"
+SYMBOLS, KEY, REBUILD, DEVICE = "symbols", "`--key`", "`--rebuild`", "a device file"
 RULES = {
     rule.id: rule
     for rule in (
@@ -183,6 +183,20 @@ RULES = {
             _E,
             "a key from elsewhere makes anybody the owner",
             SYMBOLS,
+        ),
+        FirmwareRule(
+            "GF609",
+            "it is what the device file asks for",
+            _E,
+            "a device with another key, version or feature than agreed does what nobody agreed to",
+            DEVICE,
+        ),
+        FirmwareRule(
+            "GF610",
+            "its features are a profile",
+            _W,
+            "proof, fuzzers and attacks run over the profiles: nobody has tested other combinations",
+            DEVICE,
         ),
         FirmwareRule(
             "GF701",

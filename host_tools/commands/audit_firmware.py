@@ -20,16 +20,7 @@ from host_tools.audit_firmware.rebuild import Rebuilt, rebuild
 from host_tools.audit_firmware.report import as_data, as_text, audit
 from host_tools.audit_firmware.rules import RULES, FirmwareFinding
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
-from host_tools.commands.generate import (
-    AWS_LC,
-    BEARSSL,
-    DECRYPTS,
-    FLEET_KEY,
-    OPERATOR,
-    decryption_of,
-    device_key,
-    operators_of,
-)
+from host_tools.commands.generate import AWS_LC, BEARSSL, fleet_key_of
 from host_tools.flash.check import check_opened
 from host_tools.flash.containers import open_image
 from host_tools.flash.errors import ImageError
@@ -39,11 +30,16 @@ from host_tools.runners.firmware import BINARY, ELF, check_binary
 from host_tools.support.elf import is_elf
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase
-from tee_replayer.generator import boards
+from tee_replayer.generator import boards, device_file, device_record
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.device import find
+from tee_replayer.generator.device_file import device_key
+from tee_replayer.generator.device_record import DeviceRecord
+from tee_replayer.generator.generated_folder import LIST
 from trace_format import layout
 from trace_format.files import read_file
+
+_FLEET_KEY = ("the device file names one, and --rebuild compiles it in", "no device file names one")
 
 
 @click.command(
@@ -51,18 +47,21 @@ from trace_format.files import read_file
     cls=GramophoneCommand,
     example=(
         "gramophone audit-firmware out/firmware.elf --key pub.pem\n"
-        "gramophone audit-firmware card.img --key pub.pem --rebuild --operator yolov3_detection_output"
+        "gramophone audit-firmware card.img --device device.toml --rebuild"
     ),
 )
 @click.argument("image", type=FILE)
 @click.option("--key", type=FILE, help="Public key (PEM) that the device must have.")
+@click.option(
+    "--device",
+    type=FILE,
+    help="Device file, or record of a generated folder, to compare with; default: device.toml beside the image.",
+)
 @click.option("--board", "board_file", type=FILE, help="Description of the image's board, if it is your own.")
 @click.option(
     "--rebuild", "again", is_flag=True, help="Also generate and compile it again, and compare all bytes."
 )
-@DECRYPTS
-@FLEET_KEY
-@OPERATOR
+@click.option("--fleet-key", type=FILE, help="Private key (PEM) that the firmware has compiled in.")
 @BEARSSL
 @AWS_LC
 @click.option("--strict", is_flag=True, help="Warnings are failures too.")
@@ -71,11 +70,10 @@ from trace_format.files import read_file
 def audit_firmware_command(
     image: Path,
     key: Path | None,
+    device: Path | None,
     board_file: Path | None,
     again: bool,
-    decrypts: bool,
     fleet_key: Path | None,
-    operators: tuple[str, ...],
     bearssl: Path | None,
     aws_lc: Path | None,
     strict: bool,
@@ -86,22 +84,24 @@ def audit_firmware_command(
 
     IMAGE is an ELF file (a firmware, or OP-TEE's core with the pseudo-TA: tee.elf), a firmware.bin, a folder that
     was generated and compiled, or what `gramophone flash` packed. docs/FIRMWARE-RULES.md has the rules, and
-    docs/AUDIT-FIRMWARE.md says what they show. An image does not say which operators it has, nor what it decrypts:
-    --operator, --decrypts and --fleet-key say so for --rebuild, all that it has and no other. `gramophone sbom`
-    writes a bill of what a firmware is made of.
+    docs/AUDIT-FIRMWARE.md says what they show. An image does not say which operators it has, nor what it
+    decrypts: the device file says so for --rebuild. `gramophone sbom` writes a bill of what a firmware is
+    made of.
 
     Exit status 1 if there are errors, with --strict also warnings, that --allow does not name.
     """
     of_rebuild: dict[str, object] = {
         "--bearssl": bearssl,
         "--aws-lc": aws_lc,
-        "--operator": operators,
-        "--decrypts": decrypts,
         "--fleet-key": fleet_key,
     }
     for option, value in of_rebuild.items():
         if value and not again:
             raise UsageError(f"{option} is for --rebuild")
+    asked, secret = _asked(device, image)
+    secret = fleet_key_of(fleet_key) or secret
+    if again and bool(secret) != bool(asked and asked.fleet_key_id):
+        raise UsageError(f"--fleet-key: {_FLEET_KEY[bool(secret)]}")
     trusted = device_key(key) if key else None
     board = boards.read(board_file) if board_file else None
     allowances = allowed.read(allow) if allow else []
@@ -116,17 +116,11 @@ def audit_firmware_command(
         rebuilt: Rebuilt | None = None
         if crypto:
             with phase("rebuilding"):
-                rebuilt = rebuild(
-                    part,
-                    what,
-                    crypto,
-                    operators_of(operators),
-                    decryption_of(decrypts, fleet_key),
-                )
+                rebuilt = rebuild(part, what, crypto, asked, secret)
             if not part.symbols and not rebuilt.findings:  # the same bytes: its names are this one's
                 part = replace(part, symbols=rebuilt.image.symbols)
         with phase("auditing"):
-            done = audit(Analysis(part, what), trusted, rebuilt)
+            done = audit(Analysis(part, what), trusted, rebuilt, asked)
             accepted = known.accepted(done.analysis.program, done.findings)
             accepted |= allowed.accepted(done.findings, allowances)
             parts.append(as_data(done, accepted))
@@ -139,6 +133,21 @@ def audit_firmware_command(
     counts = counts_of(found, reasons)
     data = {"firmware": parts, "counts": {severity.value: counts[severity] for severity in Severity}}
     return Outcome(data, "\n\n".join(texts), ok=not fails(counts, strict))
+
+
+def _asked(device: Path | None, image: Path) -> tuple[DeviceRecord | None, bytes]:
+    """What the firmware was asked to be, and the fleet's key where a device file names its file."""
+    folder = image if image.is_dir() else image.parent
+    if device is None and not (folder / LIST).is_file():
+        return None, b""
+    file = device or folder / device_record.FILE
+    if device is None and not file.exists():  # an older version generated it
+        return None, b""
+    if device_record.is_record(file):
+        return device_record.read(file), b""
+    asked = device_file.read(file)
+    secret = fleet_key_of(asked.fleet_key)
+    return device_record.of_options(asked.options(secret)), secret
 
 
 def _images(path: Path, board: Board | None) -> Iterator[tuple[Image, Board | None]]:

@@ -296,8 +296,8 @@ def _needs(trace: Trace) -> list[str]:
     """What a device, a replay, and whoever trusts the trace must know of it."""
     rows = []
     if operators := used(trace.actions):
-        names = " ".join(f"--operator {OPERATORS[operator].name}" for operator in operators)
-        rows.append(f"a device computes on its CPU, too: 'gramophone generate {names}'")
+        names = ", ".join(f'"{OPERATORS[operator].name}"' for operator in operators)
+        rows.append(f"a device also computes on its CPU: 'operators = [{names}]' in its device file")
     if NOT_CHECKED in trace.notes:
         rows.append("what the recording says that its jobs access was not checked")
     if missing := without_value(trace):

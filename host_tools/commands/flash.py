@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome, UsageError, warn
-from host_tools.commands.generate import device_key
 from host_tools.commands.streams import check_output, write
 from host_tools.flash import bmap, sdcard
 from host_tools.flash.check import Checked
@@ -23,6 +22,7 @@ from host_tools.flash.signed_ta import PUBLISHED_KEY
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase
 from tee_replayer.generator import boards
+from tee_replayer.generator.device_file import device_key
 from trace_format.errors import printable
 
 SHOWN = 16  # digits of a hash in the text; --json has all

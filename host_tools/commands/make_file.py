@@ -15,6 +15,7 @@ from host_tools.commands.flash import flash_command
 from host_tools.commands.generate import generate_command
 from host_tools.commands.import_recording import gpureplay_command
 from host_tools.commands.make_bounds import PROGRAMS, Folder, Program, ProjectError
+from host_tools.commands.make_device import TargetDevice, check_sources, read_device
 from host_tools.commands.make_options import Options, read_options
 from host_tools.commands.make_settings import keys_of, settings_file
 from host_tools.commands.record import record_ncnn
@@ -99,6 +100,7 @@ class Target:
         networks: whose traces for this GPU go into the image.
         image: whether there is one.
         generate, flash: options.
+        device: its device file, which says what `generate` makes; None: the options do.
         budgets: name of `TARGET_BUDGETS` -> most.
     """
 
@@ -111,6 +113,7 @@ class Target:
     generate: Options
     flash: Options
     budgets: dict[str, int] = field(default_factory=dict)
+    device: TargetDevice | None = None
 
 
 @dataclass(frozen=True)
@@ -141,11 +144,19 @@ class Project:
         for target in self.targets.values():
             tables += [(f"targets.{target.name}.generate", target.generate, None)]
             tables += [(f"targets.{target.name}.flash", target.flash, None)]
-        return [
+        found = [
             Program(f"{where}.{option[2:]}", str(value), PROGRAMS[option], source or self.file, source is None)
             for where, options, source in tables
             for option, value in options.rows
             if option in PROGRAMS
+        ]
+        devices = [(name, target.device) for name, target in self.targets.items() if target.device]
+        return found + [
+            Program(
+                f"targets.{name}.device", str(device.says.client_policy), PROGRAMS["--policy"], self.file, True
+            )
+            for name, device in devices
+            if device.says.client_policy
         ]
 
     def trusted(self, key: str) -> Path:
@@ -187,7 +198,12 @@ def _project(file: Path) -> Project:
     if both := networks.keys() & targets.keys():
         raise top.fail(f"targets.{min(both)}: a network has this name, too")
     for target in targets.values():
-        if policy is None and len(keys) != 1 and "--key" not in dict(target.generate.rows):
+        if (
+            target.device is None
+            and policy is None
+            and len(keys) != 1
+            and "--key" not in dict(target.generate.rows)
+        ):
             raise top.fail(
                 f"targets.{target.name}.generate: key is missing: of several keys one, or a trust policy"
             )
@@ -275,27 +291,19 @@ def _shared(table: Table, key: str) -> dict[str, Any]:
 
 
 def _target(name: str, table: Table, folder: Folder, networks: dict[str, Network]) -> Target:
-    gpu = table.text("gpu")
-    _known(table, "gpu", gpu, profile.names())
-    if ("platform" in table.rows) == ("board" in table.rows):
-        raise table.fail("expected either platform, the name of one, or board, a description")
+    device = read_device(table, folder) if "device" in table.rows else None
     board: str | Path
-    try:
-        if "platform" in table.rows:
-            board = table.text("platform")
-            _known(table, "platform", board, platforms.names())
-            found = boards.load(board) if board in boards.names() else None
-        else:
-            board = folder.inside(table, "board", table.text("board"))
-            for file in board.parent.glob("*.[chS]"):  # those that the description may name
-                folder.inside(table, "board", os.path.relpath(file, folder.path))
-            found = boards.read(board)
-            if code := [name for name in found.sources if (board.parent / name).exists()]:
-                raise table.fail(f"board: {code[0]} is code of your own: run generate and make yourself")
-    except ProjectError:
-        raise
-    except GramophoneError as error:
-        raise table.fail(f"board: {error}") from None
+    if device:
+        gpu, board = device.says.gpu, ""
+        found = device.says.board if isinstance(device.says.board, Board) else None
+    else:
+        gpu = table.text("gpu")
+        _known(table, "gpu", gpu, profile.names())
+        board, found = _board(table, folder)
+    if found and not found.is_own:
+        beside = Path(found.file).parent
+        if code := [source for source in found.sources if (beside / source).exists()]:
+            raise table.fail(f"board: {code[0]} is code of your own: run generate and make yourself")
     bare = isinstance(found, Board) and not found.runs_optee
     mine = tuple(row.name for row in networks.values() if gpu in row.gpus)
     wanted = table.texts("networks") if "networks" in table.rows else mine
@@ -314,7 +322,24 @@ def _target(name: str, table: Table, folder: Folder, networks: dict[str, Network
         raise table.fail("budget: image-bytes, but image is false")
     if not bare and "firmware-bytes" in budgets:
         raise table.fail("budget: firmware-bytes, but make compiles bare-metal firmware only")
-    return Target(name, gpu, board, bare, wanted, image and found is not None, generate, flash, budgets)
+    has_image = image and found is not None
+    return Target(name, gpu, board, bare, wanted, has_image, generate, flash, budgets, device)
+
+
+def _board(table: Table, folder: Folder) -> tuple[str | Path, Board | None]:
+    """The board of a target without a device file: as `generate` takes it, and what it is."""
+    if ("platform" in table.rows) == ("board" in table.rows):
+        raise table.fail("expected either platform, the name of one, or board, a description")
+    if "platform" in table.rows:
+        name = table.text("platform")
+        _known(table, "platform", name, platforms.names())
+        return name, boards.load(name) if name in boards.names() else None
+    board = folder.inside(table, "board", table.text("board"))
+    check_sources(table, folder, board)
+    try:
+        return board, boards.read(board)
+    except GramophoneError as error:
+        raise table.fail(f"board: {error}") from None
 
 
 def _budgets(table: Table, names: Collection[str]) -> dict[str, int]:

@@ -18,6 +18,7 @@ import click
 from host_tools.commands.build import build_command
 from host_tools.commands.flash import flash_command
 from host_tools.commands.generate import generate_command
+from host_tools.commands.make_device import TargetDevice
 from host_tools.commands.make_file import RECORDING, SOURCES, Network, Project, Target
 from host_tools.commands.make_options import Options, Words, checked
 from host_tools.commands.replay import replay_command
@@ -175,21 +176,19 @@ class _Graph:
     def target(self, target: Target) -> None:
         """The tasks of a device."""
         project, title, part = self.project, target.name, f"targets.{target.name}"
-        words = Words()
-        board = words.file(target.board) if isinstance(target.board, Path) else target.board
-        words.words += ["--board" if isinstance(target.board, Path) else "--platform", board]
-        words.words += ["--gpu", target.gpu, "-o", "firmware"]
-        if "--key" not in dict(target.generate.rows):
-            words.words += ["--key", words.file(project.trusted(next(iter(project.keys))))]
+        device = target.device
         folder = self.add(
             f"{title}/generate",
             generate_command,
             ("generate",),
-            words,
+            _of_device(device) if device else _of_options(project, target),
             options=((f"{part}.generate", target.generate),),
             output="firmware",
             place="" if target.bare else f"{title}/firmware",
+            here=bool(device and device.says.fleet_key),
         )
+        if device and device.says.fleet_key:
+            self.secret.add(folder)
         if target.bare:
             make = Task(
                 f"{title}/make",
@@ -219,6 +218,23 @@ class _Graph:
                 into=True,
                 place=f"{title}/image",
             )
+
+
+def _of_device(device: TargetDevice) -> Words:
+    """The command line for a device file."""
+    flags = ["--untested"] if device.untested else []
+    return Words([device.path.name, "-o", "firmware", *flags], dict(device.files))
+
+
+def _of_options(project: Project, target: Target) -> Words:
+    """The command line for a target without a device file; delete it with `generate_options`."""
+    words = Words()
+    board = words.file(target.board) if isinstance(target.board, Path) else target.board
+    words.words += ["--board" if isinstance(target.board, Path) else "--platform", board]
+    words.words += ["--gpu", target.gpu, "-o", "firmware"]
+    if "--key" not in dict(target.generate.rows):
+        words.words += ["--key", words.file(project.trusted(next(iter(project.keys))))]
+    return words
 
 
 def _machine(snapshot: str, prepare: bool) -> str:

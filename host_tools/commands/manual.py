@@ -45,11 +45,12 @@ def pages(
     page.description = inspect.cleandoc(group.help or "")
     groups = group.grouped(ctx) if isinstance(group, GramophoneCommand) and group.groups else {}
     if not groups:
-        page.options = [param.get_help_record(ctx) for param in group.params if isinstance(param, click.Option)]
+        records = (param.get_help_record(ctx) for param in group.params if isinstance(param, click.Option))
+        page.options = [record for record in records if record]  # a deprecated option has none
     text = _plain(str(page))
-    for title, records in groups.items():
+    for title, rows in groups.items():
         text += f".SH {title.upper()}\n"
-        text += "".join(f".TP\n\\fB{_escaped(option)}\\fP\n{_escaped(said)}\n" for option, said in records)
+        text += "".join(f".TP\n\\fB{_escaped(option)}\\fP\n{_escaped(said)}\n" for option, said in rows)
     if isinstance(group, click.Group):
         below = [(child, group.get_command(ctx, child)) for child in group.list_commands(ctx)]
         text += ".SH COMMANDS\n"

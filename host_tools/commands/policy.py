@@ -112,7 +112,7 @@ def init(
 @click.option("--key", type=FILE, multiple=True, required=True, help="Public key that signs them; repeatable.")
 @click.option("--threshold", type=click.IntRange(1), default=1, show_default=True, help="How many it takes.")
 @click.option("--gpu", type=click.Choice([gpu.name.lower() for gpu in Gpu]), help="Only on this GPU.")
-@click.option("--platform", help="Only on this board or environment, as `generate --platform` has it.")
+@click.option("--platform", help="Only on this board or environment, as `platform` in a device file.")
 @click.option("--device-id", type=DeviceId(), multiple=True, help="Only on this device; repeatable.")
 @click.option(
     "--min-security-version", type=click.IntRange(0, 2**32 - 1), default=0, help="Older ones are refused."

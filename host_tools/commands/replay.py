@@ -238,7 +238,7 @@ def _check_evidence(
         raise UsageError(f"--store cannot be used with --on {runner}: {where}")
     if firmware is None:
         raise UsageError(
-            "--store needs --firmware, a folder of 'generate --replay-log' (or --decrypts) after make"
+            "--store needs --firmware, a folder of 'generate' with evidence or encryption, after make"
         )
     if not store.is_dir():
         raise UsageError(f"--store {store}: expected a folder that 'gramophone enrol' wrote, found none")

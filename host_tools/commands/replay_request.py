@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from host_tools.commands.framework import FILE, UsageError
-from host_tools.commands.generate import AWS_LC, BEARSSL, DEVICE_ID, KEY, MIN_VERSION, device_key
+from host_tools.commands.generate import AWS_LC, BEARSSL, DEVICE_ID, KEY, MIN_VERSION
 from host_tools.commands.streams import read
 from host_tools.model.joining import named
 from host_tools.runners import LINUX, NORMAL_WORLDS, OPTEE, WITHOUT_OPTEE, run, runner_of
@@ -29,6 +29,7 @@ from host_tools.support.tensors import (
 from signing.delivery import Delivery
 from signing.trust_verdict import Judge
 from signing.verify import Verdict, verify_by
+from tee_replayer.generator.device_file import device_key
 from trace_format import layout
 from trace_format.errors import EncryptedError, GramophoneError, SlotError, TraceError, listed
 from trace_format.schema import SlotKind

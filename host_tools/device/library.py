@@ -194,7 +194,7 @@ class Session:
         """What went wrong in words, unless `hint` knows better."""
         origin = int(self._origin[0])
         if result == NOT_SUPPORTED and not hint:
-            hint = "the device was generated without it ('gramophone generate --replay-log --attest --schedule')"
+            hint = "the device was generated without it (evidence, schedule in its device file)"
         words = hint or self._words(self._lib.gramophone_tee_text(result))
         if result == LOG:
             words += "; 'gramophone-tee log FILE' takes the entries that wait"
@@ -231,5 +231,5 @@ def _open(library: str) -> tuple[Any, Any]:
     except OSError as error:
         raise GramophoneError(
             f"{library} cannot be loaded: {error}; it is made of client/ in a folder that "
-            "'gramophone generate --platform optee' wrote, over libteec (Debian: libteec2)"
+            "'gramophone generate' wrote for OP-TEE, over libteec (Debian: libteec2)"
         ) from None

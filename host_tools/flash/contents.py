@@ -214,7 +214,7 @@ def _read_trace(contents: Contents, name: str) -> None:
             "the device refuses this trace: secure memory",
             None,
             f"at most {device.carveout_bytes} bytes, which the device has",
-            f"{needed} bytes that it needs ('gramophone generate --carveout-mib')",
+            f"{needed} bytes that it needs (carveout_mib in the device file)",
         )
     if version < device.min_security_version:
         expected = f"at least {device.min_security_version}"

@@ -119,7 +119,7 @@ def _check_staging(traces: Files, room: int) -> None:
         if needed > room:
             raise FlashError(
                 f"{name}: the device refuses this trace: the staging area, a quarter of the carve-out: expected "
-                f"at most {room} bytes, found {needed} ('gramophone generate --carveout-mib')"
+                f"at most {room} bytes, found {needed} (carveout_mib in the device file)"
             )
 
 
@@ -181,7 +181,7 @@ def _at_the_boards_mailbox(board: Board, out: Path) -> firmwares.Firmware:
     if found != (mailbox.base, mailbox.bytes):
         raise FlashError(
             f"{firmware.folder}: the mailbox: expected {mailbox} of {board.file}, found {Range(*found)}: "
-            "'gramophone generate --board FILE' takes a board with another one"
+            "'board' in the device file names a board with another one"
         )
     return firmware
 

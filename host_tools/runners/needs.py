@@ -123,8 +123,8 @@ def what_helps(delivery: Delivery, report: Report) -> str:
     """What makes a replayer that can do what failed for lack of memory or of an operator; "" for others."""
     if report.name == "MEMORY":
         enough = -(-secure_bytes(delivery) // MIB)
-        return f"'gramophone generate --carveout-mib {enough}' gives it enough"
+        return f"'carveout_mib = {enough}' in its device file gives it enough"
     if report.name == "ACTION" and report.op == Op.OPERATE:
-        names = " ".join(f"--operator {OPERATORS[operator].name}" for operator in operators_in(delivery))
-        return f"a replayer of 'gramophone generate {names}' has all operators that it needs"
+        names = ", ".join(f'"{OPERATORS[operator].name}"' for operator in operators_in(delivery))
+        return f"a replayer whose device file has 'operators = [{names}]' has all operators that it needs"
     return ""

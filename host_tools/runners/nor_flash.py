@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The emulated board's second flash, in which firmware of `generate --rollback-store` keeps versions.
+"""The emulated board's second flash, in which firmware with the feature `store` keeps versions.
 
 Its file, and a model of its commands for Unicorn.
 

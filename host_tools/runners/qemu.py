@@ -96,8 +96,8 @@ def _check_board(fw: firmwares.Firmware) -> None:
         if not fits:
             raise RunnerError(
                 f"{fw.folder}: made for another machine than QEMU's: expected its {what} at {expected}, found "
-                f"{found}; there is no model of that board ('generate --platform {boards.QEMU_VIRT}' makes one "
-                "that runs here)"
+                f"{found}; there is no model of that board ('platform = \"{boards.QEMU_VIRT}\"' in a device "
+                "file makes one that runs here)"
             )
 
 

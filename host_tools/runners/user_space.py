@@ -140,7 +140,7 @@ def job_with(
     path = f"usr/bin/{PROGRAM}"
     if not (folder / PROGRAM).is_file() or not (folder / "carveout.dtso").is_file():
         raise RunnerError(
-            f"{folder}: expected a folder of 'gramophone generate --platform {PLATFORM}' after make, found none"
+            f"{folder}: expected a folder of 'gramophone generate' for {PLATFORM} after make, found none"
         )
     content = {**uio_module.modules(root), path: read_file(folder / PROGRAM), **files}
     return GuestJob(command, content, programs | {path}, gpu, uses_gpu=False, overlay=_overlay(folder))

@@ -153,6 +153,7 @@ def perform(task: Task, folder: Path, made: Mapping[str, Path], prefix: tuple[st
         prefix: a program that starts the command line which follows it.
     """
     for name, path in task.files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).symlink_to(path.resolve())  # not copied: a private key has one place
     for name, other in task.uses.items():
         if name == task.changed:

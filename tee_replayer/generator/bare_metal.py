@@ -153,7 +153,7 @@ def header(board: Board) -> str:
     return (
         f"/* {SPDX} */\n"
         f"/* Numbers of the board {board.name} ({Path(board.file).name}); generated, do not edit. Others come by\n"
-        " * 'gramophone generate --board FILE', or 'make BOARD=HEADER', a header that defines all of these. */\n"
+        " * 'board' in a device file, or 'make BOARD=HEADER', a header that defines all of these. */\n"
         "#ifndef GRAMOPHONE_BOARD_H\n#define GRAMOPHONE_BOARD_H\n\n" + "\n".join(lines) + "\n\n#endif\n"
     )
 

@@ -99,7 +99,7 @@ class Board:
     """A board, or an environment on boards.
 
     Attributes:
-        name: as `gramophone generate --platform` takes it.
+        name: as `platform` in a device file takes it.
         file: that describes it.
         is_own: one of the project.
         sources: of the port, by name; none: it runs OP-TEE.

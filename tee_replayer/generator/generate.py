@@ -15,7 +15,7 @@ from pathlib import Path
 from signing.trust import Policy, describe
 from tee_replayer.crypto import SEAMS
 from tee_replayer.features import operators as operator_sources
-from tee_replayer.generator import amalgamate, rollback_store
+from tee_replayer.generator import amalgamate, device_record, profiles, rollback_store
 from tee_replayer.generator.decryption import HAS_ENCRYPTION, HAS_SECRET
 from tee_replayer.generator.device import Device, c_bytes
 from tee_replayer.generator.generated_folder import check_replaceable, write_list
@@ -24,6 +24,13 @@ from trace_format.licence import COPYRIGHT, SPDX
 from trace_format.schema import VERSION_MAJOR, VERSION_MINOR
 
 HERE = Path(__file__).resolve().parents[1]
+_UNTESTED = """
+## Untested combination
+
+The project's proof, fuzzers and attacks run over the profiles, and no profile has the features of this replayer:
+
+    @FEATURES@
+"""
 
 
 def generate(options: Options, out: Path, *, force: bool = False) -> Path:
@@ -51,11 +58,21 @@ def generate(options: Options, out: Path, *, force: bool = False) -> Path:
         for path, data in options.programs.items():
             (work / path).write_bytes(data)
             (work / path).chmod(0o755)
+        _write_record(options, work)
         write_list(work)
         if out.exists():
             os.rename(out, Path(beside) / "old")
         os.rename(work, out)
     return out
+
+
+def _write_record(options: Options, folder: Path) -> None:
+    """Write what was asked for, and a warning where nobody has tested it."""
+    (folder / device_record.FILE).write_text(device_record.of_options(options).text, encoding="utf-8")
+    features = profiles.of_options(options)
+    if not features.profile:
+        with (folder / "README.md").open("a", encoding="utf-8") as readme:
+            readme.write(_UNTESTED.replace("@FEATURES@", ", ".join(features.names)))
 
 
 def _write_core(options: Options, folder: Path) -> None:
@@ -102,11 +119,12 @@ def _secret_defines(options: Options) -> str:
 
 def _notice(options: Options) -> str:
     """The first comment of replayer.h and replayer.c: for what they are, and what is in them."""
-    profile, target = options.profile, options.target
+    profile, target, features = options.profile, options.target, profiles.of_options(options)
     versions = options.libraries.versions
     rows = [
         ("trace format", f"{VERSION_MAJOR}.{VERSION_MINOR}"),
         ("GPU profile", f"{profile.name} {profile.profile_id:#018x}"),
+        ("features", features.words if features.names else ""),
         ("trust", describe(options.key)),
         ("security version", f"at least {options.min_security_version}"),
         ("crypto", ", ".join(f"{name} {versions[name]}" for name in options.cryptography.libraries)),

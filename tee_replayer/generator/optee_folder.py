@@ -69,7 +69,7 @@ class OpTee(OnBoard):
         if options.share_gpu and "firewall" not in board.devices:
             raise GenerateError(f"{board.file}: the GPU cannot be shared without devices.firewall")
         if options.any_client and options.evidence.log:
-            raise GenerateError("with a replay log there is no --any-client: the log's tail comes from the TA")
+            raise GenerateError("with a replay log there is no any_client: the log's tail comes from the TA")
         return replace(self, board=board, policy=_policy(options.policy))
 
     def write(self, options: Options, folder: Path) -> None:

@@ -64,7 +64,7 @@ int gramophone_gpu_bind(uint32_t slot, void *data, size_t bytes);
 int gramophone_gpu_run(void);
 
 /* Networks of a joint trace ('gramophone join'); of another trace, and where this build takes none
- * ('gramophone generate --networks'), there are none to name. The one that was chosen is what
+ * (feature 'networks'), there are none to name. The one that was chosen is what
  * gramophone_gpu_run replays; after loading it is the first. */
 struct gramophone_gpu_network {
     char name[33];
@@ -74,7 +74,7 @@ struct gramophone_gpu_network {
 bool gramophone_gpu_network(uint32_t network, struct gramophone_gpu_network *info);
 int gramophone_gpu_choose(uint32_t network);
 
-/* Where this build has a queue ('gramophone generate --schedule'), instead of gramophone_gpu_run: ask for a
+/* Where this build has a queue (feature 'schedule'), instead of gramophone_gpu_run: ask for a
  * replay of a network within so many microseconds (UINT64_MAX: whenever there is time), with what is bound to
  * its slots then; they stay as they are until it is over. Then call _step until nothing waits: each is one
  * piece, of what is due first. `over` takes the number of the request that is over by it, or 0; the result is

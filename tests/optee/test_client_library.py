@@ -214,7 +214,7 @@ def test_the_devices_key(fake: Fake, tmp_path: Path, capsys: pytest.CaptureFixtu
     [
         (
             ["log", "F"],
-            "the device was generated without it ('gramophone generate --replay-log --attest",
+            "the device was generated without it (evidence",
         ),
         (["device-key", "-o", "F"], "the device was generated without it"),
         (["log", "net.sgtr"], "expected entries of a replay log, 240 bytes each, found 100 bytes"),

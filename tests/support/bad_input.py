@@ -95,6 +95,7 @@ _MANIFEST = Manifest.of(SIGNED, "example.com", None, None, "#net.sgtr").encode()
 SUIT = suit.Envelope(_MANIFEST, {"#net.sgtr": SIGNED}).signed(ES256).encode()
 PROOF = json.dumps(merkle.Log([merkle.hashedrekord(SIGNED)], EDDSA).entry(0)).encode()
 
+DEVICE_FILE = b'gpu = "v3d42"\nplatform = "qemu-virt"\nkey = "pub.pem"\nprofile = "plain"\n'
 GOOD = {
     "net.gtr": RAW,
     "net.sgtr": SIGNED,
@@ -103,6 +104,7 @@ GOOD = {
     "eddsa.pem": EDDSA.public.pem(),
     "array.npy": ARRAY,
     "my.toml": b'like = "optee"',
+    "device.toml": DEVICE_FILE,
     "my.h": b"policy_clients policy_traces POLICY_STORAGE",
     "horse.txt": b"horse\n",
     "fleet.gtp": FLEET,
@@ -189,6 +191,14 @@ NCNN_PARAM = {
     "a trace": RAW,
 }
 BOARD = {"empty": b"", "not TOML": b"[", "not text": b"\xff", "like nothing": b"like = 1", "noise": NOISE}
+BAD_DEVICE_FILE = {
+    **ANY,
+    "empty": b"",
+    "not TOML": b"[",
+    "not text": b"\xff",
+    "another key": DEVICE_FILE + b"clock_mhz = 1\n",
+    "a board's": b'like = "optee"',
+}
 TRUST_POLICY = {
     **ANY,
     "cut": FLEET[:-1],

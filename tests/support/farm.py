@@ -38,6 +38,8 @@ killing: text
 \ttr a-z A-Z <text >killing
 slow-%: text
 	sleep 0.3; cp text $@
+nested: deep/er/text
+	cp deep/er/text nested
 secret: key
 \tcp key secret
 """

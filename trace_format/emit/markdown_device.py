@@ -54,7 +54,7 @@ MAILBOX_NONCE ({nonce:#x}) is a verifier's nonce, of 8 to 64 bytes, and MAILBOX_
 ({attestation:#x}) room for the answer, {room} bytes at least: both or neither. What the firmware writes to the
 first and the last begins with a `mailbox_message`.
 
-In the mailbox of firmware with a queue (`generate --schedule`) a buffer whose slot is MAILBOX_REQUEST
+In the mailbox of firmware with a queue (feature `schedule`) a buffer whose slot is MAILBOX_REQUEST
 ({request:#x}) plus the number of a network begins a request; the buffers of its slots follow. `bytes` says after
 how many microseconds it is due (all ones: whenever there is time), `offset` where there is room for a
 `mailbox_answer`, and `step` is 0. The first buffer begins a request, whatever its slot. `gramophone replay` and
@@ -102,7 +102,7 @@ A signature of Ed25519 is good where R, by its bytes, is s B - h A, without the 
 _STORE = """\
 ## Rollback store
 
-What bare-metal firmware of `generate --rollback-store` keeps in flash, in {banks} banks of {bytes} bytes:
+What bare-metal firmware with the feature `store` keeps in flash, in {banks} banks of {bytes} bytes:
 [PORTING.md](PORTING.md#a-place-for-versions) says what a board owes it. A bank is {pairs} pairs of records. Both
 records of a pair are the same; the second is written when the first has been read back. The bank with a BANK
 record counts, of two that with the higher version.

@@ -126,7 +126,7 @@ def image_for_key(
 
 
 def image_of(pta: Path, normal_world: Path | None = None, ta_key: bytes = b"") -> Image:
-    """The image with the pseudo-TA in `pta`, a folder that `generate --platform optee` wrote.
+    """The image with the pseudo-TA in `pta`, a folder that `generate` wrote for OP-TEE.
 
     Args:
         pta: the folder.
@@ -161,7 +161,7 @@ def read_board(pta: Path) -> Board:
     try:
         text = read_file_text(file)
     except OSError as error:
-        raise RunnerError(f"{file}: {error.strerror}: 'gramophone generate --platform optee' writes it") from None
+        raise RunnerError(f"{file}: {error.strerror}: 'gramophone generate' for OP-TEE writes it") from None
     found = {name.lower(): int(value, 0) for name, value in SETTING.findall(text)}
     try:
         return Board(*(found[field.name] for field in fields(Board)))

@@ -105,7 +105,8 @@ def image_for(request: ReplayRequest, gpu: str, normal_world: Path | None) -> Im
         if images.is_for_ta_only(request.firmware):
             raise RunnerError(
                 f"{request.firmware / 'sub.mk'}: GRAMOPHONE_TA_ONLY is y, and a replay here calls the pseudo-TA "
-                "without the TA, as 'generate --any-client' allows: on the device 'gramophone-tee replay' calls it"
+                "without the TA, as any_client allows (docs/DEVICE-FILE.md): on the device 'gramophone-tee "
+                "replay' calls it"
             )
         return images.image_of(request.firmware, normal_world)
     return images.image_for_key(
@@ -133,7 +134,7 @@ def check_response(response: Response, image: Image) -> Report:
     if response.code == OUT_OF_MEMORY:
         raise RunnerError(
             "the signed trace, or its inputs and outputs, do not fit the pseudo-TA's staging area, a quarter of "
-            f"{image.board.carveout_bytes} bytes: 'gramophone generate --carveout-mib' makes it larger"
+            f"{image.board.carveout_bytes} bytes: carveout_mib in the device file makes it larger"
         )
     report = response.report
     if report is None or response.code != (0 if report.ok else tee_result(report.status)):

@@ -23,7 +23,7 @@ def build_ta(folder: Path, ta_key: Path | None = None) -> Path:
     """The TA, as UUID.ta, from the cache.
 
     Args:
-        folder: `ta` in a folder that `generate --platform optee` wrote.
+        folder: `ta` in a folder that `generate` wrote for OP-TEE.
         ta_key: private key (PEM, RSA) to sign it with; without it OP-TEE's own, which is public. The core accepts
             the TA when it was built with its public part (`public_part`).
 
@@ -62,7 +62,7 @@ def uuid_of(folder: Path) -> str:
     try:
         found = re.search(r"^BINARY := ([0-9a-f-]{36})$", read_file_text(file), re.MULTILINE)
     except OSError as error:
-        raise RunnerError(f"{file}: {error.strerror}: 'gramophone generate --platform optee' writes it") from None
+        raise RunnerError(f"{file}: {error.strerror}: 'gramophone generate' for OP-TEE writes it") from None
     if not found:
         raise RunnerError(f"{file}: expected a line BINARY := UUID, found none")
     return found[1]

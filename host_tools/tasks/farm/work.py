@@ -84,6 +84,8 @@ def _work(order: Order) -> Reply:
         given, folder = Path(name) / "given", Path(name) / "folder"
         given.mkdir()
         folder.mkdir()
+        for name in order.inputs:  # what a device file names may lie in folders below it
+            (given / name).parent.mkdir(parents=True, exist_ok=True)
         shared = Shared(order.store)
         missing = [name for name, artefact in order.inputs.items() if not shared.get(artefact, given / name)]
         if missing:

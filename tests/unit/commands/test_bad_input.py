@@ -17,6 +17,7 @@ from host_tools.cli import main
 from tests.support.bad_input import (
     ANY,
     ATTESTATION,
+    BAD_DEVICE_FILE,
     BOARD,
     DEVICE_KEY,
     DEVICE_SECRET,
@@ -122,6 +123,7 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
         "net.gtr": TRACE,
         "a.bin": ANY,
     },
+    "generate device.toml -o out": {"device.toml": BAD_DEVICE_FILE},
     "generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out": {"pub.pem": DEVICE_KEY},
     "generate --gpu v3d42 --board my.toml --policy my.h --key pub.pem -o out": {"my.toml": BOARD, "my.h": POLICY},
     **{

@@ -31,6 +31,7 @@ from host_tools.tasks import graph
 from host_tools.tasks.graph import Done
 from tests.support import json_schemas
 from tests.support.places import CHECKOUT
+from tests.support.replayer_samples import ES256
 from trace_format.toml_table import Table
 
 KEYS = '[keys.owner]\npublic = "pub.pem"\n'
@@ -52,18 +53,20 @@ PATHS = {
     "networks.*.gpureplay": KEY + '[networks.lenet]\ngpureplay = "PATH"\ngpus = ["mali_g71"]\n',
     "networks.*.input": KEY + RECORDING + 'input = { data = "PATH" }\n',
     "networks.*.expect": KEY + RECORDING + 'expect = { prob = "PATH" }\n',
+    "targets.*.device": KEY + RECORDING + '[targets.virt]\ndevice = "PATH"\n',
     "targets.*.board": WHOLE.replace("platform", "board").replace("qemu-virt", "PATH"),
 }
 # Keys whose values are no paths, and tables whose own keys are looked at below.
-NO_PATHS = {"name", "keys", "networks", "targets"}
+NO_PATHS = {"targets.*.untested", "name", "keys", "networks", "targets"}
 NO_PATHS |= {f"networks.*.{key}" for key in ("gpus", "key", "record-on")}
 NO_PATHS |= {f"networks.*.{key}" for key in ("record", "build", "report", "replay", "sign", "budget")}
 NO_PATHS |= {f"targets.*.{key}" for key in ("gpu", "platform", "networks", "image", "generate", "flash", "budget")}
 # Options that are texts, but no paths and no programs; and types whose values are neither.
 TEXTS = {"gpu", "network", "until", "snapshot", "open", "skip", "state", "passphrase-env"}
+TEXTS |= {"platform", "device-id", "algorithm", "operator", "codec"}  # of a device file
 TYPES = {
     "BoolParamType", "Choice", "DateTime", "DeviceId", "FloatParamType", "FloatRange", "IntRange", "Nonce",
-    "Positive", "Shape", "_Name",
+    "IntParamType", "Positive", "Shape", "_Name",
 }  # fmt: skip
 
 # Tables of options: command, and a project up to where the table's one key stands as ROW.
@@ -182,7 +185,13 @@ def test_every_key_is_a_path_or_none(project: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Table, "take", noted)
     board = TARGET.replace("platform", "board").replace("qemu-virt", "board.toml") + 'networks = ["lenet"]\n'
     (project / "board.toml").write_text('like = "qemu-virt"\ntitle = "x"\n')
-    for text in (WHOLE, KEY + RECORDING + board, *(PATHS[key] for key in PATHS if "board" not in key)):
+    (project / "device.toml").write_text(
+        'gpu = "v3d42"\nplatform = "qemu-virt"\nkey = "k.pem"\nprofile = "plain"\n'
+    )
+    (project / "k.pem").write_bytes(ES256.public.pem())
+    device = PATHS["targets.*.device"].replace("PATH", "device.toml")
+    others = (PATHS[key] for key in PATHS if key not in ("targets.*.board", "targets.*.device"))
+    for text in (WHOLE, KEY + RECORDING + board, device, *others):
         read(project, text.replace("PATH", "inside"))
     named = {re.sub(r"^(keys|networks|targets)\.\w+", r"\1.*", key) for key in asked}
     found = {key for key in named if not re.search(r"\.budget\.", key)}

@@ -40,7 +40,7 @@ def test_a_carveout_that_is_too_small(
     assert done.exit_code == 1
     assert done.stdout.startswith("refused on a device: ")
     found = re.search(
-        r"; 'gramophone generate --carveout-mib (\d+)' gives it enough \[GR005\]$", done.stdout.rstrip()
+        r"; 'carveout_mib = (\d+)' in its device file gives it enough \[GR005\]$", done.stdout.rstrip()
     )
     assert (found is not None) == hint
     if found:

@@ -117,7 +117,9 @@ def test_a_dummy_writes_the_files_of_its_recipe(title: str) -> None:
 
 GPU_SCRIPT = """
 name, family = "NAME", "FAMILY"
-from host_tools.commands.generate import device_key
+from tee_replayer.generator import device_file
+from tee_replayer.generator.device_file import device_key
+from tests.support import device_files
 from host_tools.families.family import family_of, profile_of
 from host_tools.machine.devicetree import with_gpu
 from host_tools.machine.placements import DRIVERS, PLACEMENTS
@@ -135,7 +137,7 @@ from trace_format.schema import Gpu
 assert (emit([]), emit(["--check"])) == (0, 0)
 assert name.upper() in Path("docs/FORMAT.md").read_text()
 assert name in shown("record run")
-assert name in shown("generate")
+assert device_file.read(device_files.written(folder, key="key.pem", gpu=name)).gpu == name
 
 assert for_gpu(Gpu[name.upper()]) is profile_of(f"{name}-variant")
 assert family_of(name).page_tables.__name__ == "DummyTables"
@@ -226,7 +228,9 @@ def test_a_gpu(follow: Callable[[Recipe], Tree], tmp_path: Path, kind: str) -> N
 
 
 BOARD_SCRIPT = """
-from host_tools.commands.generate import device_key
+from tests.support import device_files
+from tee_replayer.generator import device_file
+from tee_replayer.generator.device_file import device_key
 from host_tools.flash.pack import board_of
 from host_tools.runners.firmware import Board
 from host_tools.runners.unicorn import power_block
@@ -235,7 +239,8 @@ from tee_replayer.generator.generate import generate
 from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 
-assert "dummy-board" in shown("generate")
+read = device_file.read(device_files.written(folder, key="key.pem", platform="dummy-board"))
+assert read.board.name == "dummy-board"
 trees = Libraries(folder / "bearssl", folder / "aws-lc")
 key = device_key(folder / "key.pem")
 out = generate(Options("v3d42", platform_of("dummy-board"), key, trees), folder / "out")
@@ -276,7 +281,7 @@ def test_a_pass(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
 
 OPCODE_SCRIPT = """
 from types import SimpleNamespace
-from host_tools.commands.generate import device_key
+from tee_replayer.generator.device_file import device_key
 from host_tools.model.interpreter import Interpreter
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator.generate import generate
@@ -307,7 +312,9 @@ def test_an_opcode(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
 
 OPERATOR_SCRIPT = """
 import numpy as np
-from host_tools.commands.generate import device_key
+from tee_replayer.generator import device_file
+from tee_replayer.generator.device_file import device_key
+from tests.support import device_files
 from host_tools.text.reader import assemble
 from host_tools.text.writer import Annotations, text_of
 from tee_replayer.crypto import Libraries
@@ -321,7 +328,8 @@ from trace_format.trace import Trace
 
 assert (emit([]), emit(["--check"])) == (0, 0)
 assert "| 99 **dummy** | a dummy" in Path("docs/FORMAT.md").read_text()
-assert "dummy" in shown("generate")
+file = device_files.written(folder, key="key.pem", profile=None, features={"operators": ["dummy"]})
+assert device_file.read(file).features.operators == (Operator.DUMMY,)
 
 arrays = OPERANDS[Operator.DUMMY]
 data = trace_of(Operator.DUMMY, slots_of(Operator.DUMMY, arrays)).build()

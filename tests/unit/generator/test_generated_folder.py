@@ -196,11 +196,6 @@ def test_sharing_needs_a_firewall(generate: Generate) -> None:
     refused(generate("--share-gpu", platform=("--board", "mine.toml")), "mine.toml: ", "devices.firewall")
 
 
-@pytest.mark.parametrize("platform", [(), ("--platform", "optee", "--board", "mine.toml")])
-def test_one_board(platform: tuple[str, ...], generate: Generate) -> None:
-    refused(generate(platform=platform), "expected either --platform NAME or --board FILE")
-
-
 @pytest.mark.parametrize(("more", "warns"), [((), False), (("--no-mmu",), True)])
 def test_an_mmu_that_is_off_brings_back_what_it_forbids(
     more: tuple[str, ...], warns: bool, generate: Generate

@@ -23,7 +23,7 @@ from tee_replayer.generator.evidence import Evidence
 from tee_replayer.generator.generate import generate
 from tee_replayer.generator.options import GenerateError, Options
 from tee_replayer.generator.platforms import platform_of
-from tests.support import crypto_trees
+from tests.support import crypto_trees, device_files
 from tests.support.bare_metal import require
 from tests.support.replayer_samples import KEY
 from trace_format import profile as profiles
@@ -89,8 +89,13 @@ def test_a_gpu_with_several_interrupts_is_refused(tmp_path: Path) -> None:
 def test_the_command_says_whom_one_trusts(tmp_path: Path) -> None:
     (tmp_path / "pub.pem").write_bytes(KEY.pem())
     trees = crypto_trees.empty(tmp_path)
-    line = ["generate", "--gpu", "v3d42", "--platform", "linux", "--key", f"{tmp_path}/pub.pem", "--json"]
-    line += ["-o", f"{tmp_path}/out", "--bearssl", str(trees.bearssl), "--aws-lc", str(trees.aws_lc)]
+    line = [
+        "generate",
+        str(device_files.written(tmp_path, trees, platform="linux")),
+        "-o",
+        f"{tmp_path}/out",
+        "--json",
+    ]
     done = CliRunner().invoke(main, line, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     answer = json.loads(done.stdout)
@@ -140,5 +145,5 @@ def test_an_overlay_that_is_none() -> None:
 
 
 def test_a_folder_of_another_platform_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RunnerError, match="expected a folder of 'gramophone generate --platform linux'"):
+    with pytest.raises(RunnerError, match="expected a folder of 'gramophone generate' for linux"):
         user_space.job_with(None, tmp_path, "", {}, "v3d42")  # type: ignore[arg-type]

@@ -28,7 +28,7 @@ from tee_replayer.generator.generate import generate as generate_sources
 from tee_replayer.generator.optee_folder import PARTS
 from tee_replayer.generator.options import GenerateError, Options
 from tee_replayer.generator.platforms import platform_of
-from tests.support import crypto_trees
+from tests.support import crypto_trees, device_files
 from tests.support import replayer_samples as s
 from trace_format import profile as profiles
 from trace_format.actions import Op, action
@@ -76,7 +76,7 @@ def test_with_a_replay_log(libraries: crypto.Libraries, tmp_path: Path) -> None:
     assert "\nGRAMOPHONE_TA_ONLY ?= y\n" in settings
     assert "\nsubdirs-y += bearssl\n" in settings
     assert "bearssl" not in without
-    with pytest.raises(GenerateError, match="with a replay log there is no --any-client"):
+    with pytest.raises(GenerateError, match="with a replay log there is no any_client"):
         Options("v3d42", platform_of("optee"), KEY, libraries, evidence=ALL, any_client=True)
     assert "\nsubdirs-y += aws-lc\n" in without
     compiled = set()
@@ -95,9 +95,9 @@ def test_with_a_replay_log(libraries: crypto.Libraries, tmp_path: Path) -> None:
 def test_the_command_says_what_a_replay_log_is_worth(libraries: crypto.Libraries, tmp_path: Path) -> None:
     """And a runner that calls the pseudo-TA without the TA says why it cannot."""
     (tmp_path / "pub.pem").write_bytes(KEY.pem())
-    line = f"generate --gpu v3d42 --platform optee --key {tmp_path}/pub.pem -o {tmp_path}/out "
-    line += f"--bearssl {libraries.bearssl} --aws-lc {libraries.aws_lc} "
-    found = CliRunner().invoke(main, [*line.split(), "--replay-log", "--attest", "--json"], catch_exceptions=False)
+    file = device_files.written(tmp_path, libraries, platform="optee", profile="logged")
+    line = ["generate", str(file), "-o", f"{tmp_path}/out", "--json"]
+    found = CliRunner().invoke(main, line, catch_exceptions=False)
     assert found.exit_code == 0, found.output
     first, second = json.loads(found.stdout)["warnings"]
     assert first == (
@@ -157,9 +157,8 @@ def test_the_command_adds_the_program_for_devices(libraries: crypto.Libraries, t
 def test_any_client_may_open_sessions_if_asked_for(libraries: crypto.Libraries, tmp_path: Path) -> None:
     """Without the option the TA's policy cannot be bypassed."""
     (tmp_path / "pub.pem").write_bytes(KEY.pem())
-    line = f"generate --gpu v3d42 --platform optee --key {tmp_path}/pub.pem -o {tmp_path}/out --any-client "
-    line += f"--bearssl {libraries.bearssl} --aws-lc {libraries.aws_lc}"
-    found = CliRunner().invoke(main, line.split(), catch_exceptions=False)
+    file = device_files.written(tmp_path, libraries, platform="optee", any_client=True)
+    found = CliRunner().invoke(main, ["generate", str(file), "-o", f"{tmp_path}/out"], catch_exceptions=False)
     assert found.exit_code == 0, found.output
     assert found.stderr.startswith(f"warning: {tmp_path}/out/sub.mk lets any client open sessions")
     assert "\nGRAMOPHONE_TA_ONLY ?= n\n" in (tmp_path / "out" / "sub.mk").read_text()

@@ -56,6 +56,13 @@ def test_what_is_in_the_store_is_not_made_again(project: Project) -> None:
     assert found == expected
 
 
+def test_an_input_may_lie_in_folders(project: Project) -> None:
+    files = {"Makefile": project.rules, "deep/er/text": project.text}
+    (done,), found = project.farm([Task("nested", ("make", "nested"), files, output="nested")])
+    assert done.state == State.MADE, done.why
+    assert b"abc" in found.values()
+
+
 def archive(path: Path, name: str) -> None:
     """A whole archive of other content, or of a file elsewhere."""
     with tarfile.open(path, "w") as packed:
