@@ -187,7 +187,10 @@ def check_attestation(report: Attestation, key: PublicKey, expected: Expected) -
         if wanted is None:
             continue
         if name not in claims:
-            yield f"other-{name}", f"the device does not attest {name}: it was generated without --log-hashes"
+            yield (
+                f"other-{name}",
+                f"the device does not attest {name}: it was generated without hashes in its evidence",
+            )
         elif claims[name] != wanted:
             yield f"other-{name}", f"the hash of the {name} is {claims[name].hex()}, not {wanted.hex()}"
 

@@ -87,7 +87,7 @@ def join_command(
 
     Pages of equal content are there once. Each network keeps its own page tables, prologue, retries and time
     budget (docs/adr/0065-joined-networks.md); slots are called NETWORK/SLOT. Signatures are not verified and not
-    kept: sign the joint trace. A device takes it if it was generated with --networks.
+    kept: sign the joint trace. A device takes it if it was generated with the feature networks.
 
     With --share it is an ordinary trace, which any device takes: each replay is one of both networks, in job
     slots, address spaces and on cores of their own (docs/adr/0072-mali-shares.md). It is compared with the single

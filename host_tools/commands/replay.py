@@ -254,8 +254,10 @@ def _check_device(runner: str, firmware: Path | None, name: str, is_given: bool)
     if name not in runner_of(runner).OPTIONS:
         raise UsageError(f"--{name} cannot be used with --on {runner}: no firmware that uses it runs there")
     if firmware is None:
-        chosen = "--rollback-store" if name == "flash" else "--clock"
-        raise UsageError(f"--{name} needs --firmware, a folder of 'generate {chosen}' after make")
+        feature = "store" if name == "flash" else "clock"
+        raise UsageError(
+            f"--{name} needs --firmware, a folder of 'generate' with the feature {feature}, after make"
+        )
 
 
 def _json(

@@ -146,7 +146,7 @@ int gramophone_gpu_choose(uint32_t network)
 bool gramophone_gpu_network(uint32_t network, struct gramophone_gpu_network *info)
 {
     (void)info;
-    return gr_fail("no network %u: this build takes no joint traces (--networks)", network);
+    return gr_fail("no network %u: this build takes no joint traces (feature 'networks')", network);
 }
 
 int gramophone_gpu_choose(uint32_t network)
@@ -181,7 +181,7 @@ int gramophone_gpu_withdraw(uint32_t id)
 #else
 static int no_queue(void)
 {
-    return gr_fail("this build has no queue (--schedule)"), GRAMOPHONE_GPU_FAILED;
+    return gr_fail("this build has no queue (feature 'schedule')"), GRAMOPHONE_GPU_FAILED;
 }
 
 int gramophone_gpu_submit(uint32_t network, uint64_t within_us, uint32_t *id)

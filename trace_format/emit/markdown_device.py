@@ -29,7 +29,7 @@ structures are `trace_format/generated/gramophone_*.h`; each asserts every offse
 _LOG = """\
 ## Replay log
 
-Entries of a device that was generated with `--replay-log`: [LOG.md](LOG.md) says how they are made and checked.
+Entries of a device with the feature `evidence`: [LOG.md](LOG.md) says how they are made and checked.
 `inputs` is the SHA-256 of P and of the records of the inputs that a replay copied, in the order of its actions.
 P is the SHA-256 of the records of what the actions before ReplayStart copied. `outputs` is that of the records of
 outputs. A record is the slot's index (8 bytes), the size of its data (8 bytes), and the data, dense, in C order.
