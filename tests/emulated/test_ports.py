@@ -101,7 +101,7 @@ def test_a_list_has_each_line_of_the_gpu(gpu: str, spis: str, reason: str, tmp_p
 
 
 def test_lines_in_order_are_the_same_firmware(tmp_path: Path) -> None:
-    found = []
+    found: list[bytes] = []
     for constants in ("gpu_spi = 40", "gpu_spi = [40, 41, 42]\nuart_8250 = 0"):
         home = tmp_path / str(len(found))
         home.mkdir()
