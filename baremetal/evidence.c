@@ -68,7 +68,7 @@ static bool find_buffers(struct evidence *e, uint32_t count)
     struct mailbox_buffer *const wanted[] = {&e->entries, &e->nonce, &e->attestation};
     for (uint32_t i = 0; i < count; i++) {
         struct mailbox_buffer b;
-        memcpy(&b, shared(sizeof(struct mailbox_request) + i * sizeof b), sizeof b);
+        read_buffer(&b, i);
         if (b.slot < MAILBOX_LOG || b.slot > MAILBOX_ATTESTATION)
             continue;
         if (!is_shared(b.offset, b.bytes) || !b.bytes)

@@ -30,7 +30,7 @@ from trace_format.files import read_file, read_file_text
 from trace_format.licence import SPDX
 from trace_format.operators import Operator
 
-PARTS = ("ta", "client")  # besides the pseudo-TA
+PARTS = {"ta": ["gramophone_commands.h"], "client": []}  # besides the pseudo-TA, and what they share with it alone
 POLICY = "policy.h"  # of the TA
 SHARING = "gramophone_pta_sharing.c"  # of the pseudo-TA
 CAN_MAP = 2 << 20  # OP-TEE's core maps large areas in units of so many bytes
@@ -112,9 +112,9 @@ def write(options: Options, board: Board, folder: Path, policy: bytes) -> None:
     shutil.copyfile(GENERATED / "gramophone_optee.h", folder / "gramophone_optee.h")
     shared = [folder / name for name in ("LICENSE", "replayer.h", "gramophone_pta.h", "gramophone_optee.h")]
     shared += [GENERATED / "gramophone_trace.h", HERE / "ta" / "gramophone_ta.h"]
-    for part in PARTS:
+    for part, more in PARTS.items():
         (folder / part).mkdir()
-        for source in [*_files(HERE / part), *shared]:
+        for source in [*_files(HERE / part), *shared, *(folder / name for name in more)]:
             shutil.copyfile(source, folder / part / source.name)
     (folder / "ta" / POLICY).write_bytes(policy)
 

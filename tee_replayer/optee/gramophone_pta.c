@@ -18,6 +18,7 @@ enum { SLOT_ALIGNMENT = 64 };
 
 #define NONE TEE_PARAM_TYPE_NONE
 #define VALUE TEE_PARAM_TYPE_VALUE_INPUT
+#define VALUE_OUT TEE_PARAM_TYPE_VALUE_OUTPUT
 #define IN TEE_PARAM_TYPE_MEMREF_INPUT
 #define OUT TEE_PARAM_TYPE_MEMREF_OUTPUT
 
@@ -353,38 +354,9 @@ static const struct {
     uint32_t types;
     TEE_Result (*run)(TEE_Param params[TEE_NUM_PARAMS]);
 } commands[] = {
-    [GRAMOPHONE_LOAD_BEGIN] = {TEE_PARAM_TYPES(VALUE, NONE, NONE, NONE), load_begin},
-    [GRAMOPHONE_LOAD_DATA] = {TEE_PARAM_TYPES(IN, NONE, NONE, NONE), load_data},
-    [GRAMOPHONE_LOAD] = {TEE_PARAM_TYPES(NONE, NONE, NONE, NONE), verify_and_load},
-    [GRAMOPHONE_DESCRIBE] = {TEE_PARAM_TYPES(VALUE, OUT, NONE, NONE), describe},
-    [GRAMOPHONE_SET_INPUT] = {TEE_PARAM_TYPES(VALUE, IN, NONE, NONE), set_input},
-    [GRAMOPHONE_RUN] = {TEE_PARAM_TYPES(NONE, NONE, NONE, NONE), run},
-    [GRAMOPHONE_GET_OUTPUT] = {TEE_PARAM_TYPES(VALUE, OUT, NONE, NONE), get_output},
-    [GRAMOPHONE_UNLOAD] = {TEE_PARAM_TYPES(NONE, NONE, NONE, NONE), unload_command},
-    [GRAMOPHONE_GET_LOG] = {TEE_PARAM_TYPES(OUT, NONE, NONE, NONE), get_log},
-    [GRAMOPHONE_DESCRIBE_TRACE] = {TEE_PARAM_TYPES(OUT, NONE, NONE, NONE), describe_trace},
-    [GRAMOPHONE_FORGET] = {TEE_PARAM_TYPES(NONE, NONE, NONE, NONE), forget},
-#ifdef GRAMOPHONE_LOG
-    [GRAMOPHONE_LOG_OPEN] = {TEE_PARAM_TYPES(IN, NONE, NONE, NONE), log_open},
-    [GRAMOPHONE_LOG_TAIL] = {TEE_PARAM_TYPES(OUT, NONE, NONE, NONE), log_tail},
-    [GRAMOPHONE_GET_ENTRIES] = {TEE_PARAM_TYPES(OUT, NONE, NONE, NONE), get_entries},
-#endif
-#ifdef GRAMOPHONE_ATTEST
-    [GRAMOPHONE_ATTEST_NONCE] = {TEE_PARAM_TYPES(IN, OUT, NONE, NONE), attest},
-    [GRAMOPHONE_DEVICE_KEY] = {TEE_PARAM_TYPES(OUT, NONE, NONE, NONE), device_key},
-#endif
-#ifdef GRAMOPHONE_TRUST
-    [GRAMOPHONE_TRUST_VERSION] = {TEE_PARAM_TYPES(OUT, NONE, NONE, NONE), trust_version},
-#endif
-#ifdef GRAMOPHONE_NETWORKS
-    [GRAMOPHONE_CHOOSE] = {TEE_PARAM_TYPES(VALUE, NONE, NONE, NONE), choose},
-    [GRAMOPHONE_DESCRIBE_NETWORK] = {TEE_PARAM_TYPES(VALUE, OUT, NONE, NONE), describe_network},
-#endif
-#ifdef GRAMOPHONE_SCHEDULE
-    [GRAMOPHONE_SUBMIT] = {TEE_PARAM_TYPES(VALUE, NONE, NONE, NONE), submit},
-    [GRAMOPHONE_STEP] = {TEE_PARAM_TYPES(TEE_PARAM_TYPE_VALUE_OUTPUT, NONE, NONE, NONE), step},
-    [GRAMOPHONE_YIELD] = {TEE_PARAM_TYPES(NONE, NONE, NONE, NONE), yield},
-#endif
+#define ROW(name, first, second, here, in_ta)                                                                \
+    [GRAMOPHONE_##name] = {TEE_PARAM_TYPES(first, second, NONE, NONE), here},
+#include "gramophone_commands.h"
 };
 
 static TEE_Result invoke_command(void *session __maybe_unused, uint32_t command, uint32_t types,

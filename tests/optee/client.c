@@ -46,9 +46,25 @@ static uint32_t load(uint32_t session, const struct mailbox_request *request)
     return result ? result : INVOKE(session, GRAMOPHONE_LOAD, NOTHING);
 }
 
+/* How many of the commands that this pseudo-TA lacks it does not refuse as it refuses those that do not
+ * exist, whatever their parameters. */
+static uint32_t not_refused(uint32_t session)
+{
+    uint32_t count = 0;
+    for (uint32_t command = GRAMOPHONE_FORGET + 1; command < 99; command++) {
+        const uint32_t refusal = INVOKE(session, 99, NOTHING);
+        count += INVOKE(session, command, NOTHING) != refusal;
+        count += INVOKE(session, command, NUMBERS(0, 0)) != refusal;
+        count += INVOKE(session, command, CHUNK(TEE_MEMREF_IN, 8)) != refusal;
+        count += INVOKE(session, command, CHUNK(TEE_MEMREF_OUT, 8)) != refusal;
+    }
+    return count;
+}
+
 static void before_loading(uint32_t session)
 {
     note(INVOKE(session, 99, NOTHING));
+    note(not_refused(session));
     note(INVOKE(session, GRAMOPHONE_LOAD_DATA, CHUNK(TEE_MEMREF_IN, 8)));
     note(INVOKE(session, GRAMOPHONE_LOAD, NOTHING));
     note(INVOKE(session, GRAMOPHONE_DESCRIBE, NUMBERS(INPUT, 0), CHUNK(TEE_MEMREF_OUT, 88)));

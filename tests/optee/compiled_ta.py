@@ -40,7 +40,7 @@ FUNCTIONS = """
 """
 
 
-def compiled(folder: Path, policy: str, *, log: bool = False, trust: bool = False) -> Any:
+def compiled(folder: Path, policy: str, *, log: bool = False, trust: bool = False, networks: int = 0) -> Any:
     """The TA as a library, with the text of a policy.h."""
     try:
         optee.source(*optee.CORE)
@@ -58,6 +58,8 @@ def compiled(folder: Path, policy: str, *, log: bool = False, trust: bool = Fals
         logs = client.SOURCES.parent.parent / "log"
         flags += ["-DGRAMOPHONE_LOG", "-DGRAMOPHONE_ATTEST", f"-I{logs}", "-include", str(logs / "attest.h")]
     flags += ["-DGRAMOPHONE_TRUST"] if trust else []
+    if networks:
+        flags += [f"-DGRAMOPHONE_NETWORKS={networks}", "-DGRAMOPHONE_STEPS", f"-DGRAMOPHONE_SCHEDULE={networks}"]
     sources = [*(folder / name for name in own), Path(__file__).with_name("fake_tee_api.c")]
     out = folder / "ta.so"
     subprocess.run(["gcc", *flags, *includes, "-DTRACE_LEVEL=1", "-o", str(out), *map(str, sources)], check=True)

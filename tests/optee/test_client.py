@@ -24,6 +24,7 @@ STEPS = {
     "open a second session": BUSY,
     # before LOAD_BEGIN
     "unknown command": NOT_SUPPORTED,
+    "commands that the build lacks, and does not refuse like it": 0,
     "LOAD_DATA first": BAD_STATE,
     "LOAD first": BAD_STATE,
     "DESCRIBE first": BAD_STATE,

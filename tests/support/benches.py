@@ -52,7 +52,7 @@ def _recorded(words: str = "", **smaller: Any) -> Smoke:
 
 
 ONE_MALI = {"mali.ORIGINAL": ("mnist",), "bifrost.CONVOLUTIONS": ("mnist",)}
-# By what documents call them: a subject of `python -m tests.bench`, or a module.
+# By what documents call them: a subject of `python -m tests.bench`, or a module, and a word of what else it does.
 SMOKE: dict[str, Smoke] = {
     "lenet": Smoke("lenet"),
     "format": Smoke(
@@ -74,8 +74,15 @@ SMOKE: dict[str, Smoke] = {
     "tests.bench.products": Smoke("", {"products.CONVOLUTIONS": 1, "products.DENSE": 1}),
     "tests.bench.roofline": Smoke(f"{{folder}}/picture.svg lenet={LENET}"),
     "tests.bench.time": Smoke("pi4"),
+    "tests.bench.time pi5": _recorded("pi5 --networks squeezenet_v1.1"),
+    "tests.bench.products --ncnn": Smoke(
+        "--ncnn", {"products.CONVOLUTIONS": 1, "products.DENSE": 1}, guest=True, long=True
+    ),
     "tests.bench.node_tests": Smoke("--kept {folder} --page"),
     "tests.bench.size_diff": Smoke("", long=True),
+    "tests.bench.node_tests --judge": Smoke(
+        "--kept {folder} --step 400 --judge lavapipe v3d42", guest=True, long=True
+    ),
     "tests.bench.farm": Smoke("--networks 1 --kills 1", long=True),
     "tests.bench.optee_log": Smoke("", {"optee_log.CHOICES": 2}, "optee", long=True),
     "tests.bench.breadth": _recorded("lenet"),
@@ -146,7 +153,7 @@ def smaller(value: Any, wanted: Any) -> Any:
 def run(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     """Run a bench at its smallest; its exit status."""
     row = SMOKE[name]
-    module = name if name.startswith(PACKAGE) else PACKAGE
+    module = name.split()[0] if name.startswith(PACKAGE) else PACKAGE
     main = main_of(module)
     for constant, wanted in row.smaller.items():
         inside, _, attribute = constant.rpartition(".")

@@ -19,7 +19,7 @@ struct gr_board {
     uint64_t mailbox_bytes; /* its size */
     uint64_t gic_base; /* the interrupt controller's distributor */
     uint64_t uart_base; /* the serial port */
-    uint64_t gpu_spi; /* shared peripheral interrupt of the GPU's first line; with bit 63, 16 bits for each line, the first lowest */
+    uint64_t gpu_spi; /* shared peripheral interrupt of the GPU's first line; with bit 63, each line's in 16 bits, first lowest */
     uint64_t power_base; /* the block that switches the GPU on; 0: there is none */
 };
 

@@ -31,7 +31,7 @@ Board = Struct(
     "uart_base" / u64 * "the serial port",
     "gpu_spi"
     / u64
-    * "shared peripheral interrupt of the GPU's first line; with bit 63, 16 bits for each line, the first lowest",
+    * "shared peripheral interrupt of the GPU's first line; with bit 63, each line's in 16 bits, first lowest",
     "power_base" / u64 * "the block that switches the GPU on; 0: there is none",
 )
 

@@ -17,6 +17,7 @@ from host_tools.runners.optee import images
 from host_tools.runners.optee.images import Image
 from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, result
 from signing.delivery import Delivery
+from tee_replayer.generator.interrupts import LISTED
 from tee_replayer.generator.status import Report
 from trace_format.schema.optee import GRAMOPHONE_RESULT_ERROR, GRAMOPHONE_RESULT_STATUS
 
@@ -153,8 +154,17 @@ def staged_bytes(delivery: Delivery) -> int:
 
 
 def machine_of(image: Image, gpu: str, serial: str) -> secure_machine.Machine:
-    """The machine that an image is for; `serial` is what QEMU makes of the normal world's port."""
+    """The machine that an image is for; `serial` is what QEMU makes of the normal world's port.
+
+    Raises:
+        RunnerError: the GPU's interrupts do not follow one another, as QEMU's do.
+    """
     board = image.board
+    if board.gpu_intid >= LISTED:
+        raise RunnerError(
+            "made for another machine than QEMU's: expected one number in GRAMOPHONE_GPU_INTID, the interrupt of "
+            f"the GPU's first line, found a list, {board.gpu_intid:#x}"
+        )
     return secure_machine.Machine(
         image=image.path,
         gic=3,

@@ -18,6 +18,7 @@ enum { PIECE_BYTES = 64 << 10 };
 
 #define NONE TEE_PARAM_TYPE_NONE
 #define VALUE TEE_PARAM_TYPE_VALUE_INPUT
+#define VALUE_OUT TEE_PARAM_TYPE_VALUE_OUTPUT
 #define IN TEE_PARAM_TYPE_MEMREF_INPUT
 #define OUT TEE_PARAM_TYPE_MEMREF_OUTPUT
 
@@ -48,10 +49,18 @@ static bool can_advance(const TEE_Param *place, size_t bytes)
     return bytes <= UINT32_MAX && place->value.b <= UINT32_MAX - (uint32_t)bytes;
 }
 
-/* A command that takes data: piece by piece; `advance`: each has the offset at which the one before ended. */
-static TEE_Result send(uint32_t command, uint32_t types, TEE_Param params[TEE_NUM_PARAMS], size_t memref,
-                       bool advance)
+/* The parameter with a command's memory: the first one, or the one behind numbers. */
+static size_t memory_of(uint32_t types)
 {
+    return TEE_PARAM_TYPE_GET(types, 0) == VALUE;
+}
+
+/* A command that takes data: piece by piece. With numbers, each has the offset at which the one before ended.
+ */
+static TEE_Result send(uint32_t command, uint32_t types, TEE_Param params[TEE_NUM_PARAMS])
+{
+    const size_t memref = memory_of(types);
+    const bool advance = memref;
     TEE_Param own[TEE_NUM_PARAMS] = {0};
     const uint8_t *data = params[memref].memref.buffer;
     const size_t bytes = params[memref].memref.size;
@@ -88,8 +97,9 @@ static TEE_Result pass_on(TEE_Result result, const TEE_Param *answer, size_t roo
 }
 
 /* A command whose answer fits one piece. */
-static TEE_Result query(uint32_t command, uint32_t types, TEE_Param params[TEE_NUM_PARAMS], size_t memref)
+static TEE_Result query(uint32_t command, uint32_t types, TEE_Param params[TEE_NUM_PARAMS])
 {
+    const size_t memref = memory_of(types);
     TEE_Param own[TEE_NUM_PARAMS] = {0};
     const size_t room = at_most_a_piece(params[memref].memref.size);
     if (memref)
@@ -99,7 +109,7 @@ static TEE_Result query(uint32_t command, uint32_t types, TEE_Param params[TEE_N
     return pass_on(invoke(command, types, own), &own[memref], room, &params[memref]);
 }
 
-static TEE_Result get_output(uint32_t types, TEE_Param params[TEE_NUM_PARAMS])
+static TEE_Result get_output(uint32_t command, uint32_t types, TEE_Param params[TEE_NUM_PARAMS])
 {
     const size_t room = params[1].memref.size;
     uint8_t *data = params[1].memref.buffer;
@@ -114,7 +124,7 @@ static TEE_Result get_output(uint32_t types, TEE_Param params[TEE_NUM_PARAMS])
         next[0].value.b = params[0].value.b + (uint32_t)done;
         next[1].memref.buffer = data + done;
         next[1].memref.size = requested;
-        result = query(GRAMOPHONE_GET_OUTPUT, types, next, 1);
+        result = query(command, types, next);
         got = result == TEE_SUCCESS ? next[1].memref.size : 0;
         done += got;
     } while (got == requested && done < room);
@@ -193,16 +203,26 @@ static TEE_Result and_then(TEE_Result result, TEE_Result (*next)(void))
     return result;
 }
 
+static TEE_Result load(uint32_t command, uint32_t types __unused, TEE_Param params[TEE_NUM_PARAMS] __unused)
+{
+    return and_then(invoke_logged(command), admit);
+}
+
+static TEE_Result run(uint32_t command, uint32_t types __unused, TEE_Param params[TEE_NUM_PARAMS] __unused)
+{
+    return and_then(invoke_logged(command), rollback_raise);
+}
+
 #ifdef GRAMOPHONE_LOG
-static TEE_Result get_entries(uint32_t types, TEE_Param params[TEE_NUM_PARAMS])
+static TEE_Result get_entries(uint32_t command, uint32_t types, TEE_Param params[TEE_NUM_PARAMS])
 {
     const TEE_Result kept = log_tail_keep(pta);
-    return kept == TEE_SUCCESS ? query(GRAMOPHONE_GET_ENTRIES, types, params, 0) : kept;
+    return kept == TEE_SUCCESS ? query(command, types, params) : kept;
 }
 #endif
 
 #ifdef GRAMOPHONE_ATTEST
-static TEE_Result attest(uint32_t types, TEE_Param params[TEE_NUM_PARAMS])
+static TEE_Result attest(uint32_t command, uint32_t types, TEE_Param params[TEE_NUM_PARAMS])
 {
     TEE_Param own[TEE_NUM_PARAMS] = {0};
     uint8_t nonce[GR_NONCE_MAX];
@@ -217,85 +237,52 @@ static TEE_Result attest(uint32_t types, TEE_Param params[TEE_NUM_PARAMS])
     own[0].memref.size = nonce_bytes;
     own[1].memref.buffer = piece;
     own[1].memref.size = room;
-    const TEE_Result result = invoke(GRAMOPHONE_ATTEST_NONCE, types, own);
+    const TEE_Result result = invoke(command, types, own);
     return pass_on(result, &own[1], room, &params[1]);
+}
+#endif
+
+/* A command that is for the TA alone. */
+static __maybe_unused TEE_Result deny(uint32_t command __unused, uint32_t types __unused,
+                                      TEE_Param params[TEE_NUM_PARAMS] __unused)
+{
+    return TEE_ERROR_ACCESS_DENIED;
+}
+
+#ifdef GRAMOPHONE_NETWORKS
+/* Whoever did not load the trace is asked here whether it may be replayed. */
+static TEE_Result choose(uint32_t command, uint32_t types, TEE_Param params[TEE_NUM_PARAMS])
+{
+    return and_then(invoke(command, types, params), admit);
 }
 #endif
 
 #ifdef GRAMOPHONE_SCHEDULE
 /* A piece of what waits. The version counts once this session's own replay is over. */
-static TEE_Result step(uint32_t types, TEE_Param params[TEE_NUM_PARAMS])
+static TEE_Result step(uint32_t command, uint32_t types, TEE_Param params[TEE_NUM_PARAMS])
 {
-    const TEE_Result result = invoke(GRAMOPHONE_STEP, types, params);
+    const TEE_Result result = invoke(command, types, params);
     return params[0].value.a ? result : and_then(result, rollback_raise);
 }
 #endif
 
-/* The commands' parameters, as the pseudo-TA has them. */
-static const uint32_t types_of[] = {
-    [GRAMOPHONE_LOAD_BEGIN] = TEE_PARAM_TYPES(VALUE, NONE, NONE, NONE),
-    [GRAMOPHONE_LOAD_DATA] = TEE_PARAM_TYPES(IN, NONE, NONE, NONE),
-    [GRAMOPHONE_LOAD] = TEE_PARAM_TYPES(NONE, NONE, NONE, NONE),
-    [GRAMOPHONE_DESCRIBE] = TEE_PARAM_TYPES(VALUE, OUT, NONE, NONE),
-    [GRAMOPHONE_SET_INPUT] = TEE_PARAM_TYPES(VALUE, IN, NONE, NONE),
-    [GRAMOPHONE_RUN] = TEE_PARAM_TYPES(NONE, NONE, NONE, NONE),
-    [GRAMOPHONE_GET_OUTPUT] = TEE_PARAM_TYPES(VALUE, OUT, NONE, NONE),
-    [GRAMOPHONE_UNLOAD] = TEE_PARAM_TYPES(NONE, NONE, NONE, NONE),
-    [GRAMOPHONE_GET_LOG] = TEE_PARAM_TYPES(OUT, NONE, NONE, NONE),
-    [GRAMOPHONE_DESCRIBE_TRACE] = TEE_PARAM_TYPES(OUT, NONE, NONE, NONE),
-    [GRAMOPHONE_FORGET] = TEE_PARAM_TYPES(NONE, NONE, NONE, NONE),
-#ifdef GRAMOPHONE_LOG
-    [GRAMOPHONE_GET_ENTRIES] = TEE_PARAM_TYPES(OUT, NONE, NONE, NONE),
-#endif
-#ifdef GRAMOPHONE_ATTEST
-    [GRAMOPHONE_ATTEST_NONCE] = TEE_PARAM_TYPES(IN, OUT, NONE, NONE),
-    [GRAMOPHONE_DEVICE_KEY] = TEE_PARAM_TYPES(OUT, NONE, NONE, NONE),
-#endif
-#ifdef GRAMOPHONE_NETWORKS
-    [GRAMOPHONE_CHOOSE] = TEE_PARAM_TYPES(VALUE, NONE, NONE, NONE),
-    [GRAMOPHONE_DESCRIBE_NETWORK] = TEE_PARAM_TYPES(VALUE, OUT, NONE, NONE),
-#endif
-#ifdef GRAMOPHONE_SCHEDULE
-    [GRAMOPHONE_SUBMIT] = TEE_PARAM_TYPES(VALUE, NONE, NONE, NONE),
-    [GRAMOPHONE_STEP] = TEE_PARAM_TYPES(TEE_PARAM_TYPE_VALUE_OUTPUT, NONE, NONE, NONE),
-    [GRAMOPHONE_YIELD] = TEE_PARAM_TYPES(NONE, NONE, NONE, NONE),
-#endif
+static const struct {
+    uint32_t types;
+    TEE_Result (*run)(uint32_t command, uint32_t types, TEE_Param params[TEE_NUM_PARAMS]);
+} commands[] = {
+#define ROW(name, first, second, in_pta, here)                                                               \
+    [GRAMOPHONE_##name] = {TEE_PARAM_TYPES(first, second, NONE, NONE), here},
+#include "gramophone_commands.h"
 };
 
 TEE_Result TA_InvokeCommandEntryPoint(void *session __unused, uint32_t command, uint32_t types,
                                       TEE_Param params[TEE_NUM_PARAMS])
 {
-    if (command >= sizeof types_of / sizeof *types_of)
+    if (command >= sizeof commands / sizeof *commands || !commands[command].run)
         return TEE_ERROR_NOT_SUPPORTED;
-    if (command == GRAMOPHONE_LOG_OPEN || command == GRAMOPHONE_LOG_TAIL)
-        return TEE_ERROR_ACCESS_DENIED;
-    if (types != types_of[command])
+    if (types != commands[command].types)
         return TEE_ERROR_BAD_PARAMETERS;
-    switch (command) {
-    case GRAMOPHONE_LOAD: return and_then(invoke_logged(command), admit);
-    case GRAMOPHONE_RUN: return and_then(invoke_logged(command), rollback_raise);
-    case GRAMOPHONE_LOAD_DATA: return send(command, types, params, 0, false);
-    case GRAMOPHONE_SET_INPUT: return send(command, types, params, 1, true);
-    case GRAMOPHONE_GET_OUTPUT: return get_output(types, params);
-    case GRAMOPHONE_DESCRIBE: return query(command, types, params, 1);
-#ifdef GRAMOPHONE_NETWORKS
-    case GRAMOPHONE_DESCRIBE_NETWORK: return query(command, types, params, 1);
-    case GRAMOPHONE_CHOOSE: return and_then(invoke(command, types, params), admit); /* who did not load it */
-#endif
-#ifdef GRAMOPHONE_SCHEDULE
-    case GRAMOPHONE_STEP: return step(types, params);
-#endif
-#ifdef GRAMOPHONE_LOG
-    case GRAMOPHONE_GET_ENTRIES: return get_entries(types, params);
-#endif
-#ifdef GRAMOPHONE_ATTEST
-    case GRAMOPHONE_ATTEST_NONCE: return attest(types, params);
-    case GRAMOPHONE_DEVICE_KEY:
-#endif
-    case GRAMOPHONE_GET_LOG:
-    case GRAMOPHONE_DESCRIBE_TRACE: return query(command, types, params, 0);
-    default: return invoke(command, types, params); /* no memory among its parameters */
-    }
+    return commands[command].run(command, types, params);
 }
 
 static bool client_allowed(const TEE_Identity *client)

@@ -26,6 +26,7 @@ from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError
 from host_tools.support.tensors import npy
 from signing.delivery import Delivery
 from signing.sign import sign_trace
+from tee_replayer.generator.interrupts import packed
 from tee_replayer.generator.status import value_of
 from tests.support.device_trees import cells, node, small_tree
 from tests.support.signing_samples import ES256
@@ -49,6 +50,14 @@ def test_the_device_tree_tells_the_kernel_where_its_initramfs_lies() -> None:
     assert chosen["bootargs"].startswith(b"console=ttyAMA0 ")
     assert chosen["linux,initrd-start"] == cells(0, linux.INITRD)
     assert chosen["linux,initrd-end"] == cells(0, linux.INITRD + 0x1234567)
+
+
+def test_a_gpu_whose_interrupts_do_not_follow_one_another() -> None:
+    image = Image(Path("none"), Board(**{**vars(BOARD), "gpu_intid": packed([41, 40, 39])}))
+    with pytest.raises(
+        RunnerError, match=r"expected one number in GRAMOPHONE_GPU_INTID.* found a list, 0x80000027"
+    ):
+        normal_world.machine_of(image, "mali_g71", "null")
 
 
 def test_a_shared_gpu_that_lies_elsewhere_than_the_guest_s() -> None:
