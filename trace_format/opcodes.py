@@ -80,7 +80,7 @@ class ActionType:
         words: how a dump shows its operands, by their names in braces; "{flags}" are the letters of its flags.
         flagless: the error where no flag is set; "" where that is allowed.
         at_most_once: a stream may have one such action only.
-        linked: only replayers that link operators know it.
+        macro: of the feature whose replayers alone know it; "": all do.
     """
 
     op: Op
@@ -90,7 +90,7 @@ class ActionType:
     words: str = ""
     flagless: str = ""
     at_most_once: bool = False
-    linked: bool = False
+    macro: str = ""
 
     @property
     def name(self) -> str:
@@ -215,7 +215,7 @@ ACTIONS: dict[Op, ActionType] = {
                 )
             },
             words="{operator} {operands} from {slot}",
-            linked=True,
+            macro="GRAMOPHONE_OPERATORS",
         ),
         ActionType(
             Op.WAIT_IRQ,

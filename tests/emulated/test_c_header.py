@@ -273,6 +273,7 @@ def dump(include: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "-std=c11",
         "-Wall",
         *sanitizers,
+        *(f"-D{row.macro}" for row in ACTIONS.values() if row.macro),
         f"-I{include}",
         str(folder / "dump.c"),
         "-o",

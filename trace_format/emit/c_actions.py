@@ -69,15 +69,36 @@ def _op_rules() -> Iterator[str]:
     yield "#define GR_RULE_FLAGS_MASK 7u"
     yield f"#define GR_RULE_KNOWN {RULE_KNOWN:#x}u /* there is such an opcode */"
     yield ""
+    yield from _of_features()
+    yield ""
     yield "/* GR_RULE_* bits of an opcode; 0 for an unknown one. */"
     yield "static inline uint8_t gr_op_rule(uint8_t op)"
     yield "{"
     yield f"    static const uint8_t rule[{max(ACTIONS) + 1}] = {{"
     for op in ACTIONS:
-        yield f"        [GR_OP_{op.name}] = {_rule_bits(op):#04x},"
+        yield f"        [GR_OP_{op.name}] = {_if_known(op, f'{_rule_bits(op):#04x}')},"
     yield "    };"
     yield "    return op < sizeof rule ? rule[op] : 0;"
     yield "}"
+
+
+def _of_features() -> Iterator[str]:
+    yield "/* Bits of an opcode that only replayers with a feature know; others have 0 instead. */"
+    for macro in sorted({row.macro for row in ACTIONS.values()} - {""}):
+        yield f"#ifdef {macro}"
+        yield f"#define {_condition(macro)}(bits) (bits)"
+        yield "#else"
+        yield f"#define {_condition(macro)}(bits) 0u"
+        yield "#endif"
+
+
+def _condition(macro: str) -> str:
+    return macro.replace("GRAMOPHONE_", "GR_IF_")
+
+
+def _if_known(op: Op, bits: str) -> str:
+    macro = ACTIONS[op].macro
+    return f"{_condition(macro)}({bits})" if macro else bits
 
 
 def _rule_bits(op: Op) -> int:
@@ -130,19 +151,13 @@ def _needs() -> Iterator[str]:
     yield ""
     yield "/* Opcodes come in groups, 16 apart, of at most so many. */"
     yield f"#define GR_OP_GROUP {max(op & 15 for op in ACTIONS) + 1}u"
-    yield "/* Of opcodes that only replayers with operators know: GRAMOPHONE_OPERATORS(X) lists X(NAME, name). */"
-    yield "#ifdef GRAMOPHONE_OPERATORS"
-    yield "#define GR_IF_LINKED(needs) (needs)"
-    yield "#else"
-    yield "#define GR_IF_LINKED(needs) 0u"
-    yield "#endif"
     yield ""
     yield "/* X(opcode, GR_NEED_* bits) for every opcode. */"
     yield "#define GR_OP_NEEDS(X) \\"
     rows = []
-    for op, row in ACTIONS.items():
+    for op in ACTIONS:
         text = " | ".join(f"GR_NEED_{n}" for n in needs_of(op))
-        rows.append(f"    X({_op(op)}, {f'GR_IF_LINKED({text})' if row.linked else text})")
+        rows.append(f"    X({_op(op)}, {_if_known(op, text)})")
     yield " \\\n".join(rows)
 
 

@@ -595,6 +595,13 @@ static inline void gr_load_bytes(uint8_t *out, const uint8_t *p, size_t n)
 #define GR_RULE_FLAGS_MASK 7u
 #define GR_RULE_KNOWN 0x80u /* there is such an opcode */
 
+/* Bits of an opcode that only replayers with a feature know; others have 0 instead. */
+#ifdef GRAMOPHONE_OPERATORS
+#define GR_IF_OPERATORS(bits) (bits)
+#else
+#define GR_IF_OPERATORS(bits) 0u
+#endif
+
 /* GR_RULE_* bits of an opcode; 0 for an unknown one. */
 static inline uint8_t gr_op_rule(uint8_t op)
 {
@@ -611,7 +618,7 @@ static inline uint8_t gr_op_rule(uint8_t op)
         [GR_OP_CLEAR] = 0x86,
         [GR_OP_COPY_TO_GPU] = 0x81,
         [GR_OP_COPY_FROM_GPU] = 0x81,
-        [GR_OP_OPERATE] = 0x97,
+        [GR_OP_OPERATE] = GR_IF_OPERATORS(0x97),
         [GR_OP_WAIT_IRQ] = 0x83,
         [GR_OP_IRQ_ENTER] = 0x81,
         [GR_OP_IRQ_EXIT] = 0x81,
@@ -657,12 +664,6 @@ static inline uint32_t gr_dtype_bytes(uint8_t dtype)
 
 /* Opcodes come in groups, 16 apart, of at most so many. */
 #define GR_OP_GROUP 6u
-/* Of opcodes that only replayers with operators know: GRAMOPHONE_OPERATORS(X) lists X(NAME, name). */
-#ifdef GRAMOPHONE_OPERATORS
-#define GR_IF_LINKED(needs) (needs)
-#else
-#define GR_IF_LINKED(needs) 0u
-#endif
 
 /* X(opcode, GR_NEED_* bits) for every opcode. */
 #define GR_OP_NEEDS(X) \
@@ -678,7 +679,7 @@ static inline uint32_t gr_dtype_bytes(uint8_t dtype)
     X(GR_OP_CLEAR, GR_NEED_KNOWN | GR_NEED_HAS_VALUE | GR_NEED_TO_MEMORY) \
     X(GR_OP_COPY_TO_GPU, GR_NEED_KNOWN | GR_NEED_HAS_SLOT) \
     X(GR_OP_COPY_FROM_GPU, GR_NEED_KNOWN | GR_NEED_HAS_SLOT) \
-    X(GR_OP_OPERATE, GR_IF_LINKED(GR_NEED_KNOWN | GR_NEED_HAS_SLOT | GR_NEED_OPERATES)) \
+    X(GR_OP_OPERATE, GR_IF_OPERATORS(GR_NEED_KNOWN | GR_NEED_HAS_SLOT | GR_NEED_OPERATES)) \
     X(GR_OP_WAIT_IRQ, GR_NEED_KNOWN | GR_NEED_HAS_LINE | GR_NEED_HAS_VALUE) \
     X(GR_OP_IRQ_ENTER, GR_NEED_KNOWN | GR_NEED_HAS_LINE) \
     X(GR_OP_IRQ_EXIT, GR_NEED_KNOWN | GR_NEED_HAS_LINE) \
