@@ -30,6 +30,9 @@ bool gr_inverse_begin(struct gr_cipher *cipher, const uint8_t key[16]);
     assigns \result, *cipher, block[0 .. 15] \from *cipher, block[0 .. 15];
     ensures 0 <= \result <= 1 && \initialized(block + (0 .. 15)); */
 bool gr_inverse_apply(struct gr_cipher *cipher, uint8_t block[16]);
+/*@ requires \valid(cipher) && \valid(data + (0 .. 16 * blocks - 1));
+    assigns \result, *cipher, data[0 .. 16 * blocks - 1] \from *cipher, data[0 .. 16 * blocks - 1]; */
+uint32_t gr_cipher_apply(struct gr_cipher *cipher, uint8_t *data, uint32_t blocks);
 /*@ requires \valid(cipher); assigns *cipher \from \nothing; */
 void gr_cipher_end(struct gr_cipher *cipher);
 /*@ requires \valid_read(secret + (0 .. 31)) && \initialized(secret + (0 .. 31));
@@ -85,6 +88,22 @@ static void open_body(uint32_t bytes)
     } else {
         //@ assert shut: l.stream.cipher == \null;
     }
+    gr_undecrypted(&l);
+    gr_close_body(&l);
+    //@ assert closed: l.stream.cipher == \null;
+}
+
+/* A chunk of any size that the buffer has room for, behind which there is nothing. */
+static uint8_t chunk[GR_MIN_CHUNK_BYTES];
+
+static void decrypt(struct gr_cipher *cipher)
+{
+    struct gr_stream s;
+    Frama_C_make_unknown((char *)&s, sizeof s);
+    Frama_C_make_unknown((char *)chunk, sizeof chunk);
+    s.cipher = cipher;
+    s.chunk = chunk;
+    gr_decrypt(&s, Frama_C_unsigned_int_interval(1, sizeof chunk));
 }
 
 int main(void)
@@ -96,5 +115,9 @@ int main(void)
         open_body(MESSAGE_BYTES + count * ROW_BYTES + 1);
     }
     open_body(0);
+    struct gr_cipher cipher;
+    Frama_C_make_unknown((char *)&cipher, sizeof cipher);
+    decrypt(&cipher);
+    decrypt(NULL);
     return 0;
 }
