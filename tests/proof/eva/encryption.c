@@ -73,7 +73,8 @@ bool gr_port_fleet_key(uint8_t key[32])
 /* With 64 bytes of the head before the message. */
 static uint8_t head[64 + MESSAGE_BYTES + GR_MAX_RECIPIENTS * ROW_BYTES + 1];
 
-static void open_body(uint32_t bytes)
+/* Whether the head has a message, and of how many bytes. */
+static void open_body(bool is_encrypted, uint32_t bytes)
 {
     struct gr_replayer r;
     struct loader l;
@@ -82,8 +83,9 @@ static void open_body(uint32_t bytes)
     Frama_C_make_unknown((char *)head, sizeof head);
     l.r = &r;
     l.head = head;
+    l.fourth = is_encrypted ? GR_SECTION_TYPE_ENCRYPTION : 0;
     l.stream.cipher = NULL;
-    if (gr_open_body(&l, head + sizeof head - bytes, bytes) == GR_STATUS_OK) {
+    if (gr_open_body(&l, head + sizeof head - bytes, bytes) == GR_STATUS_OK && is_encrypted) {
         //@ assert opened: l.stream.cipher == &l.cipher;
     } else {
         //@ assert shut: l.stream.cipher == \null;
@@ -110,11 +112,12 @@ int main(void)
 {
     //@ loop unroll 17;
     for (uint32_t count = 0; count <= GR_MAX_RECIPIENTS; count++) {
-        open_body(MESSAGE_BYTES + count * ROW_BYTES - 1);
-        open_body(MESSAGE_BYTES + count * ROW_BYTES);
-        open_body(MESSAGE_BYTES + count * ROW_BYTES + 1);
+        open_body(true, MESSAGE_BYTES + count * ROW_BYTES - 1);
+        open_body(true, MESSAGE_BYTES + count * ROW_BYTES);
+        open_body(true, MESSAGE_BYTES + count * ROW_BYTES + 1);
     }
-    open_body(0);
+    open_body(true, 0);
+    open_body(false, 0);
     struct gr_cipher cipher;
     Frama_C_make_unknown((char *)&cipher, sizeof cipher);
     decrypt(&cipher);
