@@ -30,6 +30,9 @@ bool gr_inverse_begin(struct gr_cipher *cipher, const uint8_t key[16]);
     assigns \result, *cipher, block[0 .. 15] \from *cipher, block[0 .. 15];
     ensures 0 <= \result <= 1 && \initialized(block + (0 .. 15)); */
 bool gr_inverse_apply(struct gr_cipher *cipher, uint8_t block[16]);
+/*@ requires \valid(cipher) && \valid(data + (0 .. 16 * blocks - 1));
+    assigns \result, *cipher, data[0 .. 16 * blocks - 1] \from *cipher, data[0 .. 16 * blocks - 1]; */
+uint32_t gr_cipher_apply(struct gr_cipher *cipher, uint8_t *data, uint32_t blocks);
 /*@ requires \valid(cipher); assigns *cipher \from \nothing; */
 void gr_cipher_end(struct gr_cipher *cipher);
 /*@ requires \valid_read(secret + (0 .. 31)) && \initialized(secret + (0 .. 31));
@@ -70,7 +73,8 @@ bool gr_port_fleet_key(uint8_t key[32])
 /* With 64 bytes of the head before the message. */
 static uint8_t head[64 + MESSAGE_BYTES + GR_MAX_RECIPIENTS * ROW_BYTES + 1];
 
-static void open_body(uint32_t bytes)
+/* Whether the head has a message, and of how many bytes. */
+static void open_body(bool is_encrypted, uint32_t bytes)
 {
     struct gr_replayer r;
     struct loader l;
@@ -79,22 +83,44 @@ static void open_body(uint32_t bytes)
     Frama_C_make_unknown((char *)head, sizeof head);
     l.r = &r;
     l.head = head;
+    l.fourth = is_encrypted ? GR_SECTION_TYPE_ENCRYPTION : 0;
     l.stream.cipher = NULL;
-    if (gr_open_body(&l, head + sizeof head - bytes, bytes) == GR_STATUS_OK) {
+    if (gr_open_body(&l, head + sizeof head - bytes, bytes) == GR_STATUS_OK && is_encrypted) {
         //@ assert opened: l.stream.cipher == &l.cipher;
     } else {
         //@ assert shut: l.stream.cipher == \null;
     }
+    gr_undecrypted(&l);
+    gr_close_body(&l);
+    //@ assert closed: l.stream.cipher == \null;
+}
+
+/* A chunk of any size that the buffer has room for, behind which there is nothing. */
+static uint8_t chunk[GR_MIN_CHUNK_BYTES];
+
+static void decrypt(struct gr_cipher *cipher)
+{
+    struct gr_stream s;
+    Frama_C_make_unknown((char *)&s, sizeof s);
+    Frama_C_make_unknown((char *)chunk, sizeof chunk);
+    s.cipher = cipher;
+    s.chunk = chunk;
+    gr_decrypt(&s, Frama_C_unsigned_int_interval(1, sizeof chunk));
 }
 
 int main(void)
 {
     //@ loop unroll 17;
     for (uint32_t count = 0; count <= GR_MAX_RECIPIENTS; count++) {
-        open_body(MESSAGE_BYTES + count * ROW_BYTES - 1);
-        open_body(MESSAGE_BYTES + count * ROW_BYTES);
-        open_body(MESSAGE_BYTES + count * ROW_BYTES + 1);
+        open_body(true, MESSAGE_BYTES + count * ROW_BYTES - 1);
+        open_body(true, MESSAGE_BYTES + count * ROW_BYTES);
+        open_body(true, MESSAGE_BYTES + count * ROW_BYTES + 1);
     }
-    open_body(0);
+    open_body(true, 0);
+    open_body(false, 0);
+    struct gr_cipher cipher;
+    Frama_C_make_unknown((char *)&cipher, sizeof cipher);
+    decrypt(&cipher);
+    decrypt(NULL);
     return 0;
 }

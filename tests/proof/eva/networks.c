@@ -26,32 +26,32 @@ void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
 uint32_t gr_is_same(const uint8_t *a, const uint8_t *b, size_t bytes);
 /*@ assigns \result \from r->va_bytes; */
 uint64_t gr_driver_bytes(const struct gr_replayer *r);
-/*@ assigns \result, r->locked \from \nothing; ensures 0 <= \result <= 1; */
-bool gr_driver_reset(struct gr_replayer *r);
 /*@ assigns \result \from \nothing; ensures 0 <= \result <= 1; */
 bool gr_driver_switch(struct gr_replayer *r);
+/*@ assigns \result \from first, end; ensures 0 <= \result <= 1; */
+bool gr_reaches(const struct gr_replayer *r, uint64_t first, uint64_t end);
 /*@ assigns \result \from \nothing; ensures 0 <= \result <= 1; */
 bool gr_has_owners(const struct gr_replayer *r);
-/*@ assigns \nothing; */
-void gr_driver_set_table(struct gr_replayer *r, uint32_t space);
-
 enum { ACTIONS = 100, PAGES = 3, IMAGE_PAGES = 4 };
 static uint32_t section[(GR_NETWORKS * GR_NETWORK_BYTES + IMAGE_PAGES) / 4];
 static uint32_t manifest[GR_MANIFEST_BYTES / 4];
 static uint64_t memory[PAGES];
-static uint32_t actions[ACTIONS * GR_ACTION_BYTES / 4];
 
 void gr_wipe(void *to, uint64_t bytes)
 {
     memset(to, 0, bytes);
 }
 
-enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_action *action)
+/* What run.c does, as far as it is seen here. */
+void gr_leave(struct gr_replayer *r, uint32_t keeper)
 {
-    //@ assert action: index < ACTIONS;
-    //@ assert network: r->network < GR_NETWORKS;
-    Frama_C_make_unknown((char *)action, sizeof *action);
-    return Frama_C_nondet(GR_STATUS_OK, GR_STATUS_ACTION);
+    (void)keeper;
+    //@ loop unroll 16;
+    for (uint32_t i = 0; i < r->network_count; i++) {
+        r->progress[i].started = Frama_C_interval(0, 1);
+        r->progress[i].is_away = true;
+        r->progress[i].under_way.is_begun = Frama_C_interval(0, 1);
+    }
 }
 
 /* A loaded trace of any networks, whose fields are any; with a section, or without one. */
@@ -59,9 +59,7 @@ static void forget(struct gr_replayer *r, uint32_t count)
 {
     Frama_C_make_unknown((char *)section, sizeof section);
     Frama_C_make_unknown((char *)manifest, sizeof manifest);
-    Frama_C_make_unknown((char *)actions, sizeof actions);
     Frama_C_make_unknown((char *)r, sizeof *r);
-    r->actions = (const uint8_t *)actions;
     r->manifest = (const uint8_t *)manifest;
     r->rows = (const uint8_t *)section + (GR_NETWORKS - count) * GR_NETWORK_BYTES;
     if (count == 1)
@@ -93,7 +91,9 @@ static void load(struct gr_replayer *r, uint32_t count)
         r->networks[i].first_action = Frama_C_unsigned_int_interval(0, ACTIONS);
         r->networks[i].end_action = Frama_C_unsigned_int_interval(0, ACTIONS);
     }
-    gr_check_networks(r, &low_bytes);
+    gr_check_start(r, Frama_C_unsigned_int_interval(0, ACTIONS - 1),
+                   Frama_C_unsigned_int_interval(0, ACTIONS));
+    gr_check_end(r, Frama_C_unsigned_int_interval(0, ACTIONS), &low_bytes);
     forget(r, count);
     gr_network_differences(r);
 }
@@ -108,8 +108,13 @@ static void choose(struct gr_replayer *r, uint32_t count)
     gr_select(r, Frama_C_unsigned_int_interval(0, UINT32_MAX));
     //@ assert network: r->network < GR_NETWORKS;
     gr_take_over(r);
-    gr_leave(r, Frama_C_unsigned_int_interval(0, UINT32_MAX));
-    gr_resumes(r, r->network);
+    gr_needs_reset(r);
+    const struct gr_progress *p = gr_progress_of(r, Frama_C_unsigned_int_interval(0, UINT32_MAX));
+    //@ assert progress: \valid_read(p);
+    struct gr_action a;
+    Frama_C_make_unknown((char *)&a, sizeof a);
+    gr_is_own_action(r, Frama_C_unsigned_int_interval(0, UINT32_MAX));
+    gr_maps_own(r, &a);
 }
 
 /* From a place on, up to another: in words, for which pages are too many. */
@@ -120,7 +125,7 @@ static void prepare(struct gr_replayer *r, uint32_t count, uint32_t from, uint32
     r->memory.base = (uint8_t *)memory;
     r->networks[count - 1].work_at = r->networks[count - 1].driver_at = from * 8;
     r->networks[count - 1].work_end = r->networks[count - 1].driver_end = to * 8;
-    gr_prepare_network(r, Frama_C_interval(0, 1));
+    gr_wipe_own(r);
 }
 
 int main(void)

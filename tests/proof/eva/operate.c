@@ -46,6 +46,8 @@ void *proof_copy(void *restrict to, const void *restrict from, size_t bytes);
 void *memset(void *to, int byte, size_t bytes);
 /*@ requires slot: index < SLOTS; assigns \result \from index; */
 uint64_t gr_slot_bytes(const struct gr_replayer *r, uint32_t index);
+/*@ requires \valid(r); assigns \result \from \nothing; */
+enum gr_status gr_settle(struct gr_replayer *r);
 
 static uint32_t any(void)
 {

@@ -8,7 +8,7 @@
 #include "crypto.h"
 #include "gr_target.h"
 #include "string.h"
-#include "trust.h"
+#include "trust_policy.h"
 
 /*@ requires \valid_read(a + (0 .. bytes - 1)) && \initialized(a + (0 .. bytes - 1));
     requires \valid_read(b + (0 .. bytes - 1)) && \initialized(b + (0 .. bytes - 1));

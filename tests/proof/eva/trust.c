@@ -5,11 +5,11 @@
 #define __attribute__(names)
 #define __builtin_assume_aligned(pointer, bytes) (pointer)
 #define _Alignas(bytes) /* not known to Frama-C */
-#include "trust.h"
 #include "__fc_builtin.h"
 #include "crypto.h"
 #include "gr_target.h"
 #include "string.h"
+#include "trust_policy.h"
 
 enum {
     SLOTS_HERE = 2,

@@ -19,7 +19,7 @@
 */
 void *memset(void *to, int byte, size_t bytes);
 
-/*@ assigns \result, r->tables, r->locked \from \nothing; */
+/*@ assigns \result, r->progress[0].tables, r->locked \from \nothing; */
 bool gr_driver_reset(struct gr_replayer *r);
 
 enum { WORDS = 8 };

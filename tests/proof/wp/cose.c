@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Messages in memory: a parser gets any two places of it, in order, and reads nothing from the second on. */
 #include "common.h"
-#include "trust.h"
+#include "trust_policy.h"
 
 /* Memory up to the end of a message is less than 4 GiB. */
 /*@ predicate span(uint8_t *at, uint8_t *end) = \base_addr(at) == \base_addr(end) && 0 <= end - at <=

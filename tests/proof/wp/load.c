@@ -84,10 +84,10 @@
     clause held(&l->stream);
 
 /* What runs rely on, beside the place where they begin. */
-#define EACH_OF_STATE(clause)                                                                                \
-    clause carveout(l->r);                                                                                   \
-    clause tables(l->r);                                                                                     \
-    clause manifest(l->r);
+#define EACH_OF_STATE(clause, r)                                                                             \
+    clause carveout(r);                                                                                      \
+    clause tables(r);                                                                                        \
+    clause manifest(r);
 
 /*@ requires readable(l) && index < l->section_count;
     assigns \nothing;
@@ -158,10 +158,23 @@ enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_
 */
 uint64_t gr_driver_bytes(const struct gr_replayer *r);
 
+// Both numbers are the caller's own; what the driver needs comes behind what there was.
+/*@ requires \valid(r) && \valid(jobs) && \valid(low_bytes) && \separated(r, jobs, low_bytes);
+    requires \separated(jobs, r->memory.base + (0 .. r->memory.bytes - 1));
+    requires \separated(low_bytes, r->memory.base + (0 .. r->memory.bytes - 1));
+    requires *low_bytes <= 1099511627776;
+    EACH_OF_STATE(requires, r)
+    assigns r->report.action, r->report.op, r->report.offset, r->limits, r->replay_start, *jobs, *low_bytes;
+    EACH_OF_STATE(ensures, r)
+    ensures added: \result == GR_STATUS_OK ==> \old(*low_bytes) <= *low_bytes;
+    ensures r->replay_start == \old(r->replay_start) || r->replay_start < r->action_count;
+*/
+static enum gr_status check_network(struct gr_replayer *r, uint32_t *jobs, uint64_t *low_bytes);
+
 /*@ requires ready(l) && placed(l) && l->r->low_bytes == l->r->carveout_bytes;
-    EACH_OF_STATE(requires)
+    EACH_OF_STATE(requires, l->r)
     assigns l->r->report, l->r->limits, l->r->replay_start, l->r->low_bytes, l->state;
-    EACH_OF_STATE(ensures \result == GR_STATUS_OK ==>)
+    EACH_OF_STATE(ensures \result == GR_STATUS_OK ==>, l->r)
     ensures l->r->low_bytes <= l->r->memory.bytes;
     ensures l->r->replay_start == \old(l->r->replay_start) || l->r->replay_start < l->r->action_count;
 */

@@ -37,12 +37,12 @@ static void write64(uint32_t offset, uint64_t value);
     logic uint64_t *entries(struct gr_replayer *r) = words(r->memory.base, r->carveout_bytes);
     logic integer room(struct gr_replayer *r) = (r->low_bytes - r->carveout_bytes) / GR_PAGE_BYTES;
     predicate walk(struct gr_replayer *r) =
-      carveout(r) && r->memory.phys <= 1099511627776 && GR_ADDRESS_SPACES <= r->tables <= room(r) &&
+      carveout(r) && r->memory.phys <= 1099511627776 && GR_ADDRESS_SPACES <= PROGRESS(r).tables <= room(r) &&
       \valid(entries(r) + (0 .. 512 * room(r) - 1)) &&
       \separated(r, entries(r) + (0 .. 512 * room(r) - 1));
     predicate within(struct gr_replayer *r, uint64_t *at, integer count) =
       \base_addr(at) == \base_addr(entries(r)) && entries(r) <= at &&
-      at + count <= entries(r) + 512 * r->tables;
+      at + count <= entries(r) + 512 * PROGRESS(r).tables;
 */
 
 /*@ requires walk(r) && number < room(r);
@@ -92,14 +92,14 @@ uint64_t gr_action_va_page(const struct gr_action *action);
 uint64_t gr_driver_bytes(const struct gr_replayer *r);
 
 /*@ requires walk(r) && within(r, entry, 1);
-    assigns r->tables, entries(r)[0 .. 512 * room(r) - 1];
-    ensures walk(r) && \old(r->tables) <= r->tables;
+    assigns PROGRESS(r).tables, entries(r)[0 .. 512 * room(r) - 1];
+    ensures walk(r) && \old(PROGRESS(r).tables) <= PROGRESS(r).tables;
     ensures \result == NULL || within(r, \result, 512);
 */
 static uint64_t *table_below(struct gr_replayer *r, uint64_t *entry);
 
 /*@ requires walk(r) && space < GR_ADDRESS_SPACES;
-    assigns r->tables, entries(r)[0 .. 512 * room(r) - 1];
+    assigns PROGRESS(r).tables, entries(r)[0 .. 512 * room(r) - 1];
     ensures walk(r);
     ensures \result == NULL || within(r, \result, 1);
 */
@@ -112,19 +112,19 @@ static uint64_t *entry_for(struct gr_replayer *r, uint32_t space, uint64_t page)
 */
 
 /*@ requires mapping(r, a);
-    assigns r->tables, entries(r)[0 .. 512 * room(r) - 1];
+    assigns PROGRESS(r).tables, entries(r)[0 .. 512 * room(r) - 1];
     ensures walk(r);
 */
 static enum gr_status set_pages(struct gr_replayer *r, const struct gr_action *a, uint64_t leaf);
 
 /*@ requires mapping(r, a);
-    assigns r->tables, entries(r)[0 .. 512 * room(r) - 1];
+    assigns PROGRESS(r).tables, entries(r)[0 .. 512 * room(r) - 1];
     ensures walk(r);
 */
 enum gr_status gr_driver_map(struct gr_replayer *r, const struct gr_action *a);
 
 /*@ requires mapping(r, a);
-    assigns r->tables, entries(r)[0 .. 512 * room(r) - 1];
+    assigns PROGRESS(r).tables, entries(r)[0 .. 512 * room(r) - 1];
     ensures walk(r);
 */
 enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Relies on: gr_fetch_action (check), gr_copy_slot (slots), the drivers' functions, the state after gr_load.
  */
-#include "state.h"
+#include "run.h"
 
 /*@ axiomatic policy {
       // The profile lets a trace set the bits of `may` in a register, and a value must have those of `must`.
@@ -56,7 +56,7 @@ static enum gr_status check_fault(struct gr_replayer *r);
 /*@ requires \valid(r);
     assigns r->report;
 */
-static enum gr_status settle(struct gr_replayer *r);
+enum gr_status gr_settle(struct gr_replayer *r);
 
 /*@ requires carveout(r) && index <= 65535 && writable(r, index);
     assigns r->report, r->code, r->locked;
@@ -73,8 +73,6 @@ static enum gr_status wait_for(struct gr_replayer *r, const struct gr_action *a,
     assigns r->report;
 */
 static enum gr_status wait_irq(struct gr_replayer *r, const struct gr_action *a);
-/*@ predicate ready(struct gr_replayer *r) = carveout(r) && tables(r) && r->replay_start <= r->action_count;
- */
 
 // As proved of check.c and slots.c: see there.
 /*@ requires carveout(r) && tables(r);
@@ -104,10 +102,10 @@ uint32_t gr_action_address_space(const struct gr_action *action);
 /*@ assigns \nothing; */
 void gr_driver_set_table(struct gr_replayer *r, uint32_t space);
 /*@ requires carveout(r) && pages(r, a);
-    assigns r->memory.base[r->carveout_bytes .. r->low_bytes - 1], r->tables; */
+    assigns r->memory.base[r->carveout_bytes .. r->low_bytes - 1], PROGRESS(r).tables; */
 enum gr_status gr_driver_map(struct gr_replayer *r, const struct gr_action *a);
 /*@ requires carveout(r) && pages(r, a);
-    assigns r->memory.base[r->carveout_bytes .. r->low_bytes - 1], r->tables; */
+    assigns r->memory.base[r->carveout_bytes .. r->low_bytes - 1], PROGRESS(r).tables; */
 enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a);
 
 /*@ requires ready(r) && \valid_read(a) && \separated(a, r);
@@ -119,69 +117,54 @@ enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a)
                 r->image_end <= a->a && a->a + a->value <= r->carveout_bytes;
     requires pages: (a->op == GR_OP_MAP_GPU_MEM || a->op == GR_OP_UNMAP_GPU_MEM) ==> pages(r, a);
     requires slot: (a->op == GR_OP_COPY_TO_GPU || a->op == GR_OP_COPY_FROM_GPU) ==> a->arg < r->slot_count;
-    assigns r->report, r->code, r->locked, r->kept[0 .. GR_KEPT - 1], r->tables, r->memory.base[r->image_end
+    assigns r->report, r->code, r->locked, PROGRESS(r).kept[0 .. GR_KEPT - 1], PROGRESS(r).tables,
+   r->memory.base[r->image_end
    .. r->low_bytes - 1];
 */
-static enum gr_status execute(struct gr_replayer *r, const struct gr_action *a);
+enum gr_status gr_execute(struct gr_replayer *r, const struct gr_action *a);
 
 /*@ requires ready(r) && from <= to <= r->action_count;
-    assigns r->report, r->code, r->locked, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables,
+    assigns r->report, r->code, r->locked, r->limits, PROGRESS(r).kept[0 .. GR_KEPT - 1], PROGRESS(r).tables,
    r->memory.base[r->image_end
    .. r->low_bytes - 1];
 */
 static enum gr_status execute_range(struct gr_replayer *r, uint32_t from, uint32_t to);
 
-/*@ assigns r->tables, r->locked; */
+/*@ assigns PROGRESS(r).tables, r->locked; */
 bool gr_driver_reset(struct gr_replayer *r);
 
+/*@ requires ready(r);
+    assigns r->touched, r->code, r->locked, PROGRESS(r).kept[0 .. GR_KEPT - 1], PROGRESS(r).tables,
+   r->memory.base[r->image_end .. r->low_bytes - 1];
+    ensures carveout(r);
+    ensures tables(r);
+*/
+bool gr_prepare(struct gr_replayer *r, bool is_new);
+
+/*@ requires ready(r);
+    assigns RUN(r);
+    admit ensures frame: ready(r);
+*/
+static enum gr_status run_prologue(struct gr_replayer *r);
+
 /*@ requires \valid(r);
-    assigns r->started;
+    assigns PROGRESS(r).started;
 */
 void gr_restart(struct gr_replayer *r);
 
-/*@ requires ready(r);
-    assigns r->report, r->code, r->locked, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->touched,
-   r->started, r->memory.base[r->image_end .. r->low_bytes - 1]; admit ensures frame: ready(r);
-*/
-static enum gr_status try_once(struct gr_replayer *r);
-
 /*@ requires \valid(r);
-    assigns r->started;
+    assigns PROGRESS(r).started;
 */
-static inline void gr_leave(struct gr_replayer *r, uint32_t keeper);
+void gr_leave(struct gr_replayer *r, uint32_t keeper);
 
 /*@ requires \valid(r);
     assigns r->report;
 */
 static bool is_divergence(struct gr_replayer *r);
 
-/*@ requires \valid(r);
-    assigns r->report, r->started, r->tables, r->locked;
-*/
-static bool may_try_again(struct gr_replayer *r);
-
-/*@ requires r->state == GR_STATE_LOADED ==> ready(r);
-    requires \valid(r);
-    assigns r->report;
-    ensures \result == GR_STATUS_OK ==> r->state == GR_STATE_LOADED;
-*/
-static enum gr_status check_bound(struct gr_replayer *r);
-
-/*@ requires \valid(r);
-    assigns \nothing;
-*/
-static enum gr_status finish(struct gr_replayer *r);
-
 /*@ requires carveout(r) && tables(r);
     requires slot < r->slot_count;
     assigns \nothing;
 */
 bool gr_lacks_data(const struct gr_replayer *r, uint32_t slot);
-
-/*@ requires r->state == GR_STATE_LOADED ==> ready(r);
-    requires \valid(r);
-    assigns r->report, r->code, r->locked, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->touched,
-   r->started, r->deadline_us, r->memory.base[r->image_end .. r->low_bytes - 1];
-*/
-enum gr_status gr_run(struct gr_replayer *r);
 #include "shipped/run.c"

@@ -4,7 +4,9 @@
 
 #include "driver.h"
 #include "gr_target.h"
-#include "own.h"
+
+/* How far the only network is. */
+#define PROGRESS(r) r->progress[0]
 
 /* Bytes of a slot's dense data: what gr_slot_bytes makes of its description. */
 /*@ axiomatic dense { logic integer dense(uint8_t *s) reads s[0 .. GR_SLOT_BYTES - 1]; }

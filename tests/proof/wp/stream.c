@@ -4,14 +4,6 @@
 
 #include "seam.h"
 
-#ifdef GRAMOPHONE_ENCRYPTION
-/*@ requires \valid(cipher);
-    requires room: \valid(data + (0 .. 16 * blocks - 1));
-    assigns *cipher, data[0 .. 16 * blocks - 1];
-*/
-uint32_t gr_cipher_apply(struct gr_cipher *cipher, uint8_t *data, uint32_t blocks);
-#endif
-
 /*@ requires \valid_read(a + (0 .. 31)) && \valid_read(b + (0 .. 31));
     assigns \nothing;
 */

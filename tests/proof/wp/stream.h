@@ -2,24 +2,12 @@
 /* A stream: where its current chunk lies, and that what it reads next is there. */
 #include "common.h"
 
-#ifdef GRAMOPHONE_ENCRYPTION
-#define ALSO_OPENED(s) , s->opened, *s->cipher
-#define WHOLE_BLOCKS(s) s->chunk_bytes % 16 == 0 && ciphered(s) &&
-/*@ predicate ciphered(struct gr_stream *s) = s->cipher == \null || (\valid(s->cipher) && \separated(s,
-   s->cipher, s->source) && \separated(s->cipher, s->chunk + (0 .. s->chunk_bytes - 1)) &&
-   \separated(s->cipher, s->hashes + (0 .. 31)));
-*/
-#else
-#define ALSO_OPENED(s)
-#define WHOLE_BLOCKS(s)
-#endif
-
 /* What a stream writes, of its memory and its own state: for the next chunk, and as it is read. Not
  * formatted, because `0..s` would be one word. */
 /* clang-format off */
 #define OPENED(s) \
     s->offset, s->left, s->hashes, s->index, s->at, s->stop, s->end, s->differing, \
-    s->chunk[0 .. s->chunk_bytes - 1] ALSO_OPENED(s)
+    s->chunk[0 .. s->chunk_bytes - 1]
 /* clang-format on */
 #define TAKEN(s) s->section, s->status, OPENED(s)
 
@@ -50,7 +38,6 @@ bool source_read(void *ctx, uint64_t offset, uint8_t *to, uint32_t bytes);
       \valid_read(s->source) && s->source->read == &source_read && \separated(s, s->source) &&
       \separated(s->source, s->chunk + (0 .. s->chunk_bytes - 1)) &&
       \valid(s->chunk + (0 .. s->chunk_bytes - 1)) && 1 <= s->chunk_bytes <= GR_MAX_CHUNK_BYTES &&
-      WHOLE_BLOCKS(s)
       \valid_read(s->hashes + (0 .. 31)) &&
       \separated(s->hashes + (0 .. 31), s->chunk + (0 .. s->chunk_bytes - 1));
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Of run.c, with steps and networks: gr_step, gr_run and gr_yield in any state of a replay that is under way,
- * for any actions that gr_fetch_action lets pass (unit check), and a GPU and a clock that say anything. The
- * carve-out is a few words. */
+/* Of steps.c, with run.c and networks: gr_step, gr_run and gr_yield in any state of a replay that is under
+ * way, for any actions that gr_fetch_action lets pass (unit check), and a GPU and a clock that say anything.
+ * The carve-out is a few words. */
 #define __builtin_assume_aligned(pointer, bytes) (pointer)
 #include "__fc_builtin.h"
 #include "driver.h"
@@ -10,6 +10,7 @@
 
 enum { ACTIONS = 3, IMAGE = 16, WORK = 64, END = 128, BUDGET_US = 1000000 };
 static uint64_t memory[END / 8];
+static uint32_t actions[ACTIONS * GR_ACTION_BYTES / 4];
 static struct gr_limits limits;
 
 /*@ assigns \result \from offset; */
@@ -68,29 +69,20 @@ static void lose(struct gr_replayer *r)
     }
 }
 
-void gr_leave(struct gr_replayer *r, uint32_t keeper)
-{
-    lose(r);
-    //@ loop unroll 4;
-    for (uint32_t i = 0; i < GR_NETWORKS; i++) {
-        r->progress[i].is_away = true;
-        if (!r->progress[i].started && i != keeper)
-            r->progress[i].under_way.is_begun = false;
-    }
-}
-
 void gr_take_over(struct gr_replayer *r)
 {
     lose(r);
     r->running = r->network;
 }
 
-bool gr_prepare_network(struct gr_replayer *r, bool is_new)
+bool gr_needs_reset(struct gr_replayer *r)
 {
-    (void)is_new;
     lose(r);
     return Frama_C_interval(0, 1);
 }
+
+/*@ requires \valid_read(r); assigns \nothing; */
+void gr_wipe_own(const struct gr_replayer *r);
 
 /* An action as check.c lets it pass: any, with operands that all of them may have; or any operands, of those
  * whose operands lead nowhere. */
@@ -123,7 +115,9 @@ static void forget(struct gr_replayer *r)
 {
     Frama_C_make_unknown((char *)memory, sizeof memory);
     Frama_C_make_unknown((char *)&limits, sizeof limits);
+    Frama_C_make_unknown((char *)actions, sizeof actions);
     Frama_C_make_unknown((char *)r, sizeof *r);
+    r->actions = (const uint8_t *)actions;
     r->memory.base = (uint8_t *)memory;
     r->state = Frama_C_nondet(0, GR_STATE_LOADED);
     r->touched = Frama_C_interval(0, 1);
@@ -132,7 +126,7 @@ static void forget(struct gr_replayer *r)
     //@ loop unroll 4;
     for (uint32_t i = 0; i < GR_NETWORKS; i++) {
         r->networks[i].first_action = Frama_C_unsigned_int_interval(0, ACTIONS);
-        r->networks[i].replay_start = Frama_C_unsigned_int_interval(0, ACTIONS);
+        r->networks[i].replay_start = Frama_C_unsigned_int_interval(0, ACTIONS - 1);
         r->networks[i].end_action = Frama_C_unsigned_int_interval(0, ACTIONS);
         r->networks[i].first_slot = Frama_C_unsigned_int_interval(0, GR_SLOTS);
         r->networks[i].end_slot = Frama_C_unsigned_int_interval(0, GR_SLOTS);
@@ -168,6 +162,8 @@ int main(void)
     }
     forget(&r);
     gr_restart(&r);
+    gr_resumes(&r, r.network);
     return 0;
 }
-#include "shipped/run.c"
+#include "run.c"
+#include "shipped/steps.c"

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What run.c and attempts.c share. */
+#include "state.h"
+
+/*@ predicate ready(struct gr_replayer *r) = carveout(r) && tables(r) && r->replay_start <= r->action_count;
+ */
+
+/* What an attempt writes. Not formatted, because `0..s` would be one word. */
+/* clang-format off */
+#define RUN(r) \
+    r->report, r->code, r->locked, r->limits, PROGRESS(r).kept[0 .. GR_KEPT - 1], PROGRESS(r).tables, \
+    r->touched, PROGRESS(r).started, r->memory.base[r->image_end .. r->low_bytes - 1]
+/* clang-format on */
+
+/*@ requires ready(r);
+    assigns RUN(r);
+    admit ensures frame: ready(r);
+*/
+enum gr_status gr_try_once(struct gr_replayer *r);
+
+/*@ requires \valid(r);
+    assigns r->report, PROGRESS(r).started, PROGRESS(r).tables, r->locked;
+*/
+bool gr_may_try_again(struct gr_replayer *r);
+
+/*@ requires r->state == GR_STATE_LOADED ==> ready(r);
+    requires \valid(r);
+    assigns r->report;
+    ensures \result == GR_STATUS_OK ==> r->state == GR_STATE_LOADED;
+*/
+enum gr_status gr_check_bound(struct gr_replayer *r);
