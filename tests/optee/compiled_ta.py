@@ -55,7 +55,7 @@ def compiled(folder: Path, policy: str, *, log: bool = False, trust: bool = Fals
     flags += ["-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"]
     includes = [f"-I{path}" for path in (folder, SOURCES, *client.INCLUDES)] + [f"-isystem{kit / 'include'}"]
     if log:
-        logs = client.SOURCES.parent.parent / "log"
+        logs = client.SOURCES.parent.parent / "features" / "evidence"
         flags += ["-DGRAMOPHONE_LOG", "-DGRAMOPHONE_ATTEST", f"-I{logs}", "-include", str(logs / "attest.h")]
     flags += ["-DGRAMOPHONE_TRUST"] if trust else []
     if networks:
