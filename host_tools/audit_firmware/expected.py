@@ -53,7 +53,7 @@ _OTHER_DEVICES = {
 }
 # Functions of the core whose every call matters: what is checked, checked again, or wiped.
 _STEPS = (
-    *("gr_wipe", "gr_unload", "gr_find_register", "gr_fetch_action", "settle", "gr_sha256", "gr_is_same"),
+    *("gr_wipe", "gr_unload", "gr_find_register", "gr_fetch_action", "gr_settle", "gr_sha256", "gr_is_same"),
     *("check_signature", "gr_known_answer", "gr_signature_verify", "differences", "gr_stack_excess"),
     "gr_driver_check_write",
     *("gr_mmu_on", "gr_mmu_off"),
@@ -66,7 +66,7 @@ OF_FUNCTIONS = {
     SEAMS[KeyKind.ED25519][1]: "gr_ed25519_verify",
     amalgamate.HAS_NETWORKS: "gr_network_differences",
     amalgamate.HAS_STEPS: "gr_step",
-    amalgamate.HAS_SCHEDULE: "take_out",
+    amalgamate.HAS_SCHEDULE: "move",
 }
 _LOG_STEPS = ("gr_hmac", "is_hmac_known")  # of firmware with a replay log
 _LEFT_OUT = re.compile(r"/\*.*?\*/|^#ifdef GRAMOPHONE_OPERATORS\n.*?^#endif", re.DOTALL | re.MULTILINE)

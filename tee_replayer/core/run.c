@@ -139,7 +139,8 @@ bool gr_prepare(struct gr_replayer *r, bool is_new)
     if (resets && !gr_driver_reset(r))
         return false;
     if (is_new) {
-        gr_wipe_own(r);
+        gr_wipe(r->memory.base + GR_WORK_AT(r), GR_WIPED_END(r) - GR_WORK_AT(r));
+        gr_wipe_tables(r);
         for (uint32_t i = 0; i < GR_KEPT; i++)
             GR_PROGRESS(r)->kept[i] = 0;
         if (GR_ADDRESS_SPACES > 1)

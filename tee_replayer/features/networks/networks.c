@@ -254,9 +254,8 @@ bool gr_needs_reset(struct gr_replayer *r)
     return true;
 }
 
-void gr_wipe_own(const struct gr_replayer *r)
+void gr_wipe_tables(const struct gr_replayer *r)
 {
-    gr_wipe(r->memory.base + GR_WORK_AT(r), GR_WORK_END(r) - GR_WORK_AT(r));
     gr_wipe(r->memory.base + GR_DRIVER_AT(r), GR_DRIVER_END(r) - GR_DRIVER_AT(r));
 }
 

@@ -57,8 +57,9 @@ GR_INTERNAL void gr_take_over(struct gr_replayer *r);
  * not let go of what that one has left. */
 GR_INTERNAL bool gr_needs_reset(struct gr_replayer *r);
 
-/* Clear the selected network's memory, and its page tables. */
-GR_INTERNAL void gr_wipe_own(const struct gr_replayer *r);
+/* Clear the selected network's page tables, which do not follow its working memory. */
+#define GR_WIPED_END(r) GR_WORK_END(r)
+GR_INTERNAL void gr_wipe_tables(const struct gr_replayer *r);
 
 /* Of a driver: have the GPU use the selected network's page tables, and nothing that it remembers of others'.
  * False: it is at work, or does not do so; then only a reset helps. */
@@ -97,7 +98,8 @@ GR_INTERNAL bool gr_driver_switch(struct gr_replayer *r);
 #define gr_progress_of(r, slot) ((r)->progress)
 #define gr_take_over(r) ((void)0)
 #define gr_needs_reset(r) true
-#define gr_wipe_own(r) gr_wipe((r)->memory.base + (r)->image_end, (r)->low_bytes - (r)->image_end)
+#define GR_WIPED_END(r) ((r)->low_bytes) /* page tables are last */
+#define gr_wipe_tables(r) ((void)0)
 
 #endif
 

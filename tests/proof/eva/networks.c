@@ -125,7 +125,7 @@ static void prepare(struct gr_replayer *r, uint32_t count, uint32_t from, uint32
     r->memory.base = (uint8_t *)memory;
     r->networks[count - 1].work_at = r->networks[count - 1].driver_at = from * 8;
     r->networks[count - 1].work_end = r->networks[count - 1].driver_end = to * 8;
-    gr_wipe_own(r);
+    gr_wipe_tables(r);
 }
 
 int main(void)

@@ -82,7 +82,7 @@ bool gr_needs_reset(struct gr_replayer *r)
 }
 
 /*@ requires \valid_read(r); assigns \nothing; */
-void gr_wipe_own(const struct gr_replayer *r);
+void gr_wipe_tables(const struct gr_replayer *r);
 
 /* An action as check.c lets it pass: any, with operands that all of them may have; or any operands, of those
  * whose operands lead nowhere. */
