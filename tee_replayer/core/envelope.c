@@ -26,7 +26,7 @@ static enum gr_status copy_head(struct loader *l)
         chunk_bytes < GR_MIN_CHUNK_BYTES || chunk_bytes > GR_MAX_CHUNK_BYTES ||
         chunk_bytes & (chunk_bytes - 1) || l->section_count <= SECTIONS_IN_HEAD(l) ||
         l->section_count > GR_MAX_SECTIONS ||
-        (flags & ~(GR_HEADER_FLAG_RAW | GR_ENCRYPTION_FLAG) && flags != GR_NETWORKS_FLAG) ||
+        (flags & ~(GR_HEADER_FLAG_RAW | (GR_FOURTH_FLAGS ^ GR_NETWORKS_FLAG)) && flags != GR_NETWORKS_FLAG) ||
         gr_load64(header + GR_HEADER_AT_TRACE_BYTES) != l->trace_bytes ||
         gr_load32(header + GR_HEADER_AT_CHUNK_COUNT) != (l->stream.left + chunk_bytes - 1) / chunk_bytes ||
         !gr_is_zero(header + GR_HEADER_AT_RESERVED, GR_HEADER_BYTES - GR_HEADER_AT_RESERVED) ||
