@@ -77,6 +77,7 @@ def build(
     networks: int = 0,
     steps: bool = False,
     schedule: int = 0,
+    macros: Collection[str] = (),
 ) -> Path:
     """Compile the library for one GPU, unless that was done before.
 
@@ -93,6 +94,7 @@ def build(
         steps: it has `gr_step`.
         schedule: so many requests can wait (`gr_submit`); with networks and steps.
         algorithms: of those keys, where the libraries have them for this machine.
+        macros: of further features.
 
     Raises:
         GramophoneError: no compiler, or the compilation failed (its output is in the message).
@@ -103,7 +105,7 @@ def build(
     text = target.header(profile)
     linked = crypto.linked(libraries, algorithms if trust else ())
     encryption = encryption and linked.has_aes
-    defines = {}
+    defines = dict.fromkeys(macros, "")
     if encryption:
         defines[HAS_ENCRYPTION] = ""
     if networks:
