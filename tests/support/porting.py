@@ -22,7 +22,7 @@ def documented(section: str) -> list[str]:
     return re.findall(r"^\d+\. `([^`]+)`", part, flags=re.MULTILINE)
 
 
-def _like(file: str, *changes: tuple[str, str]) -> Callable[[], str]:
+def like(file: str, *changes: tuple[str, str]) -> Callable[[], str]:
     """The text of another file, changed; each change must apply."""
 
     def make() -> str:
@@ -35,9 +35,9 @@ def _like(file: str, *changes: tuple[str, str]) -> Callable[[], str]:
     return make
 
 
-def _behind(file: str, line: str, added: str) -> Callable[[], str]:
+def behind(file: str, line: str, added: str) -> Callable[[], str]:
     """A file with text added after a line that it has once."""
-    return _like(file, (line, f"{line}{added}"))
+    return like(file, (line, f"{line}{added}"))
 
 
 REGISTERS_FAMILY = '''"""A dummy: registers of a Mali, jobs described by registers."""
@@ -105,22 +105,22 @@ def _gpu(name: str, number: int, family: str, description: Callable[[], str]) ->
     """A GPU that is a Mali G71 to the tools, in a family of its own, whose `__init__.py` is given."""
     folder = f"host_tools/gpus/{family}"
     return {
-        "trace_format/schema/trace.py": _behind(
+        "trace_format/schema/trace.py": behind(
             "trace_format/schema/trace.py", "    MALI_G52 = 3\n", f"    {name.upper()} = {number}\n"
         ),
-        f"trace_format/gpus/{name}.toml": _like(
+        f"trace_format/gpus/{name}.toml": like(
             "trace_format/gpus/mali_g71.toml",
             ('name = "mali_g71"', f'name = "{name}"'),
             ('title = "Arm Mali G71"', f'title = "{name.capitalize()}"'),
             ('gpu = "MALI_G71"', f'gpu = "{name.upper()}"'),
         ),
-        f"tee_replayer/drivers/{name}.c": _like("tee_replayer/drivers/mali_g71.c"),
+        f"tee_replayer/drivers/{name}.c": like("tee_replayer/drivers/mali_g71.c"),
         f"{folder}/__init__.py": description,
-        f"{folder}/page_tables.py": _like(
+        f"{folder}/page_tables.py": like(
             "host_tools/gpus/mali/page_tables.py", ("class MaliTables", "class DummyTables")
         ),
-        f"{folder}/conversion.py": _like("host_tools/gpus/v3d/conversion.py"),
-        f"{folder}/guest.toml": _like(
+        f"{folder}/conversion.py": like("host_tools/gpus/v3d/conversion.py"),
+        f"{folder}/guest.toml": like(
             "host_tools/gpus/mali/guest.toml",
             ('module = "panfrost"', f'module = "{family}"'),
             ("[mali_g71]", f"[{name}]"),
@@ -130,13 +130,13 @@ def _gpu(name: str, number: int, family: str, description: Callable[[], str]) ->
             ('\n[mali_g52r1]\nlike = "mali_g71"\ngpu = "mali_g52r1"\n', ""),
             ('\n[mali_g31]\nlike = "mali_g71"\ngpu = "mali_g31"\n', ""),
         ),
-        f"{folder}/vgpu/{family}_device.c": _like("tests/support/dummy_device.c", ("dummy1", name)),
+        f"{folder}/vgpu/{family}_device.c": like("tests/support/dummy_device.c", ("dummy1", name)),
         f"tests/vgpu/test_{family}.py": lambda: GPU_TEST.replace('"GPU"', f'"{name}"'),
     }
 
 
 GPU = _gpu("dummy1", 99, "dummy", lambda: REGISTERS_FAMILY)
-CHAINED_GPU = _gpu("dummy2", 98, "chained", lambda: _like("tests/support/dummy_chains.py")() + CHAINS_FAMILY)
+CHAINED_GPU = _gpu("dummy2", 98, "chained", lambda: like("tests/support/dummy_chains.py")() + CHAINS_FAMILY)
 GPU_NAMES = {"NAME": "dummy1", "FAMILY": "dummy"}
 CHAINED_GPU_NAMES = {"NAME": "dummy2", "FAMILY": "chained"}
 
@@ -169,7 +169,7 @@ MODEL = DummyPower
 '''
 
 BOARD: Recipe = {
-    "baremetal/boards/dummy-board.toml": _like(
+    "baremetal/boards/dummy-board.toml": like(
         "baremetal/boards/qemu-virt.toml",
         ('title = "QEMU virt"', 'title = "Dummy board"'),
         ('sources = ["qemu_virt.c"]', 'sources = ["dummy_port.c"]'),
@@ -179,9 +179,9 @@ BOARD: Recipe = {
             '[gpu]\nprofile = "v3d42"\nvirtual = "v3d42-pi4"\npower_model = "dummy_board"\n\n[image]',
         ),
     ),
-    "baremetal/dummy_port.c": _like("baremetal/qemu_virt.c"),
+    "baremetal/dummy_port.c": like("baremetal/qemu_virt.c"),
     "host_tools/runners/power/dummy_board.py": lambda: POWER,
-    "docs/BOARDS.md": _behind("docs/BOARDS.md", "# Boards\n", "\nThe dummy board gives nothing.\n"),
+    "docs/BOARDS.md": behind("docs/BOARDS.md", "# Boards\n", "\nThe dummy board gives nothing.\n"),
 }
 BOARD_NAMES = {"power/NAME": "power/dummy_board", "NAME": "dummy-board", "PORT": "dummy_port"}
 
@@ -200,7 +200,7 @@ def do_nothing(rows: Actions, gpu: Profile) -> Actions:
 
 PASS: Recipe = {
     "host_tools/passes/dummy_passes.py": lambda: PASS_MODULE,
-    "host_tools/passes/listing.py": _like(
+    "host_tools/passes/listing.py": like(
         "host_tools/passes/listing.py",
         ("from host_tools.passes import (\n", "from host_tools.passes import (\n    dummy_passes,\n"),
         (
@@ -208,7 +208,7 @@ PASS: Recipe = {
             "checkpoints.PASS,\n        dummy_passes.do_nothing,\n",
         ),
     ),
-    "docs/DESIGN.md": _like(
+    "docs/DESIGN.md": like(
         "docs/DESIGN.md",
         ("\n| `timeouts` |", "\n| `dummy` | nothing | nothing changes |\n| `timeouts` |"),
     ),
@@ -223,7 +223,7 @@ ROW = """        ActionType(
 """
 
 OPCODE: Recipe = {
-    "trace_format/opcodes.py": _like(
+    "trace_format/opcodes.py": like(
         "trace_format/opcodes.py",
         ("    REPLAY_START = 0x41\n", "    REPLAY_START = 0x41\n    DUMMY = 0x7E\n"),
         (
@@ -231,12 +231,12 @@ OPCODE: Recipe = {
             f"{ROW}        ActionType(\n            Op.REPLAY_START,\n",
         ),
     ),
-    "tee_replayer/core/run.c": _behind(
+    "tee_replayer/core/run.c": behind(
         "tee_replayer/core/run.c",
         "    case GR_OP_INTERVAL: return wait_for(r, a, a->value, GR_STATUS_OK);\n",
         "    case GR_OP_DUMMY: r->progress[0].kept[0] = a->value; break;\n",
     ),
-    "host_tools/model/interpreter.py": _behind(
+    "host_tools/model/interpreter.py": behind(
         "host_tools/model/interpreter.py",
         "                self._wait(row.line, row.timeout_us)\n",
         "            case Op.DUMMY:\n                self.kept[0] = row.number\n",
@@ -267,7 +267,7 @@ void gr_operator_dummy(struct gr_work *w)
 """
 
 OPERATOR: Recipe = {
-    "trace_format/operators.py": _like(
+    "trace_format/operators.py": like(
         "trace_format/operators.py",
         ("    ARGMAX = 7\n", "    ARGMAX = 7\n    DUMMY = 99\n"),
         (
@@ -276,12 +276,12 @@ OPERATOR: Recipe = {
         ),
     ),
     "tee_replayer/features/operators/dummy.c": lambda: OPERATOR_SOURCE,
-    "host_tools/model/operators.py": _behind(
+    "host_tools/model/operators.py": behind(
         "host_tools/model/operators.py",
         "                return [_argmax(operands[1], len(operands[0]))]\n",
         "            case Operator.DUMMY:\n                return [-operands[1]]\n",
     ),
-    "tests/support/operator_samples.py": _behind(
+    "tests/support/operator_samples.py": behind(
         "tests/support/operator_samples.py",
         '    Operator.ARGMAX: [empty(4, dtype="int32"), numbers(20)],\n',
         "    Operator.DUMMY: [empty(7), numbers(7)],\n",

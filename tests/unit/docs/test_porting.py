@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,9 +14,10 @@ import pytest
 from host_tools.passes.listing import PASSES
 from tee_replayer.generator import boards
 from tests.support import crypto_trees, porting
+from tests.support.copied_tree import CopiedTree
 from tests.support.floors import FLOORS
 from tests.support.places import CHECKOUT
-from tests.support.porting import TREE, Recipe, documented
+from tests.support.porting import Recipe, documented
 from tests.support.replayer_samples import KEY, library
 from tests.unit.project.test_imports import misplaced
 
@@ -35,30 +34,8 @@ RECIPES = {
 }
 
 
-PREAMBLE = """
-import sys
-from pathlib import Path
-from click.testing import CliRunner
-from host_tools.cli import main
-
-folder = Path(sys.argv[1])
-def shown(command):
-    return " ".join(CliRunner().invoke(main, [*command.split(), "--help"]).output.split())
-"""
-
-
-class Tree:
-    """A copy of the sources in which a recipe was followed."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    def run(self, script: str, folder: Path) -> None:
-        """Run a script with this tree's packages; it has `folder`, and `shown(COMMAND)`, the text of its help."""
-        environment = {**os.environ, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, "-c", PREAMBLE + script, str(folder)]
-        done = subprocess.run(command, cwd=self.root, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+class Tree(CopiedTree):
+    """A copy whose imports can be asked for."""
 
     def follows_import_rules(self) -> bool:
         """Whether imports go down only."""
@@ -71,19 +48,7 @@ class Tree:
 @pytest.fixture
 def follow(tmp_path: Path) -> Callable[[Recipe], Tree]:
     def copy(recipe: Recipe) -> Tree:
-        root = tmp_path / "tree"
-        root.mkdir()
-        ignored = shutil.ignore_patterns("__pycache__", "*.gtr")
-        for name in (*TREE, "tests/support"):
-            if (CHECKOUT / name).is_dir():
-                shutil.copytree(CHECKOUT / name, root / name, ignore=ignored)
-            else:
-                shutil.copyfile(CHECKOUT / name, root / name)
-        (root / "tests" / "__init__.py").touch()
-        for name, text in recipe.items():
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            (root / name).write_text(text(), encoding="utf-8")
-        return Tree(root)
+        return Tree.following(recipe, tmp_path / "tree")
 
     return copy
 
