@@ -82,7 +82,7 @@ GR_INTERNAL bool gr_driver_switch(struct gr_replayer *r);
 #define GR_WORK_END(r) ((r)->carveout_bytes)
 #define GR_DRIVER_AT(r) ((r)->carveout_bytes)
 #define GR_DRIVER_END(r) ((r)->low_bytes)
-#define GR_START_OF(r, number) ((r)->replay_start)
+#define GR_START_OF(r, number) ((void)(number), (r)->replay_start)
 
 #define GR_NETWORKS_FLAG 0u
 #define GR_IS_OF_HEAD(type) ((void)(type), false)
