@@ -26,7 +26,7 @@ uint64_t gr_slot_bytes(const struct gr_replayer *r, uint32_t slot)
     return Frama_C_unsigned_long_long_interval(0, UINT64_MAX);
 }
 
-/* What slots.c and run.c do (units bind and step), as far as it is seen here. */
+/* What slots.c and steps.c do (units bind and steps), as far as it is seen here. */
 enum gr_status gr_bind(struct gr_replayer *r, uint32_t slot, void *to, uint64_t bytes)
 {
     //@ assert slot: slot < r->slot_count;
