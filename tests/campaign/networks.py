@@ -224,11 +224,12 @@ CASES = (
 ALONE = (Case("left-tables", "a good trace after a kernel that has left page tables", "OK", alone, cases.good),)
 # Functions that decide whose turn it is, and whose tables the GPU has.
 TURNING: tuple[str, ...] = (
-    *("gr_schedule_step", "gr_submit", "take_out", "put_back", "move", "place", "is_in_time", "left_us"),
-    *("set_registers", "is_of_memory", "gr_driver_begins_job", "gr_resumes", "gr_says_resume", "gr_driver_reset"),
-    *("gr_step", "gr_take_over", "gr_prepare_network", "gr_leave", "has_started", "try_once"),
-    *("gr_driver_switch", "gr_driver_set_table", "is_cleared", "execute_range", "is_checkpoint", "under_way"),
-    *("write_register", "gr_bind", "read_buffers", "replay", "submit", "step", "answer"),
+    *("gr_schedule_step", "gr_submit", "take_out", "put_back", "move", "place", "is_in_time"),
+    *("set_registers", "is_of_memory", "gr_driver_begins_job", "gr_resumes", "gr_driver_reset"),
+    *("gr_step", "gr_take_over", "gr_prepare", "gr_needs_reset", "gr_leave", "gr_goes_away", "has_started"),
+    *("gr_try_once", "run_prologue", "gr_attempt_begins", "gr_come_back", "gr_goes_on_with", "gr_may_try_again"),
+    *("gr_driver_switch", "gr_driver_set_table", "is_cleared", "execute_range", "gr_step_ends", "gr_job_begins"),
+    *("write_register", "gr_bind", "gr_progress_of", "read_buffers", "replay", "submit", "step", "answer"),
     *("gr_abandon", "gr_restart"),
 )
 

@@ -7,6 +7,7 @@ The firmware is the real one, its crypto is executed, and each run has one fault
 from __future__ import annotations
 
 import functools
+import re
 import shutil
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -19,7 +20,7 @@ import pytest
 
 from host_tools.runners import firmware
 from tests.campaign import cases, computing, encryption, evidence, networks, report, runner, sampling, trust
-from tests.campaign.campaign import Campaign, Result, outcome_name
+from tests.campaign.campaign import COMPUTING, Campaign, Result, outcome_name
 from tests.campaign.device import (
     BARE_METAL,
     BOARDS,
@@ -34,6 +35,7 @@ from tests.campaign.device import (
     Device,
 )
 from tests.campaign.faults import ENCODING_BITS, KINDS, Do, Run
+from tests.support.places import CHECKOUT
 from tests.support.sampling import SomeOf
 
 GPUS = tuple(cases.DRIVER)
@@ -373,7 +375,9 @@ def test_faults_happen(campaign: Campaign, devices: dict[str, Device], gpu: str,
     case = cases.cases_of(gpu)[0]
     bench = campaign.bench(of, case, case.control(gpu), "good")
     run, unspoilt = bench.run()
-    loader = np.array([place.function in ("load", "gr_load", "check_actions") for place in run.places])
+    loader = np.array(
+        [place.function in ("load", "gr_load", "check_network", "check_actions") for place in run.places]
+    )
     plan = run.plan(INVERTED, np.flatnonzero(loader[run.index] & run.able(INVERTED)))
     outcomes = bench.inject(run, unspoilt, plan, 2)
     assert runner.accepted(unspoilt).all()
@@ -383,6 +387,14 @@ def test_faults_happen(campaign: Campaign, devices: dict[str, Device], gpu: str,
     assert {int(end) for end in outcomes["end"]} <= {runner.End.EXIT, runner.End.CRASH, runner.End.HANG}
     statuses = set(outcomes["status"].tolist())
     assert len(statuses) > 2, "inverted branches of the loader end in different refusals"
+
+
+@pytest.mark.parametrize("names", [networks.TURNING, COMPUTING], ids=["turning", "computing"])
+def test_functions_that_are_attacked_are_there(names: tuple[str, ...]) -> None:
+    """A name that no source defines would be attacked never, without a word."""
+    folders = (CHECKOUT / "tee_replayer", CHECKOUT / "baremetal")
+    text = "".join(path.read_text() for folder in folders for path in folder.rglob("*.c"))
+    assert [name for name in names if not re.search(rf"\b{name}\([^;]*?\)\n\{{", text)] == []
 
 
 @pytest.mark.parametrize("gpu", ON_MALI)
