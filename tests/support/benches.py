@@ -67,6 +67,7 @@ SMOKE: dict[str, Smoke] = {
     "bifrost": Smoke("bifrost", ONE_MALI, "recordings"),
     "optee": Smoke("optee", {"optee.BUILDS": 1}, "optee", long=True),
     "startup-lenet": _recorded("startup-lenet"),
+    "tests.bench.profiles": Smoke("", {"profiles.NAMES": ("plain",), "profiles.GPUS": ("v3d42",)}),
     "tests.bench.trust": Smoke("", {"trust.CASES": ("one key",), "trust.PLACES": 0}),
     "tests.bench.encryption": Smoke("lenet", {"encryption.KINDS": 2}),
     "tests.bench.evidence": Smoke("", {"evidence.CHOICES": 2}),

@@ -32,6 +32,7 @@ typedef union {
 #define TEE_PARAM_TYPE_MEMREF_INPUT 5u
 #define TEE_PARAM_TYPE_MEMREF_OUTPUT 6u
 #define TEE_PARAM_TYPES(a, b, c, d) ((a) | (b) << 4 | (c) << 8 | (d) << 12)
+#define TEE_PARAM_TYPE_GET(types, i) ((types) >> (i)*4 & 15)
 #define TEE_SUCCESS 0u
 #define TEE_ERROR_GENERIC 0xffff0000u
 #define TEE_ERROR_ACCESS_DENIED 0xffff0001u

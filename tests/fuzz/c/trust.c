@@ -8,7 +8,7 @@
  * accepted must have as many good signatures by different keys of the one rule as that asks for, in the first
  * judgement and in the second.
  */
-#include "trust.h"
+#include "../../../tee_replayer/features/trust/trust_policy.h"
 #include "crypto.h"
 #include "fuzz_trace.h"
 #include "fuzz_trust.h"
