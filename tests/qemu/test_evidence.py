@@ -23,6 +23,7 @@ from host_tools.runners import firmware
 from host_tools.vgpu import build as vgpu_build
 from signing import keys
 from signing.replay_log import ENTRY_BYTES
+from tests.support import device_files
 from tests.support.log_attacks import ORDERS, Entries, entries_of
 from tests.support.log_samples import SECRET
 from tests.support.signing_samples import ES256
@@ -54,10 +55,7 @@ def device(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command("build", RAW, "-o", at / "newer.gtr", "--security-version", "2", "--name", "newer")
     for name in ("net", "newer"):
         command("sign", at / f"{name}.gtr", "--signing-key", at / "key.pem", "-o", at / f"{name}.sgtr")
-    chosen = ("--replay-log", "--log-hashes", "--attest")
-    found = command(
-        "generate", "--gpu", "v3d42", "--platform", "qemu-virt", "--key", at / "pub.pem", "-o", at / "out", *chosen
-    )
+    found = command("generate", device_files.written(at, profile="logged"), "-o", at / "out")
     assert "protects neither the device's secret" in found["warnings"][0]
     firmware.compile_firmware(at / "out")
     command("enrol", "--secret", at / "secret", "-o", at / "store")
