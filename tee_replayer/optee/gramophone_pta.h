@@ -28,8 +28,8 @@
  *   TEE_ERROR_ITEM_NOT_FOUND  the trace has no such slot, or network
  *   TEE_ERROR_NOT_SUPPORTED   no such command; those of a log and of attestations, where it has none
  *
- * Where joint traces are taken ('generate --networks'), each network is one session's: CHOOSE it, and all
- * commands that name no slot are about it. With a queue ('--schedule') there are as many sessions as
+ * Where joint traces are taken, each network is one session's: CHOOSE it, and all
+ * commands that name no slot are about it. With a queue there are as many sessions as
  * networks. One loads; the others choose other networks of what it has loaded. Each may, instead of RUN,
  *
  *     SUBMIT, then STEP until the request is over, then GET_OUTPUT

@@ -2,7 +2,7 @@
 # Gramophone's pseudo-TA: replays signed GPU recordings. Put this folder at core/pta/gramophone, add
 #     subdirs-$(CFG_GRAMOPHONE_PTA) += gramophone
 # to core/pta/sub.mk, and build OP-TEE with CFG_GRAMOPHONE_PTA=y. The settings below are a board's, from
-# its description ('gramophone generate --board FILE'); the command line and the board's conf.mk come before them.
+# its description (`board` of the device file); the command line and the board's conf.mk come before them.
 
 # The GPU: its register window, the interrupt id (32 + SPI) of its first line, and the GIC's distributor. Of lines
 # that do not follow one another the id is 1 << 63, and each line's id in 16 bits, the first line's in the lowest.

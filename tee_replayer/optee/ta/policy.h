@@ -35,7 +35,7 @@ static const char *const policy_traces[] = {NULL};
  * world keep (REE FS) is encrypted and authenticated, but the kernel can delete it, or put an earlier state
  * back; and OP-TEE reports a damaged object once, then removes it. There both hold against programs, not
  * against the kernel. With an RPMB (CFG_RPMB_FS, CFG_REE_FS_INTEGRITY_RPMB) they hold against it too. The
- * device's own minimum, of `generate --min-security-version`, holds in any case.
+ * device's own minimum, of its device file, holds in any case.
  */
 #define POLICY_STORAGE TEE_STORAGE_PRIVATE
 
