@@ -131,4 +131,4 @@ def test_a_device_without_a_queue(fake: Fake, trace: Path, capsys: pytest.Captur
     status, found = run(fake, capsys, *arguments(trace))
     assert status == 2
     assert "the device was generated without it" in found["error"]
-    assert "--schedule" in found["error"]
+    assert "schedule in its device file" in found["error"]
