@@ -21,6 +21,7 @@ from host_tools.passes.pipeline import KEEP_INPUTS, build
 from host_tools.runners import WITHOUT_OPTEE, firmware
 from signing.keys import Algorithm, generate, private_pem
 from signing.sign import FileSigner, sign_trace
+from tests.support import device_files
 from tests.support.bare_metal import COMPILER, require
 from tests.support.signing_samples import ES256
 from trace_format.actions import Op
@@ -118,14 +119,14 @@ def test_a_recording_that_the_virtual_gpu_contradicts() -> None:
     ("output", "reason"),
     [
         ("pub.pem", "pub.pem: the output is one of the files that are read"),
-        (".", ". exists and is not a generated replayer"),
+        (".", "device.toml: expected a file outside the output ., which is replaced"),
         ("pub.pem/out", "pub.pem"),
         ("/proc/out", "/proc/"),
     ],
 )
 def test_a_replayer_that_cannot_be_written(output: str, reason: str) -> None:
-    line = f"generate --gpu v3d42 --platform qemu-virt --key pub.pem -o {output}"
-    assert refused(line).startswith(reason)
+    device_files.written(Path())
+    assert refused(f"generate device.toml -o {output}").startswith(reason)
 
 
 @pytest.mark.parametrize("runner", ["unicorn", "qemu"])
