@@ -109,7 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     memset(head, 0, BEFORE);
     memcpy(head + BEFORE, data + 2, size);
     struct gr_replayer replayer = {0};
-    struct loader l = {.r = &replayer, .head = head, .is_encrypted = 1};
+    struct loader l = {.r = &replayer, .head = head, .fourth = GR_SECTION_TYPE_ENCRYPTION};
     l.stream.deadline_us = 40; /* of at most 32 trials */
     const enum gr_status status = gr_open_body(&l, head + BEFORE, size);
     check((status == GR_STATUS_OK) == (l.stream.cipher != NULL));

@@ -49,6 +49,13 @@ uint64_t gr_port_now_us(void)
     return clock_us += clock_step;
 }
 
+/* No job runs. */
+enum gr_status gr_settle(struct gr_replayer *r)
+{
+    (void)r;
+    return GR_STATUS_OK;
+}
+
 uint64_t gr_driver_translate(const struct gr_replayer *r, uint32_t space, uint64_t va)
 {
     const uint8_t frame = va < r->va_bytes ? pages[(va / PAGE + 5 * space) % VA_PAGES] : 255;
