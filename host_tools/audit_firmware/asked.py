@@ -6,30 +6,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from host_tools.audit_firmware.analysis import Analysis
+from host_tools.audit_firmware.expected import OF_FUNCTIONS
 from host_tools.audit_firmware.rules import RULES, FirmwareFinding
 from host_tools.audit_firmware.target import turns_mmu_on
 from signing.trust import Policy
+from tee_replayer.crypto import SEAMS
+from tee_replayer.features import FEATURES
 from tee_replayer.generator import profiles
 from tee_replayer.generator.device_record import DeviceRecord
 from trace_format import profile as gpus
-from trace_format.schema.trust import KeyKind
 
 # Features and algorithms, each with a function that only firmware with it has.
-_FEATURES = {
-    "encryption": "gr_agree",
-    "networks": "gr_network_differences",
-    "steps": "gr_step",
-    "schedule": "move",
+_FEATURES = {row.name: OF_FUNCTIONS[row.macro] for row in FEATURES if row.macro in OF_FUNCTIONS} | {
     "operators": "gr_operate",
     "evidence": "gr_log_append",
     "store": "gr_store_open",
 }
 _ATTESTATIONS = "gr_attest_key"
-_ALGORITHMS = {
-    KeyKind.ES256_ML_DSA_44: "gr_ml_dsa_verify",
-    KeyKind.ES384: "gr_es384_verify",
-    KeyKind.ED25519: "gr_ed25519_verify",
-}
+_ALGORITHMS = {kind: OF_FUNCTIONS[macro] for kind, (_, macro) in SEAMS.items()}
 _ONLY_REBUILT = "clock, device_id, and the numbers and names of features"
 
 
@@ -81,7 +75,7 @@ def _of_code(analysis: Analysis, asked: DeviceRecord) -> Iterator[tuple[str, obj
         return
     names = {row.name.partition(".")[0] for row in analysis.image.symbols}
     for feature, function in _FEATURES.items():
-        if not (analysis.is_pta and feature == "schedule"):  # OP-TEE's core has functions of such names, too
+        if not (analysis.is_pta and feature == "schedule"):  # OP-TEE's core also has functions of such names
             yield f"features.{feature}", feature in asked.features.names, function in names
     yield "features.evidence.attestations", asked.features.evidence.attestation, _ATTESTATIONS in names
     for kind, function in _ALGORITHMS.items():

@@ -13,7 +13,7 @@ from tee_replayer.crypto import SEAMS
 from tee_replayer.generator import amalgamate, conditionals
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.decryption import HAS_ENCRYPTION
-from tee_replayer.generator.status import CORE, FEATURES
+from tee_replayer.generator.status import CORE
 from tee_replayer.generator.target import driver_source, register_name
 from trace_format.files import read_file_text
 from trace_format.profile import Profile
@@ -128,7 +128,7 @@ def steps(profile: Profile, board: Board | None, on: Collection[str] = ()) -> di
         files += [BARE_METAL / "requests.c"] if amalgamate.HAS_SCHEDULE in on else []
     else:
         files.append(CORE.parent / "optee" / "gramophone_pta.c")
-    of_log = [FEATURES / "evidence" / "log.c", BARE_METAL / "evidence.c"]
+    of_log = [features.HERE / "evidence" / "log.c", BARE_METAL / "evidence.c"]
     return {**_calls(files, _STEPS, on), **_calls(of_log, _LOG_STEPS, on)}
 
 

@@ -195,7 +195,7 @@ RULES = {
             "GF610",
             "its features are a profile",
             _W,
-            "proof, fuzzers and attacks run over the profiles: nobody has tested other combinations",
+            "hostile traces are tried on the profiles: nobody has tested other combinations",
             DEVICE,
         ),
         FirmwareRule(

@@ -72,8 +72,8 @@ enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_
     if ((need & GR_NEED_HAS_SPACE && space >= GR_ADDRESS_SPACES) ||
         (need & GR_NEED_HAS_VA && !is_below(gr_action_va_page(a), a->value, r->va_bytes / GR_PAGE_BYTES)) ||
         (need & GR_NEED_HAS_PAGES && !is_below(a->b, a->value, r->carveout_bytes / GR_PAGE_BYTES)) ||
-        (need & GR_NEED_FROM_IMAGE && (!is_below(a->b, a->value, r->image_bytes) ||
-                                       !GR_REACHES_TOO(r, a->b, (uint64_t)a->b + a->value))) ||
+        (need & GR_NEED_FROM_IMAGE &&
+         (!is_below(a->b, a->value, r->image_bytes) || !gr_may_read(r, a->b, (uint64_t)a->b + a->value))) ||
         (need & GR_NEED_TO_MEMORY && (a->a < GR_WORK_AT(r) || !is_below(a->a, a->value, GR_WORK_END(r)))) ||
         (need & GR_NEED_HAS_SLOT && !GR_IS_OWN_SLOT(r, arg)) ||
         (need & GR_NEED_HAS_LINE && arg >= GR_INTERRUPT_LINES) || (op == GR_OP_MAP_GPU_MEM && !may_map(r, a)))

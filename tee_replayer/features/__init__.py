@@ -14,8 +14,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from tee_replayer.generator.status import CORE as CORE
+
 HERE = Path(__file__).resolve().parent
-CORE = HERE.parent / "core"
 # In reading order; memory.c, which the first ones use as well, is with those that take memory.
 _CORE_SOURCES = (
     *("lz4.c", "stream.c", "check.c", "slots.c", "memory.c", "known.c", "one_key.c", "envelope.c", "load.c"),

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tee_replayer import crypto
+from tee_replayer import crypto, features
 from tee_replayer.generator import amalgamate
-from tee_replayer.generator.status import FEATURES
 from trace_format.emit import GENERATED
 
-HERE = FEATURES / "evidence"
+HERE = features.HERE / "evidence"
 HOOK = b"gr_board_secret("  # that a board's port must have
 # Files of BearSSL besides SHA-256.
 _FOR_LOG = ("src/mac/hmac.c",)

@@ -27,7 +27,7 @@ HERE = Path(__file__).resolve().parents[1]
 _UNTESTED = """
 ## Untested combination
 
-The project's proof, fuzzers and attacks run over the profiles, and no profile has the features of this replayer:
+The project tries hostile traces on the profiles, and no profile has the features of this replayer:
 
     @FEATURES@
 """

@@ -140,26 +140,14 @@ def build(
         work = Path(name)
         (work / "gr_target.h").write_text(text, encoding="utf-8")
         include = [f"-I{path}" for path in (work, CORE, HERE / "host", operators.HERE, GENERATED)]
-        system = [f"-isystem{path}" for path in linked.include]
+        include += [f"-isystem{path}" for path in linked.include]
+        command = [compiler, *CFLAGS, *extra]
         objects = []
         for index, source in enumerate([*own, *linked.sources]):
-            objects.append(work / f"{index}.o")
+            objects.append(str(work / f"{index}.o"))
             warnings = WARNINGS if source in own else []
-            _compile(
-                [
-                    compiler,
-                    *CFLAGS,
-                    *warnings,
-                    *extra,
-                    *include,
-                    *system,
-                    "-c",
-                    "-o",
-                    str(objects[-1]),
-                    str(source),
-                ]
-            )
-        _compile([compiler, *CFLAGS, *extra, "-o", str(work / result.name), *map(str, objects), *linked.flags])
+            _compile([*command, *warnings, *include, "-c", "-o", objects[-1], str(source)])
+        _compile([*command, "-o", str(work / result.name), *objects, *linked.flags])
         os.replace(work / result.name, result)
     return result
 

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
+from tee_replayer import features
 from tee_replayer.generator import amalgamate
-from tee_replayer.generator.status import FEATURES
 from trace_format.emit import GENERATED
 
-HERE = FEATURES / "store"
+HERE = features.HERE / "store"
 HOOK = b"gr_port_flash_read("  # that a board's port must have
 DEVICE = "store"  # range of a board that has nothing but the store's flash in it
 

@@ -15,7 +15,6 @@ from trace_format.profile import Profile
 from trace_format.schema.report import Status
 
 CORE = Path(__file__).resolve().parents[1] / "core"
-FEATURES = CORE.parent / "features"
 _WITH_ACTION = {"ACTION", "REGISTER", "RANGE", "DIVERGED", "TIMEOUT", "NO_IRQ", "FAULT", "BUDGET"}
 _WITH_VALUES = {"IDENTITY", "DIVERGED", "TIMEOUT"}
 

@@ -3,33 +3,24 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 
 import pytest
 
 from host_tools import runners
-from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import ReplayRequest
 from signing import envelope
 from signing.delivery import Delivery
-from signing.trust import Anchor
 from tee_replayer.generator import profiles
-from tee_replayer.generator.decryption import Decryption
-from tee_replayer.generator.generate import generate
-from tee_replayer.generator.options import Options
-from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.status import Report
 from tests.support import hostile, hostile_envelope, hostile_operators
-from tests.support import replayer_samples as s
 from tests.support import trust_samples as t
 from tests.support.bare_metal import COMPILER, require
 from tests.support.hostile_rows import MIN_SECURITY_VERSIONS, V3D
+from tests.support.profile_firmware import NAMES, anchor, folder_of
 from trace_format.schema.report import Phase
 
 SECRET_BYTES, NOW = 32, 1_800_000_000
-OF_OPTEE = "optee"  # its traces are refused by tests/optee
-NAMES = [name for name in profiles.load() if name != OF_OPTEE]
 # What a trace needs, or whose envelope it is: other features say other things of these rows, or nothing.
 _OF_FEATURES = {str(row) for row in (*hostile_envelope.ROWS, *hostile_operators.ROWS)}
 ROWS = {
@@ -46,45 +37,21 @@ CASES = [
 ]
 
 
-def anchor(name: str) -> Anchor:
-    """Whom a profile's device trusts."""
-    return t.policy() if profiles.named(name).features.trust else s.KEY
-
-
-@functools.cache
-def folder_of(name: str) -> Path:
-    """A profile's firmware, compiled once."""
-    require(COMPILER, "gcc-aarch64-linux-gnu")
-    features = profiles.named(name).features
-    options = Options(
-        V3D,
-        platform_of("qemu-virt"),
-        anchor(name),
-        libraries.source(),
-        min_security_version=MIN_SECURITY_VERSIONS[V3D],
-        decryption=Decryption(features.encryption),
-        **features.options,
-    )
-
-    def write(folder: Path) -> None:
-        generate(options, folder)
-
-    return firmware.compiled_once(write)
-
-
 def report_of(name: str, signed: bytes, folder: Path) -> Report:
     """What a profile's device says of a file, which is signed again where a policy says who signs."""
     features = profiles.named(name).features
     if features.trust:
         trace = bytes(envelope.split(signed).trace)
         signed = t.join(trace, t.signatures(trace))
+    require(COMPILER, "gcc-aarch64-linux-gnu")
+    compiled = folder_of(name, V3D, MIN_SECURITY_VERSIONS[V3D])
     (folder / "device.secret").write_bytes(bytes(range(SECRET_BYTES)))  # of replay logs and encrypted traces
     flash = folder / "flash" if features.store else None
     request = ReplayRequest(
         Delivery(signed),
         anchor(name),
         gpu=V3D,
-        firmware=folder_of(name),
+        firmware=compiled,
         store=folder,
         flash=flash,
         clock=NOW if features.clock else None,

@@ -20,7 +20,7 @@ from host_tools.vgpu import build as build_vgpu
 from tee_replayer import features
 from tee_replayer.features import operators
 from tee_replayer.generator import target
-from tee_replayer.generator.status import CORE, FEATURES
+from tee_replayer.generator.status import CORE
 from tests.fuzz import policy, trust_corpus
 from trace_format import profile
 from trace_format.emit import GENERATED
@@ -164,7 +164,7 @@ def virtual(gpu: str, prefix: str) -> Target:
 
 
 BAREMETAL = Path(baremetal.__file__).parent
-OPTEE, LOG, LINUX = CORE.parent / "optee", FEATURES / "evidence", CORE.parent / "linux"
+OPTEE, LOG, LINUX = CORE.parent / "optee", features.HERE / "evidence", CORE.parent / "linux"
 # What a generated replayer.h has besides, where there is a log.
 DEVICE = '#include "attest.h"\n' + "static const struct gr_device { uint8_t bytes[128]; } gr_device;\n"
 FAKE_KERNEL: dict[str, Callable[[], str]] = {
@@ -278,7 +278,7 @@ TARGETS = {
         Target(
             "trust",
             [
-                *(FEATURES / "trust" / name for name in ("trust.c", "cose.c", "policy.c")),
+                *(features.HERE / "trust" / name for name in ("trust.c", "cose.c", "policy.c")),
                 *(CORE / name for name in ("envelope.c", "known.c")),
             ],
             [C / "trust.c", C / "seam.c"],
@@ -293,7 +293,7 @@ TARGETS = {
         ),
         Target(
             "encryption",
-            [FEATURES / "encryption" / "encryption.c"],
+            [features.HERE / "encryption" / "encryption.c"],
             [C / "encryption.c", C / "seam.c"],
             {"gr_target.h": lambda: target.header(profile.load("v3d42"))},
             flags=["-DGRAMOPHONE_ENCRYPTION"],

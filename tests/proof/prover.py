@@ -11,9 +11,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tee_replayer import features
 from tee_replayer.features import operators
 from tee_replayer.generator import conditionals, target
-from tee_replayer.generator.status import CORE, FEATURES
+from tee_replayer.generator.status import CORE
 from tests.proof.splice import ProofError, parse, splice
 from tests.proof.units import Defect, Unit
 from trace_format import profile
@@ -21,7 +22,7 @@ from trace_format.emit import GENERATED
 from trace_format.operators import OPERATORS
 
 HERE = Path(__file__).parent
-FOLDERS = (CORE, *(path for path in sorted(FEATURES.iterdir()) if path.is_dir()))
+FOLDERS = (CORE, *(path for path in sorted(features.HERE.iterdir()) if path.is_dir()))
 TOOLS = {"frama-c": "frama-c-base", "why3": "why3", "cvc4": "cvc4"}
 # Seconds of wall time: what is proved takes less than seven on a free machine.
 GOAL_SECONDS, DEFECT_SECONDS, RUN_SECONDS = 120, 3, 1800

@@ -45,7 +45,7 @@ GR_INTERNAL bool gr_reaches(const struct gr_replayer *r, uint64_t first, uint64_
 GR_INTERNAL bool gr_maps_own(const struct gr_replayer *r, const struct gr_action *a);
 /* Whether each page of the image is a network's, and none is that of a network that is not there. */
 GR_INTERNAL bool gr_has_owners(const struct gr_replayer *r);
-#define GR_REACHES_TOO(r, first, end) gr_reaches(r, first, end)
+#define gr_may_read(r, first, end) gr_reaches(r, first, end)
 
 /* How far the network is that a slot belongs to; each belongs to one. */
 GR_INTERNAL struct gr_progress *gr_progress_of(struct gr_replayer *r, uint32_t slot);
@@ -93,7 +93,7 @@ GR_INTERNAL bool gr_driver_switch(struct gr_replayer *r);
 #define gr_network_differences(r) UINT64_C(0)
 #define gr_is_own_action(r, index) true
 #define gr_reaches(r, first, end) ((end) <= (r)->image_end)
-#define GR_REACHES_TOO(r, first, end) true /* where the image's end has been asked for */
+#define gr_may_read(r, first, end) true /* where the image's end has been asked for */
 #define gr_maps_own(r, a) true
 #define gr_progress_of(r, slot) ((r)->progress)
 #define gr_take_over(r) ((void)0)
