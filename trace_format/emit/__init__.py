@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Emitters: each writes one description of a format, or of registers, from the one schema: C headers, documents,
-Kaitai, ImHex.
+Kaitai.
 
 Not in here: the facts (`schema`, `gpus`); what is written lies in `generated` and in docs.
 

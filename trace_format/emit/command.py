@@ -14,7 +14,7 @@ from trace_format.files import read_file_text
 from trace_format.licence import SPDX
 
 # The licence line by the file's suffix. Documents have none: REUSE.toml speaks for them.
-COMMENTS = {".h": f"/* {SPDX} */\n", ".ksy": f"# {SPDX}\n", ".hexpat": f"// {SPDX}\n", ".md": ""}
+COMMENTS = {".h": f"/* {SPDX} */\n", ".ksy": f"# {SPDX}\n", ".md": ""}
 
 
 def run(

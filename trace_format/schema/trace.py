@@ -2,7 +2,7 @@
 """The trace and the signed trace: files.
 
 Everything is little-endian, naturally aligned and of fixed size. `trace_format.emit` writes the C header,
-docs/FORMAT.md, the Kaitai and the ImHex description from these objects; nothing is said twice.
+docs/FORMAT.md and the Kaitai description from these objects; nothing is said twice.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ PROGRAM = """
 import json
 from trace_format import profile
 from trace_format.actions import Action, Columns, Op, action, array_of
-from trace_format.emit import c_header, imhex, kaitai, markdown
+from trace_format.emit import c_header, kaitai, markdown
 from trace_format.errors import TraceError
 from trace_format.validate import check_actions
 from host_tools.model.description import describe_action
@@ -60,7 +60,7 @@ print(json.dumps({
     "columns": Columns(array_of([new])).keep.tolist(),
     "errors": [error(register=5, keep=3, timeout_us=70), error(register=16, timeout_us=1),
                error(keep=8, timeout_us=1), error(), error(timeout_us=1, a=1), error(timeout_us=1, flags=2)],
-    "C": c_header.emit(), "markdown": markdown.emit(), "kaitai": kaitai.emit(), "imhex": imhex.emit(),
+    "C": c_header.emit(), "markdown": markdown.emit(), "kaitai": kaitai.emit(),
 }))
 """
 
@@ -120,7 +120,6 @@ def test_documents_and_descriptions_have_it(found: dict[str, Any]) -> None:
     assert any(r.startswith("- **keep** of ") and "`RegWaitToggle`: less than 8." in r for r in rules)
     assert any(r.startswith("- **timeout_us** of ") and "`RegWaitToggle`" in r for r in rules)
     assert "op == op::reg_wait_toggle" in found["kaitai"]
-    assert "REG_WAIT_TOGGLE = 0x06," in found["imhex"]
 
 
 def test_the_core_compiles_with_it(found: dict[str, Any], tmp_path: Path) -> None:

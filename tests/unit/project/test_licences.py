@@ -37,7 +37,6 @@ SOURCES = {
     ".cl",
     ".mlir",
     ".ksy",
-    ".hexpat",
 }
 SOURCE_NAMES = {"Makefile", "init", "run"}
 ANNOTATIONS = tomllib.loads((CHECKOUT / "REUSE.toml").read_text(encoding="utf-8"))["annotations"]

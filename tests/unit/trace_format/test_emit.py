@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The generated descriptions: up to date, and read by programs that know nothing of the schema.
 
-The C headers have tests of their own in tests/emulated, the patterns for ImHex in test_imhex.py.
+The C headers have tests of their own in tests/emulated.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ def test_write_then_check_then_notice_a_change(tmp_path: Path, capsys: pytest.Ca
 def shapes_of(group: schema.Format) -> set[str]:
     """Generated files that have a format's structures."""
     if group is schema.TRACE:
-        own = {"docs/FORMAT.md", "gramophone_trace.h", "gramophone_trace.ksy", "gramophone_trace.hexpat"}
+        own = {"docs/FORMAT.md", "gramophone_trace.h", "gramophone_trace.ksy"}
     elif group in (schema.CAPTURE, schema.COUNTERS):
-        own = {"docs/FORMAT-CAPTURE.md", "gramophone_capture.ksy", "gramophone_capture.hexpat"}
+        own = {"docs/FORMAT-CAPTURE.md", "gramophone_capture.ksy"}
     else:
         own = {"docs/FORMAT-DEVICE.md"}
     return {name if "/" in name else f"trace_format/generated/{name}" for name in own} | {
