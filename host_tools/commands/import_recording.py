@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Commands that import what others recorded: `gramophone import gpureplay` and `... import regs-history`."""
+"""Commands that import what others recorded: `gramophone import gpureplay`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,7 @@ from host_tools.record.importers.gpureplay import BUFFERS
 from host_tools.record.importers.gpureplay_trace import DEFAULT_GPU, gpus, import_gpureplay
 from host_tools.record.importers.networks import file as networks
 from host_tools.record.importers.networks.weights import describe, with_weights
-from host_tools.record.importers.regs_history import import_regs_history
 from trace_format import layout
-from trace_format.trace import Trace
-
-NAMED = click.option("--name", type=NAME, help="Name of the trace; default: that of the recording.")
 
 
 @click.group(
@@ -39,7 +35,7 @@ def import_group() -> None:
 )
 @click.argument("folder", type=FILE)
 @OUTPUT
-@NAMED
+@click.option("--name", type=NAME, help="Name of the trace; default: that of the recording.")
 @click.option(
     "--gpu", type=click.Choice(gpus()), default=DEFAULT_GPU, show_default=True, help="GPU that it was made on."
 )
@@ -67,27 +63,6 @@ def gpureplay_command(
             trace = describe(trace, described)
         if values is not None:
             trace = with_weights(trace, values, str(weights), described)
-    return _written(trace, output)
-
-
-@import_group.command(
-    "regs-history",
-    cls=GramophoneCommand,
-    example="gramophone import regs-history regs_history.txt -o registers.raw.gtr",
-)
-@click.argument("file", type=FILE)
-@OUTPUT
-@NAMED
-def regs_history_command(file: Path, output: Path, name: str | None) -> Outcome:
-    """Import the register history that Arm's Mali driver prints in debugfs.
-
-    It has nothing about memory: the trace can be dumped and compared, but not replayed.
-    """
-    check_output(output)
-    return _written(import_regs_history(file, name or default_name(file.stem)), output)
-
-
-def _written(trace: Trace, output: Path) -> Outcome:
     data = trace.build(compress=False)
     write(output, data)
     return Outcome(

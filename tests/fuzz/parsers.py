@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from host_tools.flash import containers, fat, fat_write, fip, manifest, signed_ta
 from host_tools.flash.check import check_opened
-from host_tools.record.importers import gpureplay, regs_history
+from host_tools.record.importers import gpureplay
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.record.pytorch import program
 from host_tools.record.pytorch.convert import converted
@@ -170,12 +170,6 @@ def _capture() -> list[bytes]:
     return [GOOD_FILE]
 
 
-def _history() -> bytes:
-    from tests.unit.record.importers.test_regs_history import text
-
-    return text()
-
-
 def _recording(data: bytes) -> Trace:
     """All files of a recording in one, each after its size."""
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
@@ -247,11 +241,6 @@ PARSERS = {
         patched(_archive, lambda data: check_opened(containers.take_apart(data))),
         some_patches,
         ("host_tools.flash.containers", "host_tools.flash.check", "host_tools.flash.contents"),
-    ),
-    "regs-history": Parser(
-        lambda data: regs_history.read(data, G71),
-        lambda: [_history()],
-        ("host_tools.record.importers.regs_history",),
     ),
     "gpureplay-log": Parser(
         lambda data: gpureplay.read_history(data, G71),

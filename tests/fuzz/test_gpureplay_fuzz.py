@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from host_tools.gpus.mali.rules import RuleError, retarget
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
-from host_tools.record.importers.regs_history import import_regs_history
 from tests.support import mali_g52_samples as g52
 from tests.support import mali_samples as m
 from tests.support.sampling import few
@@ -91,13 +90,3 @@ def test_anything_as_a_file(data: bytes, name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = m.write(Path(folder), {**GOOD, name: data})
         imports(lambda: import_gpureplay(path, "x"), folder)
-
-
-@runs
-@given(st.binary(max_size=200), st.integers(0, 300))
-def test_anything_in_a_register_history(data: bytes, at: int) -> None:
-    text = b"Last 1 register accesses of 1 total:\n     0: r: reg 0xffffff8000000000 val 60a00002\n"
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "history"
-        path.write_bytes(text[:at] + data + text[at:])
-        imports(lambda: import_regs_history(path, "x"), folder)

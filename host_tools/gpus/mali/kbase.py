@@ -96,11 +96,8 @@ def any_table(access: Access, space: int, table: int) -> None:
 class Converter:
     """Holds what the registers were last written, as far as later accesses depend on it."""
 
-    def __init__(
-        self, gpu: Profile, strict: bool = True, check_table: Callable[[Access, int, int], None] = any_table
-    ) -> None:
+    def __init__(self, gpu: Profile, check_table: Callable[[Access, int, int], None] = any_table) -> None:
         self.gpu = gpu
-        self.strict = strict
         self.check_table = check_table
         self.formats = [FORMATS[gpu.mmu["format"]]]  # that address spaces may be set to
         self.starts = {job.start.offset for job in gpu.jobs}
@@ -151,7 +148,7 @@ class Converter:
             return
         if name == "COMMAND" and block.startswith("as") and value == mali.SpaceCommand.UPDATE:
             self._update(access, int(block[2:]))
-        if name == "FLUSH_ID_NEXT" and (self.flush_ids or self.strict):
+        if name == "FLUSH_ID_NEXT":
             self._flush_id(access)
             return
         if block == "gpu" and (("_PWRO" in name and value) or (name == "COMMAND" and value in mali.RESETS)):
@@ -201,7 +198,7 @@ class Converter:
 
     def _note_chain(self, access: Access, block: str) -> None:
         space = self.written.get(f"{block}.CONFIG_NEXT", 0) & mali.CONFIG_SPACE
-        if self.strict and space not in self.stream.spaces:
+        if space not in self.stream.spaces:
             raise AccessError(
                 "a job in an address space that has no page table",
                 offset=access.offset,
@@ -216,7 +213,6 @@ def convert(
     accesses: Iterable[Access],
     gpu: Profile,
     *,
-    strict: bool = True,
     check_table: Callable[[Access, int, int], None] = any_table,
 ) -> Stream:
     """Turn register accesses into actions.
@@ -224,13 +220,12 @@ def convert(
     Args:
         accesses: in order.
         gpu: profile that the accesses' registers are of.
-        strict: refuse what cannot be replayed because its beginning is missing.
         check_table: called with (access, address space, table) when an address space is pointed at a page table.
 
     Raises:
         AccessError: page table format, flush id or address space that cannot be replayed.
     """
-    converter = Converter(gpu, strict, check_table)
+    converter = Converter(gpu, check_table)
     for access in accesses:
         converter.take(access)
     return converter.stream

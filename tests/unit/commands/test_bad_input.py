@@ -163,7 +163,7 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
     "record pytorch net.bin --shape in0=1x2 -o out": {"net.bin": NOTHING},
     "record layers": {},
 }
-# Their files: test_gpureplay.py, test_regs_history.py; test_inspect.py; test_lint.py; test_tuf.py;
+# Their files: test_gpureplay.py; test_inspect.py; test_lint.py; test_tuf.py;
 # tests/vgpu/test_make.py. The others take none.
 NOT_HERE = {"import", "inspect", "cache", "make", "manual", "tuf"}
 

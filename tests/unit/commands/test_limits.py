@@ -96,7 +96,6 @@ ELSEWHERE = (
     ("generate --gpu v3d42 --platform qemu-virt --key pub.pem -o folder", "folder/generated.sha256"),
     ("sbom folder -o out", "folder/replayer.h"),
     ("record onnx hole -o out", "hole"),
-    ("import regs-history hole -o out", "hole"),
 )
 
 
