@@ -301,7 +301,7 @@ def _needs(trace: Trace) -> list[str]:
     if NOT_CHECKED in trace.notes:
         rows.append("what the recording says that its jobs access was not checked")
     if missing := without_value(trace):
-        rows.append(f"a replay must be given: {listed(missing)}")
+        rows.append(f"inputs required at replay: {listed(missing)}")
     return rows
 
 

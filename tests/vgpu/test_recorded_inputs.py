@@ -79,7 +79,7 @@ def test_the_command_says_what_must_be_given(keep: bool, kept: Trace, dropped: T
     line = ["build", str(RAW), "-o", str(tmp_path / "net.gtr"), *["--keep-inputs"][:keep]]
     done = CliRunner().invoke(main, line, catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    assert (done.stdout.splitlines()[-1] == "a replay must be given: data") == (not keep)
+    assert (done.stdout.splitlines()[-1] == "inputs required at replay: data") == (not keep)
     assert np.array_equal(Trace.read(tmp_path / "net.gtr").actions, (kept if keep else dropped).actions)
 
 

@@ -88,12 +88,12 @@ def test_a_folder_gives_what_single_files_give() -> None:
 def test_what_has_no_value_is_told_after_a_build() -> None:
     result = run(f"build net.gtr -o out.gtr {PASSES_OFF} --param w1=weights/w1.npy")
     last = result.stdout.splitlines()[-1]
-    assert last == "a replay must be given: x, w0, w2, w3, w4, w5, w6, w7, ... (11 in all)"
+    assert last == "inputs required at replay: x, w0, w2, w3, w4, w5, w6, w7, ... (11 in all)"
     np.save("weights/x.npy", np.zeros((2, 3), np.float32))
     assert refused("build net.gtr -o new.gtr --param weights").startswith("no parameter 'x'; there are: w0, ")
     Path("weights/x.npy").unlink()
     result = run(f"build net.gtr -o out.gtr {PASSES_OFF} --param weights")
-    assert result.stdout.splitlines()[-1] == "a replay must be given: x"
+    assert result.stdout.splitlines()[-1] == "inputs required at replay: x"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The README is short, its pictures are there, and the figures in the road's picture are those of the tutorial."""
+"""The README is short, its pictures are there, and its figures and commands are those of pages and tests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import re
 import struct
 from xml.etree import ElementTree
 
+import numpy as np
+
 from docs.screenshot import HEIGHT, MAX_BYTES, SCALE, TARGET, WIDTH
+from host_tools.demo import digits
 from tests.support.places import CHECKOUT
 
 README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
@@ -21,9 +24,46 @@ def test_it_is_short() -> None:
 
 
 def test_what_is_missing_is_one_line_each() -> None:
-    section = README.partition("## What is missing\n")[2].partition("\n[LIMITS.md]")[0]
+    section = README.partition("## Missing\n")[2].partition("\n[LIMITS.md]")[0]
     assert len(section.strip().splitlines()) == MISSING
     assert all(line.startswith("- ") for line in section.strip().splitlines())
+
+
+def test_the_first_lines_say_what_it_is_for_and_how_far_it_is() -> None:
+    lines = README.splitlines()
+    assert lines[2] == "Run a neural network on the GPU inside TrustZone, without the GPU driver.\\"
+    assert lines[3].startswith("**Status: alpha. All GPUs are emulated; nothing has run on hardware yet**")
+
+
+def test_what_three_people_type_is_run() -> None:
+    """In the tour, or by the test of records from ONNX."""
+    typed = re.findall(r"^\| [\w ]+ \| .* \| `(gramophone .*)` \|$", README, re.MULTILINE)
+    tour = README.partition("## A tour")[2]
+    elsewhere = (CHECKOUT / "tests/qemu/test_frontends.py").read_text(encoding="utf-8")
+    assert len(typed) == 3
+    assert [command for command in typed if f"$ {command}" not in tour] == [
+        "gramophone record onnx net.onnx -o net.raw.gtr"
+    ]
+    assert '"record", "onnx"' in elsewhere
+
+
+def test_the_line_of_figures_has_those_of_the_pages() -> None:
+    breadth = (CHECKOUT / "docs/BREADTH.md").read_text(encoding="utf-8")
+    table = breadth.partition("## Through the whole road")[2].partition("Sizes in bytes")[0]
+    networks = re.findall(r"^\| (?!network |-)([^|]+) \|", table, re.MULTILINE)
+    assert f"[{len(networks)} have run](docs/BREADTH.md)" in README
+    assert "| float32 | 1e-5 |" in breadth
+    time = (CHECKOUT / "docs/TIME.md").read_text(encoding="utf-8")
+    for row, name in (("mobilenet_v1", "MobileNet v1"), ("resnet18", "ResNet-18")):
+        estimate = re.search(rf"^\| {row} \| \d+ \| [\d.]+ \| [\d.]+ ms \| ([\d.]+) ms ", time, re.MULTILINE)
+        assert estimate
+        assert f"{name} {float(estimate[1]):.0f} ms" in README
+
+
+def test_seven_is_the_first_seven_of_the_digits() -> None:
+    seven = np.load(digits.COMMITTED.parent / "seven.npy")
+    assert seven.dtype == np.float32
+    assert np.array_equal(seven, np.load(digits.COMMITTED)["images"][7].astype(np.float32) / 255)
 
 
 def test_the_screenshot_is_one_of_this_size() -> None:

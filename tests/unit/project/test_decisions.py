@@ -33,12 +33,30 @@ def head(text: str) -> tuple[str, str, str]:
     return found[1], found[2], found[3] or found[4]
 
 
+def table(text: str) -> str:
+    """The rows of a page's only table: the lines from its first one to the first that is none."""
+    _, separator, below = text.partition("\n|---|---|---|---|\n")
+    rows = re.match(r"(?:\|.*\n)*", below)
+    assert separator, "no table of four columns"
+    assert rows
+    assert "\n|" not in below[rows.end() - 1 :], "a row is outside the table"
+    return rows[0]
+
+
 def index() -> dict[str, tuple[str, str, str]]:
     """Number -> file (empty: never written), title and status, from the table."""
-    text = (ADR / "README.md").read_text(encoding="utf-8")
+    text = table((ADR / "README.md").read_text(encoding="utf-8"))
     rows = [(row[0] or row[2], (row[1], row[3], row[4])) for row in ROW.findall(text)]
-    assert len(rows) == len(dict(rows)) == text.count("\n| ") - 1, "a row of the table is not of its form"
+    assert len(rows) == len(dict(rows)) == text.count("\n"), "a row of the table is not of its form"
     return dict(rows)
+
+
+def test_a_row_outside_the_table_is_found() -> None:
+    head = "| number | title | status | in short |\n|---|---|---|---|\n"
+    row = "| [0001](0001-a.md) | A | accepted | a |\n"
+    assert table(f"# Decisions\n\n{head}{row}\nText.\n") == row
+    with pytest.raises(AssertionError, match="outside the table"):
+        table(f"# Decisions\n\n{head}{row}\nText.\n{row}")
 
 
 @pytest.mark.parametrize("name", DECISIONS)
