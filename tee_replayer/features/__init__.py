@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a replayer can have besides its core: a folder for each feature, and its row in the table here. NAME_api.h
-is what callers and ports see of a feature, NAME.h what the core calls: hooks, which are empty where the feature is
-absent. core/features_api.h and core/features_hooks.h include them: no C file of the core has a conditional.
+"""Features of a replayer, from the deadline order to the rollback store: a folder and a row here for each feature.
+Callers and ports see NAME_api.h; the core calls the hooks of NAME.h, which are empty where the feature is absent.
+core/features_api.h and core/features_hooks.h include them: no C file of the core has a conditional.
 
 Not in here: what a generated replayer has (`tee_replayer.generator.options`).
 
