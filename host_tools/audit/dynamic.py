@@ -14,7 +14,7 @@ from host_tools.audit.follower import Range
 from host_tools.audit.lint import finding_in
 from host_tools.audit.rules import RULES, Finding
 from host_tools.families.page_tables import DivergenceError
-from host_tools.model.joining import part
+from host_tools.model.parts import part
 from host_tools.vgpu import confined
 from host_tools.vgpu.binding import VgpuError, follows_data
 from trace_format.actions import FLAG_BESIDE, FLAG_REPEAT, Op

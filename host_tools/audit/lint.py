@@ -13,7 +13,7 @@ from host_tools.audit.rules import DEVICE_RETRIES, RULES, Finding
 from host_tools.audit.state import State
 from host_tools.families.family import family_of
 from host_tools.model.checkpoints import says_resume, why_not_resumed
-from host_tools.model.joining import part
+from host_tools.model.parts import part
 from trace_format import policy
 from trace_format.actions import FLAG_REPEAT, Columns, Op, Type, actions_of
 from trace_format.errors import printable

@@ -17,8 +17,7 @@ from host_tools.commands.framework import STREAM, Outcome, UsageError, say
 from host_tools.machine.root import packages_key
 from host_tools.machine.snapshot import timestamp
 from host_tools.runners.replay import FULL
-from host_tools.tasks.task import EPOCH, content_hash, tool_stamp
-from host_tools.tasks.unchanged import keep, why_changed
+from host_tools.support.unchanged import EPOCH, content_hash, keep, tool_stamp, why_changed
 from trace_format.trace import Trace
 
 PACKAGES = "the recording machine's packages"

@@ -15,8 +15,9 @@ from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair
 from host_tools.commands.join_shares import at_once, masks
 from host_tools.commands.streams import check_output, write
 from host_tools.commands.traces import read_trace
-from host_tools.model.joining import Joining, differences, joint, named
+from host_tools.model.joining import Joining, differences, joint
 from host_tools.model.left_registers import left_registers
+from host_tools.model.parts import named
 from host_tools.model.reach import Reach, reached
 from host_tools.model.timing import Chip, TimingError, chip_of
 from host_tools.support.progress import phase

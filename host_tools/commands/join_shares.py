@@ -20,7 +20,8 @@ from host_tools.families.family import family_of
 from host_tools.families.page_tables import DivergenceError
 from host_tools.families.shares import NotSharedError, Share, Together, overlap
 from host_tools.model.interpreter import Interpreter
-from host_tools.model.joining import SEPARATOR, Joining, joint
+from host_tools.model.joining import Joining, joint
+from host_tools.model.parts import SEPARATOR
 from host_tools.model.timing import Chip, Estimate, JobTime, TimingError, estimate
 from host_tools.support.progress import phase
 from host_tools.vgpu import confined

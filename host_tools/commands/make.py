@@ -18,11 +18,11 @@ from host_tools.commands.make_results import problems, results
 from host_tools.commands.make_settings import settings_file
 from host_tools.commands.make_tasks import tasks_of
 from host_tools.support.files import write_atomically
+from host_tools.support.unchanged import tool_stamp
 from host_tools.tasks import graph
 from host_tools.tasks.graph import Done, State
 from host_tools.tasks.page import page
 from host_tools.tasks.store import Store, put
-from host_tools.tasks.task import tool_stamp
 from trace_format.errors import GramophoneError, printable
 from trace_format.files import read_file_text
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from host_tools.commands.make_file import TRACE_BUDGETS, Network, Project, Target
 from host_tools.commands.make_tasks import title_of
+from host_tools.support.unchanged import content_hash
 from host_tools.tasks.graph import Done, State
-from host_tools.tasks.task import content_hash
 
 FIRMWARE = "firmware.bin"
 Row = dict[str, Any]

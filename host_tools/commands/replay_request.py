@@ -13,7 +13,7 @@ import click
 from host_tools.commands.framework import FILE, UsageError
 from host_tools.commands.generate import AWS_LC, BEARSSL, DEVICE_ID, KEY, MIN_VERSION
 from host_tools.commands.streams import read
-from host_tools.model.joining import named
+from host_tools.model.parts import named
 from host_tools.runners import LINUX, NORMAL_WORLDS, OPTEE, WITHOUT_OPTEE, run, runner_of
 from host_tools.runners.needs import what_helps
 from host_tools.runners.replay import ReplayRequest, ReplayResult

@@ -18,7 +18,7 @@ from host_tools.commands.facts import check_single
 from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome, UsageError
 from host_tools.commands.signers import anchors
 from host_tools.commands.streams import check_output, read, write
-from host_tools.model.joining import named
+from host_tools.model.parts import named
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase
 from host_tools.support.tensors import Assignment, assigned, load_all

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Several traces as one joint trace, and one network of a joint trace as a trace of its own.
+"""Several traces as one joint trace.
 
 Nothing ever writes to an image, so images become one in which pages of equal content are there once. What networks
 write is not shared, unless they are exclusive.
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.model.parts import NOTES, SEPARATOR, image_pages
 from host_tools.support.pages import pieces
 from trace_format import networks
 from trace_format.actions import Action, Actions, Columns, Op, action, array_of, rewritten
@@ -26,8 +27,6 @@ from trace_format.schema import MAX_CARVEOUT_BYTES, MAX_NETWORKS, PAGE_BYTES
 from trace_format.slots import Slot
 from trace_format.trace import Trace
 
-SEPARATOR = "/"  # between a network's name and that of its slot
-NOTES = "networks"  # in the notes: of each network, its own
 _TEXT_BYTES = {"recorder": 32, "kernel": 64, "driver": 64, "framework": 64}
 _NAME_BYTES = 32  # of slots and networks
 
@@ -140,43 +139,6 @@ def joint(rows: Sequence[Joining], name: str, *, exclusive: bool = False) -> Joi
     return Joint(trace, pages, pages - len(image) // PAGE_BYTES)
 
 
-def part(trace: Trace, network: Network) -> Trace:
-    """One network of a joint trace as a trace, in the same memory: other networks' pages stay, and nobody's.
-
-    Its slots have the names that they had before they were joined. Pages of the image that it does not reach are
-    zero.
-    """
-    image = bytearray(len(trace.image))
-    for first, end in network.image:
-        image[first * PAGE_BYTES : end * PAGE_BYTES] = trace.image[first * PAGE_BYTES : end * PAGE_BYTES]
-    actions = trace.actions[network.first_action : network.end_action]
-    jobs = int(np.count_nonzero(trace.actions["op"][: network.first_action] == Op.JOB))
-    actions = rewritten(actions, lambda x: x - network.first_slot, Type.SLOT)
-    actions = rewritten(actions, lambda x: x - jobs, Type.NUMBER)
-    begin = network.name + SEPARATOR
-    slots = trace.slots[network.first_slot : network.end_slot]
-    own = trace.notes.get(NOTES, {})
-    notes = own.get(network.name, {}) if isinstance(own, dict) else {}
-    return trace.with_(
-        actions=actions,
-        image=bytes(image),
-        slots=[replace(slot, name=slot.name.removeprefix(begin)) for slot in slots],
-        meta={
-            **trace.meta,
-            "name": network.name,
-            "retry_limit": network.retry_limit,
-            "time_budget_us": network.time_budget_us,
-        },
-        notes=notes if isinstance(notes, dict) else {},
-        networks=[],
-    )
-
-
-def named(trace: Trace, name: str) -> Trace:
-    """As `part`, of the network of this name; NetworkError: there is none."""
-    return part(trace, trace.networks[networks.find(trace.networks, name)])
-
-
 def differences(whole: Trace, network: Network, own: Trace) -> list[str]:
     """How a network of a joint trace differs from the trace that it is said to be: what its owner wants to know.
 
@@ -239,12 +201,6 @@ def differences(whole: Trace, network: Network, own: Trace) -> list[str]:
             f"found {joint_meta['security_version']}"
         )
     return found
-
-
-def image_pages(image: bytes | memoryview) -> list[bytes]:
-    """The pages of an image, the last one filled up with zeros."""
-    data = memoryview(image)
-    return [bytes(data[at : at + PAGE_BYTES]).ljust(PAGE_BYTES, b"\0") for at in range(0, len(data), PAGE_BYTES)]
 
 
 def _check(rows: Sequence[Joining]) -> None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from host_tools.model.joining import image_pages
 from host_tools.model.left_registers import left_registers
+from host_tools.model.parts import image_pages
 from trace_format.networks import Network
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from host_tools.families.family import family_of
-from host_tools.model.joining import part
+from host_tools.model.parts import part
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing import encryption
 from signing.delivery import Delivery

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy.typing as npt
 
 from host_tools.families.family import profile_of
-from host_tools.model.joining import named
+from host_tools.model.parts import named
 from host_tools.vgpu.binding import executes_shaders
 from signing.delivery import Delivery
 from signing.trust import Anchor

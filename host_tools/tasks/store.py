@@ -20,7 +20,8 @@ from typing import Any
 
 from host_tools.support.cache import cache_dir
 from host_tools.support.files import write_atomically
-from host_tools.tasks.task import Answer, content_hash
+from host_tools.support.unchanged import content_hash
+from host_tools.tasks.task import Answer
 from trace_format.files import read_file_text
 
 ANSWER, OUTPUT = "answer.json", "output"

@@ -6,25 +6,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from host_tools.support.programs import run
-from host_tools.support.version import TOOL
+from host_tools.support.unchanged import EPOCH, content_hash
 from trace_format.errors import GramophoneError
-from trace_format.files import open_regular
 
-PACKAGES = ("host_tools", "trace_format", "signing", "tee_replayer", "baremetal")
-EPOCH = (
-    "SOURCE_DATE_EPOCH"  # https://reproducible-builds.org/specs/source-date-epoch: the time in bills of materials
-)
 STAMP = "packages of the recording machine"
 LAST_WORDS = 300  # characters of what a program said before it failed
 
@@ -96,51 +89,6 @@ class Answer:
 def key_of(ingredients: Mapping[str, str]) -> str:
     """The name of a result in the store."""
     return hashlib.sha256(json.dumps(ingredients, sort_keys=True).encode()).hexdigest()
-
-
-def content_hash(path: Path) -> str:
-    """SHA-256 of a file's content; of a folder that of names, contents and what is executable.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    if not path.is_dir():
-        return _file_hash(path)
-    found = hashlib.sha256(b"folder")
-    for file in sorted(item for item in path.rglob("*") if item.is_file()):
-        runs = os.access(file, os.X_OK)
-        found.update(json.dumps([str(file.relative_to(path)), runs, _file_hash(file)]).encode())
-    return found.hexdigest()
-
-
-def _file_hash(path: Path) -> str:
-    with open_regular(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def tool_stamp() -> str:
-    """The tool's version and its sources' hash, with the versions of its packages: any may change results."""
-    found = hashlib.sha256()
-    for package in PACKAGES:
-        folder = Path(__file__).parents[2] / package
-        # Python writes temporary files beside .pyc ones, which come and go.
-        files = (item for item in folder.rglob("*") if item.parent.name != "__pycache__" and item.is_file())
-        for file in sorted(files):
-            found.update(json.dumps([package, str(file.relative_to(folder)), _file_hash(file)]).encode())
-    try:
-        required = metadata.requires("gramophone") or []
-    except metadata.PackageNotFoundError:
-        required = []
-    versions = set()
-    for requirement in required:
-        match = re.match(r"[\w.-]+", requirement)
-        assert match is not None  # of a wheel's metadata
-        try:
-            versions.add(f"{match[0]} {metadata.version(match[0])}")
-        except metadata.PackageNotFoundError:
-            continue  # of an extra that is not installed
-    found.update(json.dumps(sorted(versions)).encode())
-    return f"{TOOL} {found.hexdigest()}"
 
 
 def perform(task: Task, folder: Path, made: Mapping[str, Path], prefix: tuple[str, ...] = ()) -> Answer:

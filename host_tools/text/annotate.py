@@ -12,7 +12,7 @@ import numpy as np
 from host_tools.accesses.job_starts import JobStarts
 from host_tools.families.family import family_of
 from host_tools.families.listing import Descriptor, Listing
-from host_tools.model.joining import part
+from host_tools.model.parts import part
 from host_tools.text.image_lines import GROUP_BYTES
 from host_tools.text.places import Places
 from host_tools.text.writer import Annotations

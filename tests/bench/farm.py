@@ -24,7 +24,7 @@ from pathlib import Path
 import psutil
 
 from host_tools.demo import RAW
-from host_tools.tasks.task import EPOCH
+from host_tools.support.unchanged import EPOCH
 from tests.support.places import CHECKOUT
 
 RECORDINGS = {

@@ -14,7 +14,7 @@ from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 
 from host_tools.cli import main
-from host_tools.model import joining
+from host_tools.model import parts
 from host_tools.runners import firmware, unicorn
 from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
@@ -145,7 +145,7 @@ def test_the_command_asks_for_each_network(
     """`gramophone replay --firmware`: a request without a deadline for each network of a joint trace."""
     is_joint = len(names) > 1
     trace = joint(names).trace if is_joint else single(names[0])
-    prefix = {name: f"{name}{joining.SEPARATOR}" if is_joint else "" for name in names}
+    prefix = {name: f"{name}{parts.SEPARATOR}" if is_joint else "" for name in names}
     given = {prefix[name] + slot: data for name in names for slot, data in inputs(single(name), 1).items()}
     request = ReplayRequest(Delivery(s.signed(trace)), s.KEY, given, repeat=repeat, firmware=scheduling.folder)
     found = unicorn.replay(request)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.model import joining
+from host_tools.model import parts
 from host_tools.runners import firmware, libraries, qemu, secure_machine, unicorn
 from host_tools.vgpu.binding import VirtualGpu
 from tee_replayer.generator.generate import generate
@@ -154,7 +154,7 @@ def serve(
         places: dict[str, tuple[int, int]] = {}
         for index in range(row.first_slot, row.first_slot + row.slot_count):
             slot = trace.slots[index]
-            own = slot.name.partition(joining.SEPARATOR)[2]
+            own = slot.name.partition(parts.SEPARATOR)[2]
             if slot.kind is SlotKind.INPUT:
                 data = inputs(single(name), one.seed)[own].tobytes()
             elif slot.kind is SlotKind.OUTPUT:

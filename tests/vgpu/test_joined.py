@@ -20,7 +20,7 @@ from host_tools.audit.dynamic import lint_dynamic
 from host_tools.audit.lint import lint
 from host_tools.cli import main
 from host_tools.demo import RAW
-from host_tools.model import joining
+from host_tools.model import joining, parts
 from host_tools.passes.pipeline import build
 from host_tools.vgpu.binding import VirtualGpu
 from tee_replayer.generator import hostlib
@@ -109,7 +109,7 @@ class Running:
     def _own(self, network: int) -> dict[str, tuple[Slot, NDArray[Any]]]:
         begin = ""
         if self.trace.networks:
-            begin = self.trace.networks[network].name + joining.SEPARATOR
+            begin = self.trace.networks[network].name + parts.SEPARATOR
         return {
             slot.name.removeprefix(begin): (slot, buffer)
             for slot, buffer in zip(self.trace.slots, self.buffers, strict=True)

@@ -21,9 +21,9 @@ from click.testing import CliRunner
 from host_tools.cli import main
 from host_tools.commands import make
 from host_tools.demo import RAW
+from host_tools.support.unchanged import EPOCH, tool_stamp
 from host_tools.tasks.page import page
 from host_tools.tasks.store import Store
-from host_tools.tasks.task import EPOCH, tool_stamp
 from tests.support import json_schemas
 from tests.support.processes import Marked, default_signals
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host_tools.model import joining
+from host_tools.model import joining, parts
 from host_tools.model.reach import reached
 from tee_replayer.generator.status import ReplayError
 from tests.support import operator_samples
@@ -225,7 +225,7 @@ def test_an_operator_reads_no_page_of_another_network(operator: Operator) -> Non
 
 def test_what_others_reach_is_told() -> None:
     joint = s.apart()
-    own = joining.part(joint, joint.networks[A]).with_(image=bytes(joint.image)[: 2 * PAGE])
+    own = parts.part(joint, joint.networks[A]).with_(image=bytes(joint.image)[: 2 * PAGE])
     (other,) = reached(joint, joint.networks[A], own)
     assert (other.network.name, other.pages, other.zero_pages) == ("b", 1, 0)
     # The content counts: a copy of a's page that only b has is a's page.
@@ -238,8 +238,8 @@ def test_what_others_reach_is_told() -> None:
 def test_a_network_that_is_taken_out_has_no_page_of_another() -> None:
     joint = s.apart()
     pages = [bytes(joint.image)[at : at + PAGE] for at in range(0, 3 * PAGE, PAGE)]
-    assert bytes(joining.named(joint, "a").image) == pages[0] + pages[1] + bytes(PAGE)
-    assert bytes(joining.named(joint, "b").image) == bytes(PAGE) + pages[1] + pages[2]
+    assert bytes(parts.named(joint, "a").image) == pages[0] + pages[1] + bytes(PAGE)
+    assert bytes(parts.named(joint, "b").image) == bytes(PAGE) + pages[1] + pages[2]
 
 
 FORGET = [

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from host_tools.model import joining, sharing
+from host_tools.model import joining, parts, sharing
 from tee_replayer.generator.hostlib import NO_DEADLINE
 from tee_replayer.generator.status import ReplayError
 from tests.support import replayer_samples as s
@@ -383,7 +383,7 @@ def give(device: Running, network: int, names: Sequence[str], seed: int) -> dict
     for index in range(row.first_slot, row.first_slot + row.slot_count):
         slot = device.trace.slots[index]
         if slot.kind is SlotKind.INPUT:
-            found[index] = values[slot.name.partition(joining.SEPARATOR)[2]].copy()
+            found[index] = values[slot.name.partition(parts.SEPARATOR)[2]].copy()
         elif slot.kind is SlotKind.OUTPUT:
             found[index] = np.zeros(slot.shape, slot.numpy_dtype)
     return found
@@ -398,7 +398,7 @@ def results(device: Running, data: dict[int, Any]) -> dict[str, bytes]:
     """Outputs, by their names in the single trace."""
     slots = device.trace.slots
     return {
-        slots[index].name.partition(joining.SEPARATOR)[2]: value.tobytes()
+        slots[index].name.partition(parts.SEPARATOR)[2]: value.tobytes()
         for index, value in data.items()
         if slots[index].kind is SlotKind.OUTPUT
     }

@@ -21,7 +21,7 @@ from host_tools.gpus.mali.share_order import interleaved
 from host_tools.gpus.mali.share_side import Side
 from host_tools.model.checkpoints import unmarked
 from host_tools.model.job_names import NOTE, job_names
-from host_tools.model.joining import SEPARATOR, part
+from host_tools.model.parts import SEPARATOR, part
 from trace_format.actions import ALL_BITS, Action, Actions, Op, action, actions_of, array_of
 from trace_format.errors import printable
 from trace_format.profile import Profile

@@ -13,12 +13,13 @@ from typing import TypeVar
 
 import cloudpickle
 
+from host_tools.support.unchanged import EPOCH
 from host_tools.tasks.farm.schedulers import Scheduler
 from host_tools.tasks.farm.shared import Artefact, Shared
 from host_tools.tasks.farm.work import Order, stamp, work
 from host_tools.tasks.hands import Gone, Here, NotDone
 from host_tools.tasks.store import Entry, Store
-from host_tools.tasks.task import EPOCH, STAMP, Answer, Task
+from host_tools.tasks.task import STAMP, Answer, Task
 from trace_format.errors import GramophoneError
 
 LOOK_S = 1.0  # between looks at whether there are workers

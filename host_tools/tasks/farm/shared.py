@@ -23,7 +23,8 @@ import fsspec
 from obstore.fsspec import register
 
 from host_tools.support import object_stores
-from host_tools.tasks.task import Answer, content_hash
+from host_tools.support.unchanged import content_hash
+from host_tools.tasks.task import Answer
 from trace_format.errors import GramophoneError
 from trace_format.files import open_regular
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from host_tools.support.unchanged import EPOCH, content_hash, tool_stamp
 from host_tools.tasks.farm.shared import Artefact, Shared
 from host_tools.tasks.hands import done_in
-from host_tools.tasks.task import EPOCH, Answer, Task, content_hash, tool_stamp
+from host_tools.tasks.task import Answer, Task
 from trace_format.errors import GramophoneError, sentence
 
 # Of util-linux, which Debian always has: a worker that is killed leaves no program behind.

@@ -17,7 +17,7 @@ from host_tools.commands import if_changed
 from host_tools.demo import PARAM, RAW, WEIGHTS
 from host_tools.machine import root
 from host_tools.machine.errors import RecordError
-from host_tools.tasks.unchanged import SUFFIX
+from host_tools.support.unchanged import SUFFIX
 from trace_format.errors import GramophoneError
 from trace_format.trace import Trace
 

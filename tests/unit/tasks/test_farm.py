@@ -15,11 +15,12 @@ import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
+from host_tools.support.unchanged import EPOCH, content_hash, tool_stamp
 from host_tools.tasks.farm import dask_scheduler
 from host_tools.tasks.farm.schedulers import Scheduler, SchedulerError, scheduler
 from host_tools.tasks.farm.shared import Artefact, Shared, SharedError
 from host_tools.tasks.graph import State
-from host_tools.tasks.task import EPOCH, Task, content_hash, tool_stamp
+from host_tools.tasks.task import Task
 from tests.support.farm import RULES, WAIT_S, Project, project_file
 
 

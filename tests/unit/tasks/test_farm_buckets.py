@@ -12,11 +12,12 @@ from click.testing import CliRunner
 
 from host_tools.cli import main
 from host_tools.support import object_stores
+from host_tools.support.unchanged import content_hash
 from host_tools.tasks.farm import shared as shared_module
 from host_tools.tasks.farm.schedulers import scheduler
 from host_tools.tasks.farm.shared import Artefact, Shared, SharedError
 from host_tools.tasks.graph import State
-from host_tools.tasks.task import Task, content_hash
+from host_tools.tasks.task import Task
 from tests.support.buckets import Buckets, bucket_store
 from tests.support.farm import WAIT_S, Project, project_file
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from host_tools.support.unchanged import EPOCH, content_hash, tool_stamp
 from host_tools.tasks.graph import GONE, NEW, Done, State, plan, run
 from host_tools.tasks.store import ANSWER, OUTPUT, Store, put
-from host_tools.tasks.task import EPOCH, Task, content_hash, tool_stamp
+from host_tools.tasks.task import Task
 from trace_format.errors import GramophoneError
 
 RULES = """\

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host_tools.model import joining
+from host_tools.model import joining, parts
 from host_tools.text.annotate import annotations_of
 from host_tools.text.reader import assemble
 from host_tools.text.words import TextError
@@ -149,7 +149,7 @@ def mapped(trace: Trace) -> list[Any]:
 def test_each_network_does_what_its_trace_did(sample: tuple[list[Trace], joining.Joint]) -> None:
     singles, found = sample
     for single, network in zip(singles, found.trace.networks, strict=True):
-        part = joining.part(found.trace, network)
+        part = parts.part(found.trace, network)
         assert Trace.parse(part.build()).jobs == single.jobs
         assert [slot.name for slot in part.slots] == [slot.name for slot in single.slots]
         pages = -(-len(single.image) // PAGE_BYTES)
