@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,14 +26,11 @@ from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.families.family import family_of
 from host_tools.families.page_tables import DivergenceError
 from host_tools.families.retargeting import Applied
-from host_tools.passes import checkpoints, co_execution, cutting
-from host_tools.passes.checkpoint_report import Marked
-from host_tools.passes.co_report import CoExecuted
-from host_tools.passes.cut_report import Cut
 from host_tools.passes.listing import PASSES
 from host_tools.passes.note_check import LEFT_OUT, NOT_CHECKED
 from host_tools.passes.pipeline import KEEP_INPUTS, Step, build
-from host_tools.passes.program import Program
+from host_tools.passes.program import Program, Report
+from host_tools.passes.registry import Option
 from host_tools.passes.timeouts import MARGIN
 from host_tools.support.messages import LOG
 from host_tools.support.progress import phase
@@ -47,7 +44,19 @@ from trace_format.packing import unpack
 from trace_format.schema import SectionType, SlotKind
 from trace_format.trace import Trace
 
-CUT, MARK, SHARE = cutting.PASS.name, checkpoints.PASS.name, co_execution.PASS.name
+ASKED: dict[str, Option] = {name: item.option for name, item in PASSES.items() if item.option}
+
+
+def _variable(option: Option) -> str:
+    return "asks_" + option.result
+
+
+def _asked_options(command: Callable[..., Outcome]) -> Callable[..., Outcome]:
+    """The options of passes that run only if they are asked for."""
+    for option in reversed(ASKED.values()):
+        kind: dict[str, Any] = {"type": Positive(), "metavar": option.unit} if option.unit else {"is_flag": True}
+        command = click.option(option.name, _variable(option), help=option.help, **kind)(command)
+    return command
 
 
 @click.command(
@@ -104,28 +113,7 @@ CUT, MARK, SHARE = cutting.PASS.name, checkpoints.PASS.name, co_execution.PASS.n
     help="Waits for jobs end after so many times what these are estimated to take at worst; '--skip timeouts': "
     "after what was recorded.",
 )
-@click.option(
-    "--longest",
-    "longest_us",
-    metavar="US",
-    type=Positive(),
-    help="Cut jobs that are estimated to take more microseconds into several that do the same.",
-)
-@click.option(
-    "--co-execute",
-    "cpu_gflops",
-    metavar="CPU_GFLOPS",
-    type=Positive(),
-    help="The CPU, at so many 10^9 operations a second, computes some channels of pointwise convolutions and "
-    "dense layers while the GPU computes the others; on a V3D, of recordings by tinygrad.",
-)
-@click.option(
-    "--checkpoints",
-    "wants_checkpoints",
-    is_flag=True,
-    help="Say where a replay goes on after others had the GPU, and which jobs can be done again after a fault; "
-    "for replayers that have steps.",
-)
+@_asked_options
 @click.option("--keep-inputs", is_flag=True, help="Keep recorded inputs, for replays that are given none.")
 @click.option(
     "--gpu",
@@ -145,13 +133,11 @@ def build_command(
     observe: bool,
     trust_note: bool,
     timeout_margin: int,
-    longest_us: float | None,
-    cpu_gflops: float | None,
-    wants_checkpoints: bool,
     keep_inputs: bool,
     gpu: str | None,
     name: str | None,
     security_version: int | None,
+    **options: float | None,
 ) -> Outcome:
     """See `help`."""
     files = assigned("parameter", parameters)
@@ -162,12 +148,10 @@ def build_command(
             raise UsageError(f"{option}: is about slots of --state")
     if observe and trust_note:
         raise UsageError("--trust-note: with --observe the recording is not asked")
-    if longest_us is not None and CUT in skip:
-        raise UsageError(f"--longest: with --skip {CUT} no job is cut")
-    if cpu_gflops is not None and SHARE in skip:
-        raise UsageError(f"--co-execute: with --skip {SHARE} the CPU computes nothing")
-    if wants_checkpoints and MARK in skip:
-        raise UsageError(f"--checkpoints: with --skip {MARK} nothing is said of them")
+    asked = {name: value for name, option in ASKED.items() if (value := options[_variable(option)])}
+    for at in asked:
+        if at in skip:
+            raise UsageError(f"{ASKED[at].name}: --skip {at} leaves out the pass that it asks for")
     data = read(raw)
     check_output(output)
     trace = Trace.parse(data, str(raw))
@@ -209,15 +193,13 @@ def build_command(
                     recording=None if raw == STREAM else lambda: Trace.parse(read(raw), str(raw)),
                     trust_note=trust_note,
                     timeout_margin=timeout_margin,
-                    longest_us=longest_us,
-                    cpu_gflops=cpu_gflops,
-                    wants_checkpoints=wants_checkpoints,
+                    asked=asked,
                 )
         except (DivergenceError, VgpuError) as error:  # passes run the trace
             raise GramophoneError(f"{raw}: {error}") from error
         if trust_note and program.believed:
             trace.notes[NOT_CHECKED] = LEFT_OUT
-        done_for = _Reports(program.co_executed, program.cut, program.marked)
+        reports = program.reports
         del program
         trace.meta["source_hash"] = source_hash
         if name is not None:
@@ -226,7 +208,7 @@ def build_command(
             trace.meta["security_version"] = security_version
         with phase("compressing"):
             pieces = trace.pieces()
-        return _built(trace, pieces, changes, steps, done_for, output)
+        return _built(trace, pieces, changes, steps, reports, output)
 
     with phase("running the passes"):
         built = confined.call(work, _Built, reads=() if raw == STREAM else (raw,))
@@ -243,21 +225,12 @@ class _Built:
     rows: list[str]
 
 
-@dataclass(frozen=True)
-class _Reports:
-    """What passes that are asked for have done."""
-
-    co_executed: CoExecuted | None
-    cut: Cut | None
-    marked: Marked | None
-
-
 def _built(
     trace: Trace,
     pieces: Sequence[Any],
     changes: Sequence[Applied],
     steps: Sequence[Step],
-    reports: _Reports,
+    reports: Mapping[str, Report],
     output: Path,
 ) -> _Built:
     trace_bytes = sum(map(len, pieces))
@@ -270,7 +243,7 @@ def _built(
     manifest = layout.disassemble(head)[1].one(SectionType.MANIFEST)
     trace_id = unpack("manifest", bytes(manifest.stored), manifest.offset)["trace_id"]
     rows += _needs(trace)
-    found = {"co_executed": reports.co_executed, "cut": reports.cut, "checkpoints": reports.marked}
+    found = {option.result: reports.get(name) for name, option in ASKED.items()}
     rows += [line for report in found.values() if report for line in report.lines()]
     done_by: dict[str, Any] = {"rules": [vars(c) for c in changes], "passes": [vars(s) for s in steps]}
     done_by |= {name: report.facts() if report else None for name, report in found.items()}

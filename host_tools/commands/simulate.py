@@ -26,7 +26,8 @@ from host_tools.model.joining import Joining
 from host_tools.model.late_plot import Bars, drawn
 from host_tools.model.sharing import SECOND_US, Network, Request, Run
 from host_tools.model.timing import Chip, TimingError, chip_of
-from host_tools.passes.cutting import cut_jobs
+from host_tools.passes.cut_report import Cut
+from host_tools.passes.cutting import PASS, cut_jobs
 from host_tools.passes.program import Program
 from host_tools.support.progress import phase
 from host_tools.vgpu import confined
@@ -229,9 +230,10 @@ def _pieces(file: Path, trace: Trace, chip: Chip, longest_us: float) -> tuple[fl
 
     def work() -> _Cut:
         program = Program(trace)
-        program.longest_us = longest_us
+        program.asked = {PASS.name: longest_us}
         why = cut_jobs(program)
-        kept = program.cut.kept if program.cut else ()
+        report = program.reports.get(PASS.name)
+        kept = report.kept if isinstance(report, Cut) else ()
         reasons = sorted({job.why for job in kept})
         return _Cut(program.trace().build(compress=False), why, len(kept), reasons)
 

@@ -14,15 +14,13 @@ from host_tools.families.page_tables import DivergenceError
 from host_tools.model.checkpoints import why_not_resumed
 from host_tools.passes.checkpoint_report import Marked
 from host_tools.passes.program import Program
-from host_tools.passes.registry import Pass
+from host_tools.passes.registry import Option, Pass
 from host_tools.vgpu.binding import VgpuError
 from trace_format.actions import FLAG_REPEAT, FLAG_RESUME, Op
 
 
 def mark_checkpoints(program: Program) -> str:
     """Say where a replay goes on after a reset or a fault (`--checkpoints`)."""
-    if not program.wants_checkpoints:
-        return ""
     trace = program.finish(sheet=program.on_sheet)
     why = why_not_resumed(trace)
     if why:
@@ -39,9 +37,20 @@ def mark_checkpoints(program: Program) -> str:
             kept[reason].append(number)
         else:
             rows["flags"][index] |= FLAG_REPEAT
-    program.marked = Marked(len(found), dict(kept))
+    program.reports[PASS.name] = Marked(len(found), dict(kept))
     program.actions = rows
     return ""
 
 
-PASS = Pass("checkpoints", (mark_checkpoints.__doc__ or "").splitlines()[0], mark_checkpoints)
+PASS = Pass(
+    "checkpoints",
+    (mark_checkpoints.__doc__ or "").splitlines()[0],
+    mark_checkpoints,
+    Option(
+        "--checkpoints",
+        "",
+        "Say where a replay goes on after others had the GPU, and which jobs can be done again after a fault; "
+        "for replayers that have steps.",
+        "checkpoints",
+    ),
+)

@@ -37,7 +37,7 @@ from host_tools.passes.co_report import CoExecuted, Left, Shared
 from host_tools.passes.co_shares import LeftError, Share, chosen
 from host_tools.passes.cut_actions import Found, jobs_in, named, with_pieces
 from host_tools.passes.program import Program
-from host_tools.passes.registry import Pass
+from host_tools.passes.registry import Option, Pass
 from host_tools.vgpu.binding import ACCESS_WRITTEN, VgpuError
 from trace_format.actions import FLAG_BESIDE
 from trace_format.errors import SlotError
@@ -54,8 +54,6 @@ NO_CLAIM = "the recording says of no job that it is a product, as `record onnx -
 
 def co_execute(program: Program) -> str:
     """Let the CPU compute a part of pointwise convolutions and dense layers beside the GPU (`--co-execute`)."""
-    if program.cpu_gflops is None:
-        return ""
     trace = program.trace()
     claims = noted(trace)
     cutting = family_of(trace.profile).cutting
@@ -64,8 +62,8 @@ def co_execute(program: Program) -> str:
     if not claims:
         return NO_CLAIM
     try:
-        executor = _Executor(program, trace, cutting, claims, program.cpu_gflops)
-        program.co_executed = executor.run()
+        executor = _Executor(program, trace, cutting, claims, program.asked[PASS.name])
+        program.reports[PASS.name] = executor.run()
     except TimingError as error:
         return str(error)
     except (Conflict, DivergenceError, VgpuError) as error:
@@ -281,4 +279,16 @@ def _not_first(memory: Memory, share: Share, kept: Job, others: Job) -> str:
     return ""
 
 
-PASS = Pass("co-execute", (co_execute.__doc__ or "").splitlines()[0], co_execute)
+PASS = Pass(
+    "co-execute",
+    (co_execute.__doc__ or "").splitlines()[0],
+    co_execute,
+    Option(
+        "--co-execute",
+        "CPU_GFLOPS",
+        "The CPU, at so many 10^9 operations a second, computes some channels of pointwise convolutions and "
+        "dense layers while the GPU computes the others; on a V3D, of recordings by tinygrad.",
+        "co_executed",
+    ),
+    changes_jobs=True,
+)

@@ -30,7 +30,7 @@ from host_tools.model.timing import JobTime, TimingError, chip_of, estimate
 from host_tools.passes.cut_actions import Found, jobs_in, named, with_pieces
 from host_tools.passes.cut_report import Cut, Kept
 from host_tools.passes.program import Program
-from host_tools.passes.registry import Pass
+from host_tools.passes.registry import Option, Pass
 from host_tools.vgpu.binding import VgpuError
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
@@ -42,17 +42,15 @@ Parts = dict[int, Sequence[Words]]  # of each job that is cut, its pieces
 
 def cut_jobs(program: Program) -> str:
     """Cut jobs that are estimated to take longer than wanted into several (`--longest`)."""
-    if program.longest_us is None:
-        return ""
     trace = program.finish(sheet=program.on_sheet)
     try:
-        cutter = _Cutter(trace, program.longest_us)
+        cutter = _Cutter(trace, program.asked[PASS.name])
         after = cutter.run()
     except TimingError as error:
         return str(error)
     except (DivergenceError, VgpuError) as error:
         return f"its jobs cannot be counted: {error}"
-    program.cut = cutter.report
+    program.reports[PASS.name] = cutter.report
     if after is not trace:
         program.actions = after.actions
         program.replace(notes=after.notes)
@@ -213,4 +211,14 @@ def _inputs(trace: Trace, seed: int) -> dict[str, NDArray[Any]]:
     return random_inputs(trace, seed, (SlotKind.INPUT, SlotKind.PARAMETER))
 
 
-PASS = Pass("cut-jobs", (cut_jobs.__doc__ or "").splitlines()[0], cut_jobs)
+PASS = Pass(
+    "cut-jobs",
+    (cut_jobs.__doc__ or "").splitlines()[0],
+    cut_jobs,
+    Option(
+        "--longest",
+        "US",
+        "Cut jobs that are estimated to take more microseconds into several that do the same.",
+        "cut",
+    ),
+)

@@ -16,7 +16,8 @@ from host_tools.families.shares import overlap
 from host_tools.model import products
 from host_tools.model.checkpoints import unmarked
 from host_tools.model.slot_mappings import check_slots
-from host_tools.passes import checkpoints, co_execution, cutting, memory_passes
+from host_tools.passes import cutting, memory_passes
+from host_tools.passes.cut_report import Cut
 from host_tools.passes.listing import PASSES
 from host_tools.passes.note_check import check_note
 from host_tools.passes.parameters import bind_program
@@ -56,9 +57,7 @@ def build(
     recording: Callable[[], Trace] | None = None,
     trust_note: bool = False,
     timeout_margin: int | None = MARGIN,
-    longest_us: float | None = None,
-    cpu_gflops: float | None = None,
-    wants_checkpoints: bool = False,
+    asked: Mapping[str, float] | None = None,
 ) -> Trace:
     """Run all passes but those in `skip`.
 
@@ -77,9 +76,7 @@ def build(
             are left out.
         timeout_margin: waits for jobs end after so many times what the model says that these take at worst; None:
             as recorded.
-        longest_us: jobs that are estimated to take longer are cut; None: none is, and the pass is left out.
-        cpu_gflops: rate of a CPU that computes a part of products beside the GPU; None: the pass is left out.
-        wants_checkpoints: say where replays go on after a reset or a fault; if not, the pass is left out.
+        asked: pass that has an option -> the option's value; without one it is left out.
         trust_note: do not replay what was built; for notes that this process has made.
 
     Raises:
@@ -94,13 +91,8 @@ def build(
         raise GramophoneError(f"no pass called {', '.join(unknown)}{hint}; there are: {', '.join(PASSES)}")
     program = raw if isinstance(raw, Program) else Program(raw)
     program.timeout_margin, program.on_sheet = timeout_margin, program is raw
-    program.longest_us, program.cpu_gflops = longest_us, cpu_gflops
-    program.wants_checkpoints = wants_checkpoints
-    left_out = {*skip, *((cutting.PASS.name,) if longest_us is None else ())}
-    if cpu_gflops is None:
-        left_out.add(co_execution.PASS.name)
-    if not wants_checkpoints:
-        left_out.add(checkpoints.PASS.name)
+    program.asked = asked or {}
+    left_out = {*skip, *(name for name, item in PASSES.items() if item.option and name not in program.asked)}
     actions = unmarked(program.actions)
     if actions is not program.actions:
         program.actions = actions
@@ -118,8 +110,7 @@ def build(
     again = recording or (None if isinstance(raw, Program) else lambda: raw)
     for item in PASSES.values():
         if item.name not in left_out:
-            if item is PASSES[co_execution.PASS.name] and program.believed and not trust_note:
-                # Its jobs are not the recording's any more after that.
+            if item.changes_jobs and program.believed and not trust_note:
                 mappings, note = program.memory.mappings, program.believed
                 check_note(program.trace(), mappings, note, program.recorded_slots, again, parameters or {})
                 program.forget_accesses()
@@ -134,7 +125,9 @@ def build(
     notes = {name: note for name, note in trace.notes.items() if name not in (NOTE, products.NOTE)}
     trace = trace.with_(raw=False, notes={**notes, "passes": applied})
     if believed and at_last:
-        check_note(trace, at_last, believed, program.recorded_slots, again, parameters or {}, program.cut)
+        report = program.reports.get(cutting.PASS.name)
+        cut = report if isinstance(report, Cut) else None
+        check_note(trace, at_last, believed, program.recorded_slots, again, parameters or {}, cut)
     if source is not None:
         trace = trace.with_(meta={**trace.meta, "source_hash": hashlib.sha256(source).digest()})
     return trace

@@ -7,10 +7,10 @@ they are register accesses and a memory model. Sizes are known without writing i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,9 +27,6 @@ from host_tools.model.mappings import Mappings
 from host_tools.model.memory import Conflict, Memory
 from host_tools.model.packing import Packing
 from host_tools.model.remapping import one_frame_each
-from host_tools.passes.checkpoint_report import Marked
-from host_tools.passes.co_report import CoExecuted
-from host_tools.passes.cut_report import Cut
 from host_tools.support.sheet import give_back
 from host_tools.vgpu.binding import VgpuError
 from trace_format import operators
@@ -54,6 +51,16 @@ class Sizes:
     memory_bytes: int
 
 
+class Report(Protocol):
+    """What a pass has done that was asked for."""
+
+    def lines(self) -> list[str]:
+        """For people."""
+
+    def facts(self) -> dict[str, Any]:
+        """For programs."""
+
+
 class Program:
     """A trace that can be changed.
 
@@ -62,25 +69,17 @@ class Program:
 
     Attributes:
         timeout_margin: waits for jobs end after so many times what these may take at worst; None: as recorded.
-        longest_us: jobs that are estimated to take longer are cut; None: none is.
-        cpu_gflops: the CPU computes a part of products at this rate; None: it does not.
-        co_executed: what that did; None: it was not done.
-        cut: what the cut did; None: it was not done.
-        wants_checkpoints: replays are to go on where they stopped.
-        marked: what was said of that; None: nothing.
+        asked: pass that runs only if it is asked for -> its option's value.
+        reports: such a pass -> what it has done.
         on_sheet: the image of what it becomes is a view of a sheet (`trace`).
     """
 
     timeout_margin: int | None = None
-    longest_us: float | None = None
-    cpu_gflops: float | None = None
-    co_executed: CoExecuted | None = None
-    cut: Cut | None = None
-    wants_checkpoints = False
-    marked: Marked | None = None
     on_sheet = False
 
     def __init__(self, trace: Trace) -> None:
+        self.asked: Mapping[str, float] = {}
+        self.reports: dict[str, Report] = {}
         self._trace = trace
         self._memory: Memory | Conflict | None = None
         self._packing: Packing | None = None  # of memory that has been changed

@@ -17,15 +17,39 @@ ChangeActions = Callable[[Actions, Profile], Actions]
 
 
 @dataclass(frozen=True)
-class Pass:
-    """A named change of a program; `what` is one line for people.
+class Option:
+    """The option of `build` that asks for a pass.
 
-    `edit` changes the program, and returns why it could not, "" where it could.
+    Attributes:
+        name: with its dashes.
+        unit: of its number, which is positive; "": it is a flag.
+        help: for people.
+        result: name in `build --json` of what the pass has done.
+    """
+
+    name: str
+    unit: str
+    help: str
+    result: str
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A named change of a program.
+
+    Attributes:
+        what: one line for people.
+        edit: changes the program, and returns why it could not, "" where it could.
+        option: what asks for it; None: it runs unasked.
+        changes_jobs: afterwards jobs are not the recording's any more, so what its note says of them is checked
+            before.
     """
 
     name: str
     what: str
     edit: Callable[[Program], str]
+    option: Option | None = None
+    changes_jobs: bool = False
 
     def apply(self, trace: Trace) -> Trace:
         """The pass by itself: the trace as it is where there is nothing to do."""

@@ -19,6 +19,7 @@ import onnx
 from rich.console import Console
 from rich.table import Table
 
+from host_tools.passes.co_report import CoExecuted
 from host_tools.passes.pipeline import build
 from host_tools.passes.program import Program
 from host_tools.record.frontends import TINYGRAD, SearchFor, record_onnx
@@ -64,9 +65,9 @@ class Row:
 def measured(raw: Trace, total: int, gflops: float) -> Row:
     """Build with the CPU's share."""
     program = Program(raw)
-    build(program, cpu_gflops=gflops)
-    report = program.co_executed
-    if report is None:
+    build(program, asked={"co-execute": gflops})
+    report = program.reports.get("co-execute")
+    if not isinstance(report, CoExecuted):
         raise GramophoneError("the recording has no products")
     before, after = report.replay_us
     return Row(

@@ -52,7 +52,7 @@ def measure(other: str, longest_us: float) -> tuple[list[Row], float, int]:
     whole, pieces, apart = [], [], 0
     for name in ("lenet", other):
         file = raw_file(name)
-        before, after = (build(Trace.read(file), longest_us=us) for us in (None, longest_us))
+        before, after = (build(Trace.read(file), asked=asked) for asked in ({}, {"cut-jobs": longest_us}))
         whole.append(jobs(before))
         pieces.append(jobs(after))
         apart += unread_difference(before, after, random_inputs(before, 0))

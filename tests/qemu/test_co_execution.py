@@ -21,7 +21,7 @@ NEAR = 1e-5
 
 def test_the_secure_world_computes_a_part_on_its_cpu() -> None:
     """Two replays in a row with an input that was not recorded give what ONNX Runtime does, within 1e-5."""
-    trace = build(Trace.read(pointwise.RAW), cpu_gflops=pointwise.GFLOPS)
+    trace = build(Trace.read(pointwise.RAW), asked={"co-execute": pointwise.GFLOPS})
     assert used(trace.actions) == [Operator.CONV1X1, Operator.DENSE]
     signed = Delivery(sign_trace(trace.build(), ES256))
     result = runners.run("qemu", ReplayRequest(signed, ES256.public, pointwise.given(SEED), repeat=2))

@@ -31,9 +31,10 @@ def whole(trace: Trace, seed: int) -> dict[str, bytes]:
 def check(mobilenet: Trace, lenet: Trace, preempted: int, *, is_away: bool = False) -> None:
     """One replay, with a whole one of the other network before so many of its jobs; before that another driver
     has the GPU, if it `is_away`."""
+    away = {"checkpoints": True} if is_away else {}
     singles = [
-        build(mobilenet, longest_us=LONGEST_US, wants_checkpoints=is_away),
-        build(lenet, wants_checkpoints=is_away),
+        build(mobilenet, asked={"cut-jobs": LONGEST_US, **away}),
+        build(lenet, asked=away),
     ]
     jobs = int(Columns(singles[0].actions).is_op(Op.JOB).sum())
     assert jobs > PREEMPTED

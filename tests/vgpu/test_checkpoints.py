@@ -42,7 +42,7 @@ FILLED = ("hub.INT_MSK_SET", "core0.INT_MSK_SET", "job.IRQ_MASK", "mmu.IRQ_MASK"
 @functools.cache
 def marked(name: str) -> Trace:
     """As `single`, with what it says of checkpoints."""
-    trace = build(Trace.read(RECORDINGS[name.removesuffix("-2")]), trust_note=True, wants_checkpoints=True)
+    trace = build(Trace.read(RECORDINGS[name.removesuffix("-2")]), trust_note=True, asked={"checkpoints": True})
     return trace.with_(meta={**trace.meta, "name": name})
 
 
@@ -201,7 +201,7 @@ def test_state_outlasts_others_turns() -> None:
     clean = settle(trace.profile)
     rows = [one for row in actions_of(trace.actions) for one in (row, *(clean if clears(row) else ()))]
     trace = trace.with_(actions=array_of(rows))  # as a recording has it
-    marked_trace = build(trace, wants_checkpoints=True)
+    marked_trace = build(trace, asked={"checkpoints": True})
     for each, is_marked in ((marked_trace, True), (trace, False)):
         with running(each, steps=True) as device:
             total = np.zeros_like(FIRST)
@@ -362,7 +362,7 @@ def test_building_again_says_nothing_that_was_not_shown() -> None:
     again = build(marked("lenet"))
     assert not says_resume(again)
     assert np.array_equal(unmarked(again.actions), again.actions)
-    assert says_resume(build(again, wants_checkpoints=True))
+    assert says_resume(build(again, asked={"checkpoints": True}))
 
 
 @pytest.mark.sampled(2)

@@ -45,6 +45,7 @@ from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
 NEAR = 1e-5
+SHARE = co_execution.PASS.name
 SEED = 5
 
 
@@ -58,17 +59,18 @@ def shared(raw: Trace) -> tuple[Trace, CoExecuted]:
     return built(raw)
 
 
-def built(raw: Trace, gflops: float = pointwise.GFLOPS, **how: Any) -> tuple[Trace, CoExecuted]:
+def built(raw: Trace, gflops: float = pointwise.GFLOPS, **also: float) -> tuple[Trace, CoExecuted]:
     """A recording's trace with the CPU's shares, and what was done."""
     program = Program(raw)
-    trace = build(program, cpu_gflops=gflops, **how)
-    assert program.co_executed is not None
-    return Trace.parse(trace.build()), program.co_executed
+    trace = build(program, asked={SHARE: gflops, **also})
+    report = program.reports[SHARE]
+    assert isinstance(report, CoExecuted)
+    return Trace.parse(trace.build()), report
 
 
 def asked(program: Program) -> Program:
     """A program of which the CPU is to compute a part."""
-    program.cpu_gflops = 1.0
+    program.asked = {SHARE: 1.0}
     return program
 
 
@@ -140,7 +142,7 @@ def test_the_command_says_what_it_has_done(tmp_path: Path) -> None:
 
 def test_with_checkpoints_and_with_jobs_that_are_cut(raw: Trace) -> None:
     """A job that the CPU shares can be done again, and is not cut."""
-    trace, report = built(raw, 2.0, wants_checkpoints=True, longest_us=100.0)
+    trace, report = built(raw, 2.0, **{"checkpoints": True, "cut-jobs": 100.0})
     assert report.shared
     assert [*lint(trace), *lint_dynamic(trace)[0]] == []
     expected = pointwise.by_onnx(SEED)
@@ -194,9 +196,9 @@ def test_a_claim_is_checked(lie: str, raw: Trace) -> None:
 def test_notes_that_claim_nothing(note: Any, raw: Trace) -> None:
     other = raw.with_(notes={**raw.notes, NOTE: note})
     program, said = Program(other), dict[str, str]()
-    build(program, cpu_gflops=1.0, progress=lambda step: said.update({step.name: step.not_done}))
+    build(program, asked={SHARE: 1.0}, progress=lambda step: said.update({step.name: step.not_done}))
     assert said[co_execution.PASS.name] == co_execution.NO_CLAIM
-    assert program.co_executed is None
+    assert SHARE not in program.reports
 
 
 @pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Product)])

@@ -70,10 +70,11 @@ CFG = [f"core0.CSD_QUEUED_CFG{index}" for index in range(7)]
 def cut(trace: Trace, longest_us: float) -> tuple[Trace, Cut]:
     """A trace after the pass, and what it has done."""
     program = Program(trace)
-    program.longest_us = longest_us
+    program.asked = {"cut-jobs": longest_us}
     assert cutting.cut_jobs(program) == ""
-    assert program.cut is not None
-    return program.trace(), program.cut
+    report = program.reports["cut-jobs"]
+    assert isinstance(report, Cut)
+    return program.trace(), report
 
 
 # ---- registers ----
@@ -188,7 +189,7 @@ def test_outputs_and_memory_are_the_same_to_the_bit(name: str) -> None:
     number of the thread says that runs a batch. `build` has compared accesses with what the recording notes."""
     file, longest = RECORDINGS[name]
     before = build(Trace.read(file), skip=["plan-memory"])
-    after = build(Trace.read(file), skip=["plan-memory"], longest_us=longest)
+    after = build(Trace.read(file), skip=["plan-memory"], asked={"cut-jobs": longest})
     assert after.jobs > before.jobs
     assert bytes(after.image) == bytes(before.image)
     assert (after.notes["passes"][-2:], after.carveout_bytes) == (["cut-jobs", "timeouts"], before.carveout_bytes)
@@ -203,7 +204,7 @@ def test_outputs_and_memory_are_the_same_to_the_bit(name: str) -> None:
 def test_with_memory_that_is_used_again(name: str) -> None:
     """The whole of `build`: outputs are the same, replay after replay; the rules find nothing new."""
     file, longest = RECORDINGS[name]
-    before, after = build(Trace.read(file)), build(Trace.read(file), longest_us=longest)
+    before, after = build(Trace.read(file)), build(Trace.read(file), asked={"cut-jobs": longest})
     inputs = random_inputs(before, 3)
     with interpreter(before) as one, interpreter(after) as two:
         for _ in range(3):
@@ -214,7 +215,7 @@ def test_with_memory_that_is_used_again(name: str) -> None:
 
 
 def test_the_core_runs_a_signed_one() -> None:
-    before, after = lenet(), build(Trace.read(RAW), longest_us=100)
+    before, after = lenet(), build(Trace.read(RAW), asked={"cut-jobs": 100})
     inputs = random_inputs(before, 5)
     results = [
         runners.run("vgpu", ReplayRequest(Delivery(sign_trace(trace.build(), ES256)), ES256.public, inputs))
@@ -250,8 +251,8 @@ def test_what_is_said_of_jobs_that_stay_longer() -> None:
 
 
 def test_a_trace_that_is_built_is_cut_again() -> None:
-    first = build(Trace.read(RAW), longest_us=200)
-    assert build(first, longest_us=100).jobs > first.jobs
+    first = build(Trace.read(RAW), asked={"cut-jobs": 200})
+    assert build(first, asked={"cut-jobs": 100}).jobs > first.jobs
 
 
 def test_nothing_is_cut_that_is_short_enough() -> None:
@@ -299,9 +300,9 @@ def test_a_start_alone_may_be_too_long() -> None:
 def test_gpus_without_constants_are_left_alone() -> None:
     trace = build(Trace.read(CHECKOUT / "tests/support/lenet.mali_g71.raw.gtr"))
     program = Program(trace.with_(gpu="mali_g52"))
-    program.longest_us = 10
+    program.asked = {"cut-jobs": 10}
     assert "no chip with GPU mali_g52 has constants" in cutting.cut_jobs(program)
-    assert program.cut is None
+    assert not program.reports
 
 
 def without(trace: Trace, index: int) -> Trace:
@@ -492,7 +493,7 @@ def test_floats_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_file(tmp_path: Path) -> None:
-    trace = build(Trace.read(RAW), longest_us=100)
+    trace = build(Trace.read(RAW), asked={"cut-jobs": 100})
     path = tmp_path / "net.gtr"
     path.write_bytes(trace.build())
     assert Trace.read(path).jobs == trace.jobs
