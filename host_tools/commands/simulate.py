@@ -16,7 +16,6 @@ from host_tools.commands.arrivals import Asked, known, positive
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, Positive, UsageError, warn
 from host_tools.commands.join_shares import masks, replay_of_both
 from host_tools.commands.streams import check_output, write
-from host_tools.commands.time import NOTICE, read_constants
 from host_tools.commands.traces import read_trace
 from host_tools.families.family import family_of
 from host_tools.families.page_tables import DivergenceError
@@ -25,7 +24,7 @@ from host_tools.model import sharing
 from host_tools.model.joining import Joining
 from host_tools.model.late_plot import Bars, drawn
 from host_tools.model.sharing import SECOND_US, Network, Request, Run
-from host_tools.model.timing import Chip, TimingError, chip_of
+from host_tools.model.timing import NOTICE, Chip, TimingError, chip_of, read_constants
 from host_tools.passes.cut_report import Cut
 from host_tools.passes.cutting import PASS, cut_jobs
 from host_tools.passes.program import Program

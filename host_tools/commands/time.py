@@ -16,13 +16,10 @@ from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Usag
 from host_tools.commands.time_cores import Variant, counts, on_cores, variant
 from host_tools.commands.traces import read_trace
 from host_tools.model.job_names import names_by_action, shortened
-from host_tools.model.timing import Chip, Estimate, JobTime, TimingError, chip_of, read_chips, together
-from trace_format import limits
-from trace_format.files import read_file
+from host_tools.model.timing import NOTICE, Estimate, JobTime, TimingError, chip_of, read_constants, together
 
 BAR = 30  # characters of the longest bar
 NAME = 30  # of a name
-NOTICE = "estimates of a model, no times of hardware; eight of ten are expected between low and high"
 
 
 @click.command(
@@ -109,14 +106,6 @@ def time_command(
         lines.append(f"{'start-up, once':>13} {_row(together(start))}")
     lines.append(f"{'a replay':>13} {_row(whole)}")
     return Outcome(data, "\n".join([*lines, _bound(times), *shares]))
-
-
-def read_constants(file: Path) -> dict[str, Chip]:
-    """The chips of a file of constants, by name; TimingError: it is malformed."""
-    try:
-        return {chip.name: chip for chip in read_chips(read_file(file, limits.SMALL_BYTES))}
-    except TimingError as error:
-        raise TimingError(f"{file}: {error}") from error
 
 
 def _by_job(work: Sequence[JobWork], times: Sequence[JobTime], names: Mapping[int, str]) -> list[str]:

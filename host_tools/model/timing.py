@@ -12,16 +12,19 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from host_tools.families.family import family_of
 from host_tools.families.timing import Parts, total
 from host_tools.support.gpu_folders import FOLDERS
 from host_tools.vgpu.binding import Dispatch
+from trace_format import limits
 from trace_format.errors import TraceError
 from trace_format.files import read_file
 from trace_format.toml_table import Table, loads, over
 
+NOTICE = "estimates of a model, no times of hardware; eight of ten are expected between low and high"
 FILE = "timing.toml"
 LARGEST = 1e6  # of a constant
 
@@ -169,6 +172,14 @@ def read_chips(text: bytes) -> list[Chip]:
     """
     rows = loads(text, TimingError)
     return [_chip(name, rows) for name in rows]
+
+
+def read_constants(file: Path) -> dict[str, Chip]:
+    """The chips of a file of constants, by name; TimingError: it is malformed."""
+    try:
+        return {chip.name: chip for chip in read_chips(read_file(file, limits.SMALL_BYTES))}
+    except TimingError as error:
+        raise TimingError(f"{file}: {error}") from error
 
 
 def _chip(name: str, rows: dict[str, Any]) -> Chip:
