@@ -46,7 +46,7 @@ RULES = (
     _rule(
         "clause-subject",
         rf"{_START}(?:What|Whatever|Whether|That (?:it|there|they|no|nothing|nobody|each|all))\b(?!.*\?$)"
-        rf"|(?:\b(?:and|but|so)|[;,:]) (?:what|who) (?!(?:is|are)\b)(?:\w+ ){{1,5}}{_BE}\b|\bwhat nobody\b",
+        r"|(?:\b(?:and|but|so)|[;,]) what (?:\w+ ){1,4}(?:is|are|was|were|has|have)\b|\bwhat nobody\b",
         "an actor as the subject",
     ),
     _rule(
