@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.support.pages import pieces
-from trace_format.actions import MAP_EXECUTE, Action, Op
+from trace_format.actions import Action, Op
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 
@@ -27,8 +27,6 @@ class ImageView:
         self.image = np.frombuffer(trace.image, np.uint8)
         self.pages: dict[tuple[int, int], int] = {}  # (address space, virtual page) -> frame
         self.mapped: set[int] = set()  # frames that are or were mapped
-        self.executable: set[int] = set()  # those that a shader may be executed from
-        self.changed: set[int] = set()  # executable frames whose content may be new; the caller empties it
         self._fills: defaultdict[int, list[tuple[slice, int]]] = defaultdict(list)  # frame -> where in it, source
         self._built: dict[int, tuple[int, Offsets]] = {}  # by frame: of how many fills, sources
 
@@ -39,9 +37,6 @@ class ImageView:
             space, page = row.address_space, row.va_page
             self.pages.update(((space, page + i), frame) for i, frame in enumerate(frames))
             self.mapped.update(frames)
-            if row.flags & MAP_EXECUTE:
-                self.executable.update(frames)
-                self.changed.update(frames)
         elif row.op == Op.UNMAP_GPU_MEM:
             space, first = row.address_space, row.va_page
             for page in range(first, first + row.pages):
@@ -52,12 +47,6 @@ class ImageView:
     def _fill(self, at: int, size: int, source: int | None) -> None:
         for frame, inside, part in pieces(at, size):
             self._fills[frame].append((inside, ZERO if source is None else source + part.start))
-            if frame in self.executable:
-                self.changed.add(frame)
-
-    def has_content(self, frame: int) -> bool:
-        """Whether any byte of a frame is known."""
-        return frame in self._fills or frame * PAGE_BYTES < len(self.image)
 
     def sources(self, frame: int) -> Offsets:
         """Offset in the image, ZERO or UNKNOWN of each of a frame's bytes (PAGE_BYTES)."""

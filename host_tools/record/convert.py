@@ -17,7 +17,6 @@ from typing import Any
 from host_tools.families.conversion import IRQ_TIMEOUT_US
 from host_tools.families.family import family_of, profile_of
 from host_tools.machine.errors import RecordError
-from host_tools.machine.placements import PLACEMENTS
 from host_tools.record.list_marks import mark_lists
 from host_tools.vgpu import capture
 from trace_format import layout
@@ -89,10 +88,7 @@ class _Builder:
 
     def __init__(self, path: Path, ram_end: int) -> None:
         self.ram_end = ram_end
-        name = capture.read_header(path).gpu
-        self.gpu = profile_of(name)
-        if self.gpu.name not in PLACEMENTS:
-            raise RecordError(f"{path}: there is no virtual GPU {name} that could have been recorded")
+        self.gpu = profile_of(capture.read_header(path).gpu)
         family = family_of(self.gpu)
         self.registers = family.conversion(self.gpu)
         self.first_written = family.first_written

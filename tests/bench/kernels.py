@@ -57,7 +57,7 @@ GOALS: dict[str, tuple[float | None, float | None, float]] = {
     "resnet18": (0.55, 0.5, 0.6),
     **dict.fromkeys((*TRAINED, "decoder"), (None, None, 0.6)),
 }
-WARP = {"mali_g71": 4, "mali_g72": 4, "mali_g52": 8, "mali_g52r1": 8, "mali_g31": 8}  # mali_registers.c
+WARP = {"mali_g71": 4, "mali_g72": 4, "mali_g52r1": 8, "mali_g31": 8}  # mali_registers.c
 OPERATIONS = 5.0  # of a Mali a multiply-addition; two a tuple and lane
 LIMIT = 1e-5
 Shapes = dict[str, tuple[int, ...]]

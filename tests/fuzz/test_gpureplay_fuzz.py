@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from host_tools.gpus.mali.rules import RuleError, retarget
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
-from tests.support import mali_g52_samples as g52
+from tests.support import mali_rule_samples as sample
 from tests.support import mali_samples as m
 from tests.support.sampling import few
 from trace_format.errors import TraceError
@@ -68,13 +68,13 @@ def test_damaged_recordings(files: dict[str, bytes]) -> None:
 
 
 @runs
-@given(damage(g52.recording()))
+@given(damage(sample.recording()))
 def test_damaged_recordings_for_another_gpu(files: dict[str, bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = m.write(Path(folder), files)
 
         def run() -> Trace:
-            raw = import_gpureplay(path, "x", "mali_g52")
+            raw = import_gpureplay(path, "x", "mali_g72")
             try:
                 return retarget(raw, "mali_g71")[0]
             except RuleError as error:

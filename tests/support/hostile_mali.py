@@ -148,7 +148,7 @@ ROWS = rows(
         field("a core far away", "core_mask", 1 << 63, "IDENTITY", OF_THE_DEVICE),
         field("another revision", "revision_min", 0xFFFF, "IDENTITY", OF_THE_DEVICE),
         field("a V3D's trace", "gpu", 1, "TARGET", errors.OtherPolicyError),
-        field("a G52's trace", "gpu", 3, "TARGET", errors.OtherPolicyError),
+        field("a G52 r1's trace", "gpu", 6, "TARGET", errors.OtherPolicyError),
         field("a V3D's policy", "profile_id", s.GPU.profile_id, "PROFILE", errors.OtherPolicyError),
         field("virtual pages beyond the MMU", "va_bytes", (1 << 48) + PAGE, "MANIFEST", errors.ManifestError),
     ],

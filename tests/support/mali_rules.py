@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from host_tools.gpus.mali.rules.file import RuleFile, parse
 
-FILE = "mali_g52-to-mali_g71.toml"
-PAIR = "mali_g52", "mali_g71"
-HEAD = 'source = "mali_g52"\ntarget = "mali_g71"\n'
+FILE = "g72-to-g71.toml"
+PAIR = "mali_g72", "mali_g71"
+HEAD = 'source = "mali_g72"\ntarget = "mali_g71"\n'
 DESCRIPTOR = """
 [[rule]]
 name = "field"
@@ -20,18 +20,6 @@ reason = "why"
 fact = "whence"
 """
 STATE = DESCRIPTOR.replace("parameters.job task split", "draw.state.preload 23").replace("to = 2", "to = 0")
-CODE_RULE = """
-[[rule]]
-name = "word"
-kind = "code"
-bits = 64
-align = 16
-offset = 8
-from = 0x1122334455667788
-to = 2
-reason = "why"
-fact = "whence"
-"""
 REGISTER = """
 [[rule]]
 name = "register"
@@ -59,6 +47,70 @@ name = "cores"
 kind = "register"
 registers = ["js*.AFFINITY_NEXT_LO"]
 keep = "cores"
+reason = "why"
+fact = "whence"
+"""
+
+# Rules about all that mali_rule_samples.py has.
+OF_THE_SAMPLE = """
+[[rule]]
+name = "job-task-split"
+kind = "descriptor"
+job = "compute"
+field = "parameters.job task split"
+from = 8
+to = 7
+reason = "why"
+fact = "whence"
+
+[[rule]]
+name = "shader-register-allocation"
+kind = "descriptor"
+job = "compute"
+field = "draw.state.shader register allocation"
+from = 2
+to = 0
+reason = "why"
+fact = "whence"
+
+[[rule]]
+name = "preload"
+kind = "descriptor"
+job = "compute"
+field = "draw.state.preload 23"
+from = 0
+to = 1
+reason = "why"
+fact = "whence"
+
+[[rule]]
+name = "identity"
+kind = "register"
+registers = ["gpu.GPU_ID", "gpu.*_FEATURES*", "gpu.*_PRESENT*"]
+reason = "why"
+fact = "whence"
+
+[[rule]]
+name = "job-manager-settings"
+kind = "register"
+registers = ["gpu.JM_CONFIG"]
+to = 0x4
+reason = "why"
+fact = "whence"
+
+[[rule]]
+name = "core-settings"
+kind = "register"
+registers = ["gpu.SHADER_CONFIG", "gpu.TILER_CONFIG", "gpu.L2_MMU_CONFIG"]
+to = 0x0
+reason = "why"
+fact = "whence"
+
+[[rule]]
+name = "coherency"
+kind = "register"
+registers = ["gpu.COHERENCY_ENABLE"]
+to = 0x1f
 reason = "why"
 fact = "whence"
 """

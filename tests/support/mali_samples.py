@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 END_MARK = 0xFFFFFFFFFF
@@ -103,12 +103,6 @@ def leaf(va: int, flags: int) -> int:
     return entry | (1 << 54 if flags & 8 else 0)
 
 
-def leaf_lpae(va: int, flags: int) -> int:
-    """The same in the older format: a page is of type 1, bit 6 allows reading, bit 7 writing."""
-    entry = physical(va) | 0x401 | (0x40 if flags & 0x2000 else 0) | (0x80 if flags & 4 else 0)
-    return entry | (1 << 54 if flags & 8 else 0)
-
-
 def physical(va: int) -> int:
     """Where the recorded machine had a page."""
     return FIRST_PHYSICAL + (va & 0xFFFFF)
@@ -121,14 +115,10 @@ def indices(va: int) -> list[int]:
 
 def page_tables(
     pages: Sequence[tuple[int, int]],
-    *,
-    encode: Callable[[int, int], int] = leaf,
-    base: int = ROOT,
-    config: int = CONFIG,
 ) -> list[bytes]:
     """The pieces of gr_pgt for pages (address, region flags) below one last-level table."""
     a, b, c, _ = indices(CODE)
-    leaves = {indices(va)[3]: encode(va, flags) for va, flags in pages}
+    leaves = {indices(va)[3]: leaf(va, flags) for va, flags in pages}
     tables = [
         table(ROOT, 0, {a: TABLE_1 | 0x403}),
         table(TABLE_1, 1, {b: TABLE_2 | 0x403}),
@@ -136,7 +126,7 @@ def page_tables(
         table(TABLE_3, 3, leaves),
     ]
     size = 32 + sum(map(len, tables)) + 8
-    return [struct.pack("<4Q", size, base, ATTRIBUTES, config), *tables, struct.pack("<Q", END_MARK)]
+    return [struct.pack("<4Q", size, ROOT, ATTRIBUTES, CONFIG), *tables, struct.pack("<Q", END_MARK)]
 
 
 def region(

@@ -6,7 +6,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
-from trace_format.actions import MAP_EXECUTE, MAP_READ, MAP_WRITE
+from trace_format.actions import MAP_EXECUTE, MAP_WRITE
 
 ROOT = 0x100000000
 PAGE = 4096
@@ -25,9 +25,8 @@ class Mapped:
 
 @dataclass
 class Tree:
-    """Page tables in one format: `lpae`, or else AArch64."""
+    """Page tables in AArch64's format."""
 
-    lpae: bool
     tables: dict[int, dict[int, int]] = field(default_factory=lambda: {ROOT: {}})  # address -> index -> entry
     levels: dict[int, int] = field(default_factory=lambda: {ROOT: 0})
 
@@ -47,9 +46,6 @@ class Tree:
     def bits(self, row: Mapped) -> int:
         """Type, access, access flag, shareability, no-execute."""
         no_execute = 0 if row.flags & MAP_EXECUTE else 1 << 54
-        if self.lpae:
-            access = (1 << 6 if row.flags & MAP_READ else 0) | (1 << 7 if row.flags & MAP_WRITE else 0)
-            return 0x701 | access | no_execute
         access = 1 << 6 if row.flags & MAP_WRITE else 3 << 6
         return (0x703 if row.level == 3 else 0x701) | access | no_execute
 

@@ -106,7 +106,7 @@ def _gpu(name: str, number: int, family: str, description: Callable[[], str]) ->
     folder = f"host_tools/gpus/{family}"
     return {
         "trace_format/schema/trace.py": behind(
-            "trace_format/schema/trace.py", "    MALI_G52 = 3\n", f"    {name.upper()} = {number}\n"
+            "trace_format/schema/trace.py", "    MALI_G71 = 2\n", f"    {name.upper()} = {number}\n"
         ),
         f"trace_format/gpus/{name}.toml": like(
             "trace_format/gpus/mali_g71.toml",

@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from host_tools.cli import main
 from host_tools.families.page_tables import DivergenceError
 from host_tools.gpus.mali.rules import retarget
 from host_tools.model.interpreter import interpreter
@@ -33,3 +38,18 @@ def test_without_rules_it_is_refused() -> None:
         pytest.raises(DivergenceError, match=r"gpu\.\w+: expected"),
     ):
         run.run({"data": np.zeros((1, 28, 28), np.float32)})
+
+
+def test_the_command(tmp_path: Path) -> None:
+    """It says which rule applied where; a trace for the GPU itself needs none."""
+    out = tmp_path / "out.gtr"
+
+    def build_command(*arguments: object) -> str:
+        result = CliRunner().invoke(main, ["build", *map(str, arguments)])
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    text = build_command(COMMITTED["mali_g71"], "-o", out, "--gpu", "mali_g72")
+    assert re.search(r"^identity +26$", text, re.MULTILINE)
+    assert Trace.read(out).gpu == "mali_g72"
+    assert "rule" not in build_command(out, "-o", tmp_path / "again.gtr", "--gpu", "mali_g72")

@@ -67,7 +67,6 @@ enum gr_codec {
 enum gr_gpu {
     GR_GPU_V3D42 = 0x01,
     GR_GPU_MALI_G71 = 0x02,
-    GR_GPU_MALI_G52 = 0x03,
     GR_GPU_V3D71 = 0x04,
     GR_GPU_MALI_G72 = 0x05,
     GR_GPU_MALI_G52R1 = 0x06,

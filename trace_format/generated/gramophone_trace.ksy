@@ -420,8 +420,6 @@ enums:
       id: v3d42
     2:
       id: mali_g71
-    3:
-      id: mali_g52
     4:
       id: v3d71
     5:

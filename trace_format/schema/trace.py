@@ -61,8 +61,7 @@ class Gpu(enum.IntEnum):
 
     V3D42 = 1
     MALI_G71 = 2
-    MALI_G52 = 3
-    V3D71 = 4
+    V3D71 = 4  # 3 was a Mali G52 that no replayer knew
     MALI_G72 = 5
     MALI_G52R1 = 6
     MALI_G31 = 7

@@ -28,7 +28,7 @@ from host_tools.gpus.mali.shares import together
 from host_tools.gpus.mali.timing import KERNEL_COSTS, job_cores, on_cores, time_parts
 
 FAMILY = Family(
-    gpus=("mali_g31", "mali_g52", "mali_g52r1", "mali_g71", "mali_g72"),
+    gpus=("mali_g31", "mali_g52r1", "mali_g71", "mali_g72"),
     page_tables=MaliTables,
     conversion=Registers,
     first_written={f"js{slot}.COMMAND_NEXT": f"js{slot}.HEAD_NEXT_LO" for slot in range(3)},  # panfrost_job.c

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The page tables of gr_pgt, in both formats that job manager Malis have.
+"""The page tables of gr_pgt, and how an address space of a job manager Mali is pointed at tables of either format.
 
-Both are trees of four levels with 512 entries of 64 bits, which agree in the output address (47:12) and in
-no-execute (54). They differ in what entry type and access bits mean, and in where the format is set. Sources:
-AArch64, from the GPUReplay recordings of a G71; LPAE, the older one, from Linux 6.1 drivers/iommu/io-pgtable-arm.c
-(ARM_MALI_LPAE) and drivers/gpu/drm/panfrost/panfrost_regs.h (AS_TRANSTAB_LPAE_*).
+The tables of gr_pgt are AArch64's: a tree of four levels with 512 entries of 64 bits. Sources: AArch64, from the
+GPUReplay recordings of a G71; LPAE, the older one, from Linux 6.1 drivers/gpu/drm/panfrost/panfrost_regs.h
+(AS_TRANSTAB_LPAE_*).
 """
 
 from __future__ import annotations
@@ -22,7 +21,8 @@ TABLE_END = 0xFF_FFFF_FFFF
 TABLE_ENTRIES = 512
 TABLE_BYTES = 8 + 8 * TABLE_ENTRIES
 LAST_LEVEL = 3
-BLOCK, TABLE = 1, 3  # entry types; an entry without bit 0 is invalid
+BLOCK, TABLE = 1, 3  # entry types; at the last level, 3 is a page; an entry without bit 0 is invalid
+ACCESS = {1: MAP_READ | MAP_WRITE, 3: MAP_READ}  # bits 7:6 of an entry
 ADDRESS = 0xFFFF_FFFF_F000  # of an entry: bits 47:12
 NO_EXECUTE = 1 << 54
 ADRMODE = 0xF  # of TRANSCFG: how an address space translates
@@ -36,25 +36,19 @@ class PageTableError(TraceError):
 
 @dataclass(frozen=True)
 class TableFormat:
-    """How one format says what it says.
+    """How an address space is pointed at tables of one format.
 
     Attributes:
         title: for messages.
         mode: TRANSCFG's address mode.
         base_mode: bits 1:0 of a TRANSTAB that names a table.
         base_bits: all bits besides the address that TRANSTAB has.
-        page: type of an entry that maps a page at the last level. Above it, `BLOCK` maps and `TABLE` goes on.
-        access: MAP_* flags of the values of bits 7:6 that map anything.
-        access_title: those values, for messages.
     """
 
     title: str
     mode: int
     base_mode: int
     base_bits: int
-    page: int
-    access: dict[int, int]
-    access_title: str
 
     def is_unmapped(self, base: int, config: int) -> bool:
         """Whether TRANSTAB and TRANSCFG switch an address space off."""
@@ -70,25 +64,20 @@ class TableFormat:
         return base & ~self.base_bits
 
 
+AARCH64 = "mali-aarch64"
 # By the name that a GPU profile has for them (mmu.format).
 FORMATS = {
-    "mali-aarch64": TableFormat(
+    AARCH64: TableFormat(
         title="mode 6 (AArch64, 4 KiB)",
         mode=6,
         base_mode=0,
         base_bits=0,
-        page=3,
-        access={1: MAP_READ | MAP_WRITE, 3: MAP_READ},
-        access_title="1 (read and write) or 3 (read)",
     ),
     "mali-lpae": TableFormat(
         title="mode 0 and a TRANSTAB with mode 3 (LPAE, 4 KiB)",
         mode=0,
         base_mode=LPAE_TABLE,
         base_bits=LPAE_BITS,
-        page=1,
-        access={1: MAP_READ, 2: MAP_WRITE, 3: MAP_READ | MAP_WRITE},
-        access_title="1 (read), 2 (write) or 3 (both)",
     ),
 }
 
@@ -114,36 +103,28 @@ class PageTables:
 
 
 def read_tables(data: bytes, gpu: Profile) -> PageTables:
-    """The page tables of gr_pgt, in the format of the profile.
-
-    Its second word is TRANSTAB; no public recording shows whether LPAE's mode bits are in it, so it may have them.
+    """The page tables of gr_pgt.
 
     Raises:
         PageTableError
     """
-    layout = FORMATS[gpu.mmu["format"]]
+    layout = FORMATS[AARCH64]
     if len(data) < 40:
         raise PageTableError(
             "the file ends before its end mark", offset=len(data), expected="at least 40 bytes", found=len(data)
         )
-    size, base, attributes, config = struct.unpack_from("<4Q", data)
+    size, root, attributes, config = struct.unpack_from("<4Q", data)
     if size != len(data):
         raise PageTableError("size of the file", offset=0, expected=size, found=len(data))
     limit = 1 << gpu.mmu["pa_bits"]
-    root = layout.table(base)
     if root == 0 or root % PAGE_BYTES or root >= limit:
         raise PageTableError(
-            "address of the first table", offset=8, expected=f"a page below {limit:#x}", found=f"{base:#x}"
+            "address of the first table", offset=8, expected=f"a page below {limit:#x}", found=f"{root:#x}"
         )
-    if config & ADRMODE != layout.mode or (base != root and not layout.is_set(base, config)):
-        raise PageTableError(
-            "page table format",
-            offset=24 if config & ADRMODE != layout.mode else 8,
-            expected=layout.title,
-            found=f"{config:#x}" if config & ADRMODE != layout.mode else f"TRANSTAB {base:#x}",
-        )
+    if config & ADRMODE != layout.mode:
+        raise PageTableError("page table format", offset=24, expected=layout.title, found=f"{config:#x}")
     result = PageTables(root, attributes, config)
-    end = _TableReader(data, limit, layout, result).read(root)
+    end = _TableReader(data, limit, result).read(root)
     if end != len(data):
         raise PageTableError("bytes after the end mark", offset=end, expected=0, found=len(data) - end)
     return result
@@ -152,10 +133,9 @@ def read_tables(data: bytes, gpu: Profile) -> PageTables:
 class _TableReader:
     """Goes through the tables in the order of the file, which must be that of the tree."""
 
-    def __init__(self, data: bytes, limit: int, layout: TableFormat, result: PageTables) -> None:
+    def __init__(self, data: bytes, limit: int, result: PageTables) -> None:
         self.data = data
         self.limit = limit
-        self.layout = layout
         self.result = result
         self.at = 32
         self.pages = 0
@@ -213,7 +193,7 @@ class _TableReader:
         if kind == TABLE and level < LAST_LEVEL:
             self._table(target, level + 1, va)
             return
-        if level == 0 or (level == LAST_LEVEL and kind != self.layout.page):
+        if level == 0 or (level == LAST_LEVEL and kind != TABLE):
             raise PageTableError(
                 f"a {'block' if kind == BLOCK else 'table'} at level {level}",
                 offset=at,
@@ -228,11 +208,11 @@ class _TableReader:
                 found=f"{entry:#018x}",
             )
         access = entry >> 6 & 3
-        if access not in self.layout.access:
+        if access not in ACCESS:
             raise PageTableError(
-                "access bits of an entry", offset=at, expected=self.layout.access_title, found=access
+                "access bits of an entry", offset=at, expected="1 (read and write) or 3 (read)", found=access
             )
-        flags = self.layout.access[access] | (0 if entry & NO_EXECUTE else MAP_EXECUTE)
+        flags = ACCESS[access] | (0 if entry & NO_EXECUTE else MAP_EXECUTE)
         self._mapped(Run(va, 1 << shift - 12, flags), at)
 
     def _mapped(self, run: Run, at: int) -> None:

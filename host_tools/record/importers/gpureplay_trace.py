@@ -61,7 +61,7 @@ class _Memory:
 
 def gpus() -> list[str]:
     """Names of the GPUs whose recordings can be imported."""
-    return [name for name in profile.names() if profile.load(name).mmu["format"] in mali_tables.FORMATS]
+    return [name for name in profile.names() if profile.load(name).mmu["format"] == mali_tables.AARCH64]
 
 
 def import_gpureplay(folder: Path, name: str, gpu_name: str = DEFAULT_GPU) -> Trace:

@@ -60,7 +60,7 @@ USE = {
     "generate device.toml -o .": "device.toml: expected a file outside the output ., which is replaced",
     "generate --gpu v3d42 --key pub.pem -o out": "the options: platform or board is missing",
     "generate --gpu x --platform qemu-virt --key pub.pem -o out": "the options: gpu: expected one of",
-    "generate --gpu mali_g52 --platform qemu-virt --key pub.pem -o out": "the options: gpu (did you mean 'mali_g",
+    "generate --gpu mali_g5 --platform qemu-virt --key pub.pem -o out": "the options: gpu (did you mean 'mali_g",
     "generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out --carveout-mib 0": "the options: carve",
     "generate --gpu v3d42 --platform optee --key pub.pem -o out --carveout-mib 3": "the options: optee.toml: ",
     "replay net.sgtr": "Missing option '--key'",
@@ -68,7 +68,7 @@ USE = {
     "replay net.sgtr --key pub.pem --repeat 0": "Invalid value for '--repeat'",
     "replay net.sgtr --key pub.pem --gpu moon": "moon: unknown GPU name (known: v3d42, v3d42-pi4",
     "replay net.sgtr --key pub.pem --gpu v3d42-moon": "v3d42-moon: unknown GPU name (known: v3d42, v3d42-pi4",
-    "replay net.sgtr --key pub.pem --gpu mali_g52": "mali_g52: unknown GPU name",
+    "replay net.sgtr --key pub.pem --gpu mali_g5": "mali_g5: unknown GPU name",
     "replay net.sgtr --key pub.pem --firmware out": "--firmware cannot be used with --on vgpu",
     "replay net.sgtr --key pub.pem --normal-world linux": "--normal-world cannot be used with --on vgpu",
     "replay net.sgtr --key pub.pem --input q=array.npy": "no input 'q'; there are: x",
@@ -115,7 +115,7 @@ USE = {
     "calibrate net.gtr=x.json -o no/where/out": "no/where",
     "record self-test": "Missing argument '{launch|store|load|gemm}'",
     "record self-test all -o out": "Invalid value for '{launch|store|load|gemm}': 'all' is not one of",
-    "record self-test launch -o out --gpu mali_g52": "Invalid value for '--gpu': 'mali_g52' is not one of",
+    "record self-test launch -o out --gpu mali_g5": "Invalid value for '--gpu': 'mali_g5' is not one of",
     "build net.gtr -o out --timeout-margin 1": "Invalid value for '--timeout-margin': 1 is not in the range",
     "build net.gtr -o out --timeout-margin x": "Invalid value for '--timeout-margin': 'x' is not a valid integer",
     "bench net.sgtr": "Missing option '--key'",
@@ -137,7 +137,7 @@ USE = {
     f"record ncnn net.param net.bin --shape a=1 -o out --name {'n' * 100}": "Invalid value for '--name'",
     "record run -o out": "Missing argument 'PROGRAM'",
     "record run net.bin": "Missing option '-o' / '--output'",
-    "record run --gpu mali_g52 -o out net.bin": "Invalid value for '--gpu': 'mali_g52' is not one of",
+    "record run --gpu mali_g5 -o out net.bin": "Invalid value for '--gpu': 'mali_g5' is not one of",
 }
 
 

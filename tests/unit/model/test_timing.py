@@ -10,6 +10,7 @@ import pytest
 from host_tools.families.timing import Parts, total
 from host_tools.model.timing import Chip, TimingError, chip_of, chips, estimate, read_chips, together
 from host_tools.vgpu.binding import Dispatch
+from tests.support import chips as no_chip
 
 NOTHING = Dispatch(**{field.name: 0 for field in fields(Dispatch)})
 V3D = replace(
@@ -106,12 +107,17 @@ def test_few_batches_leave_qpus_idle() -> None:
         ("mali_g71", "pi4", "pi4 has another GPU than the trace"),
         ("v3d42", "pi3", "no chip is called pi3; there are: pi4, pi5, hikey960, mt8183, mt8365, h313"),
         ("v3d42", "", "no chip is called "),
-        ("mali_g52", None, "no chip with GPU mali_g52 has constants; there are some of mali_g31, mali_g52r1, "),
     ],
 )
 def test_chips_that_are_refused(gpu: str, name: str | None, text: str) -> None:
     with pytest.raises(TimingError, match=text):
         chip_of(gpu, name)
+
+
+def test_a_gpu_without_a_chip(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_chip.forget(monkeypatch)
+    with pytest.raises(TimingError, match=f"{no_chip.REFUSED}; there are some of mali_g31, mali_g52r1, "):
+        chip_of(no_chip.GPU)
 
 
 def test_a_chip_like_another() -> None:

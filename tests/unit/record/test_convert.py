@@ -293,7 +293,6 @@ BAD: dict[str, tuple[bytes, type[GramophoneError], str]] = {
     ),
     "cut off": (capture([*PROBE, *first_job()])[:-1], CaptureError, "cut off in the end record"),
     "a GPU that has no profile": (capture([], gpu="mali_g99-x"), ProfileError, "no profile for GPU 'mali_g99'"),
-    "a GPU that is not emulated": (capture([], gpu="mali_g52"), RecordError, "there is no virtual GPU mali_g52"),
     "V3D: no job": (capture([write(0, 1)], gpu="v3d42"), RecordError, "no GPU job was submitted"),
     "V3D: a job that nothing started": (
         capture([MAP, record(4, 0, 1), record(5, 0, 1)], gpu="v3d42"),

@@ -11,10 +11,6 @@ descriptor: a field of the descriptors of all jobs of one type.
     field      a part of the job's descriptor, pointers from there on, if any, and the field, between dots, by the
                names of docs/DESCRIPTORS.md: "draw.state.uniform count"
     from, to   its value before and after
-code: a word of executable memory.
-    bits       of the word: 32 or 64
-    align, offset   where it may lie: at addresses that leave `offset` when divided by `align`
-    from, to   its value before and after
 register: accesses to registers.
     registers  their names; * stands for any text
     to         value that writes are given; left out, writes are dropped. Reads are dropped either way.
@@ -32,8 +28,7 @@ All rules look at the recording as it was. No two may apply in one place.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib import resources
@@ -49,7 +44,6 @@ from trace_format.toml_table import Table, loads
 
 # That have a descriptor after their header: name in a rule -> in the table.
 JOB_TYPES = {name.replace("_", "-"): name for name, job in TABLE.jobs.items() if len(job.parts) > 1}
-MAX_ALIGN = 4096  # of a word of code
 FOLDER = resources.files(__package__)
 KNOWN = {operation.name for _, _, operation in (*FMA, *ADD)}
 OPERANDS = set(FIXED_OPERANDS.values())
@@ -84,20 +78,6 @@ class DescriptorRule:
 
 
 @dataclass(frozen=True)
-class CodeRule:
-    """See the module's text; `bytes` is the size of the word."""
-
-    name: str
-    reason: str
-    fact: str
-    bytes: int
-    align: int
-    offset: int
-    before: int
-    after: int
-
-
-@dataclass(frozen=True)
 class RegisterRule:
     """See the module's text; `registers` are all that the patterns mean, `cores` the bits that `keep` keeps."""
 
@@ -124,7 +104,7 @@ class OperationRule:
     operands: frozenset[str]
 
 
-Rule = DescriptorRule | CodeRule | RegisterRule | OperationRule
+Rule = DescriptorRule | RegisterRule | OperationRule
 
 
 @dataclass(frozen=True)
@@ -237,23 +217,14 @@ def _rule(index: int, row: Any, from_gpu: str, to_gpu: str) -> Rule | None:
     rule: Rule
     if kind == "descriptor":
         rule = _descriptor(table, *texts)
-    elif kind == "code":
-        rule = _code(table, *texts)
     elif kind == "register":
         rule = _register(table, *texts, source, target)
     elif kind == "operation":
         rule = _operation(table, *texts)
     else:
-        raise table.fail("kind", "descriptor, code, register or operation", repr(kind))
+        raise table.fail("kind", "descriptor, register or operation", repr(kind))
     table.end()
     return rule
-
-
-def _word(table: Table, widths: tuple[int, ...]) -> int:
-    bits = int(table.take("bits", int))
-    if bits not in widths:
-        raise table.fail("bits", f"one of {', '.join(map(str, widths))}", bits)
-    return bits
 
 
 def _change(table: Table, mask: int) -> tuple[int, int]:
@@ -264,12 +235,6 @@ def _change(table: Table, mask: int) -> tuple[int, int]:
     if before == after:
         raise table.fail("from and to are the same", "a change", f"{before:#x}")
     return before, after
-
-
-def _aligned(table: Table, key: str, value: int, size: int) -> int:
-    if value % size:
-        raise table.fail(key, f"a multiple of {size}", value)
-    return value
 
 
 def _descriptor(table: Table, name: str, reason: str, fact: str) -> DescriptorRule:
@@ -290,16 +255,6 @@ def _descriptor(table: Table, name: str, reason: str, fact: str) -> DescriptorRu
     return DescriptorRule(
         name, reason, fact, job.number, place.pointers, place.offset + at, size, mask, before, after
     )
-
-
-def _code(table: Table, name: str, reason: str, fact: str) -> CodeRule:
-    bits = _word(table, (32, 64))
-    align = table.number("align", MAX_ALIGN + 1)
-    if align < bits // 8 or align & (align - 1):
-        raise table.fail("align", f"a power of two from {bits // 8} to {MAX_ALIGN}", align)
-    offset = _aligned(table, "offset", table.number("offset", align), bits // 8)
-    before, after = _change(table, (1 << bits) - 1)
-    return CodeRule(name, reason, fact, bits // 8, align, offset, before, after)
 
 
 def _register(
@@ -363,18 +318,4 @@ def _overlap(one: Rule, other: Rule) -> bool:
             return False
         common = one.mask << 8 * one.offset & other.mask << 8 * other.offset
         return bool(common) and not (one.before << 8 * one.offset ^ other.before << 8 * other.offset) & common
-    if isinstance(one, CodeRule) and isinstance(other, CodeRule):
-        return any(_same_bytes(one, other, shift) for shift in _shifts(one, other))
     return False
-
-
-def _shifts(one: CodeRule, other: CodeRule) -> Iterator[int]:
-    """By how many bytes the other word can lie after the first one so that they have bytes in common."""
-    step = math.gcd(one.align, other.align)
-    return (s for s in range(1 - other.bytes, one.bytes) if (one.offset + s - other.offset) % step == 0)
-
-
-def _same_bytes(one: CodeRule, other: CodeRule, shift: int) -> bool:
-    first, second = one.before.to_bytes(one.bytes, "little"), other.before.to_bytes(other.bytes, "little")
-    start, end = max(0, shift), min(one.bytes, shift + other.bytes)
-    return first[start:end] == second[start - shift : end - shift]

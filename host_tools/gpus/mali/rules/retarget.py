@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A raw trace of one GPU becomes one for another, by the rules of a rule file.
 
-Fields of descriptors and words of code are changed in the image, where the bytes come from that are there when a
+Fields of descriptors are changed in the image, where the bytes come from that are there when a
 job starts. What leads to them (job chains, pointers) is read from the trace, so a value is changed where it means
 what the rule is about and nowhere else.
 """
@@ -19,14 +19,7 @@ from host_tools.families.retargeting import Applied
 from host_tools.gpus.mali.descriptors import DRAW, HEADER, JOBS, POINTER, STATE, Job
 from host_tools.gpus.mali.job_manager import ChainStarts
 from host_tools.gpus.mali.rules import file
-from host_tools.gpus.mali.rules.file import (
-    CodeRule,
-    DescriptorRule,
-    OperationRule,
-    RegisterRule,
-    RuleError,
-    RuleFile,
-)
+from host_tools.gpus.mali.rules.file import DescriptorRule, OperationRule, RegisterRule, RuleError, RuleFile
 from host_tools.gpus.mali.rules.shaders import refused
 from host_tools.model.image_view import UNKNOWN, ImageView, Offsets
 from host_tools.model.job_names import name_before, names_by_action
@@ -106,7 +99,6 @@ class _Patcher:
         self.view = ImageView(trace)
         self.places = places
         self.descriptors = [r for r in rules.rules if isinstance(r, DescriptorRule)]
-        self.code = [r for r in rules.rules if isinstance(r, CodeRule)]
         self.operations = [r for r in rules.rules if isinstance(r, OperationRule)]
         self.shaders: set[tuple[int, int]] = set()
         self.starts = ChainStarts(trace.profile)
@@ -124,7 +116,6 @@ class _Patcher:
             started = self.starts.take(row)
             if started is not None:
                 self._chain(*started)
-                self._code()
         self._check_shared()
         return self.patched.tobytes()
 
@@ -184,20 +175,6 @@ class _Patcher:
             state = "is not mapped" if found is None else "was not recorded"
             raise self._fail(f"{what} at GPU address {va:#x} {state}")
         return self.view.values(found[1]).tobytes()
-
-    def _code(self) -> None:
-        for frame in sorted(filter(self.view.has_content, self.view.changed)):
-            sources = self.view.sources(frame)
-            content = self.view.values(sources)
-            for rule in self.code:
-                words = content.view(f"<u{rule.bytes}")
-                first, step = rule.offset // rule.bytes, rule.align // rule.bytes
-                for index in np.flatnonzero(words[first::step] == rule.before) * step + first:
-                    part = slice(index * rule.bytes, (index + 1) * rule.bytes)
-                    if (sources[part] >= 0).all():
-                        where = np.arange(part.start, part.stop) + frame * PAGE_BYTES
-                        self._patch(rule.name, where, sources[part], (1 << 8 * rule.bytes) - 1, rule.after)
-        self.view.changed.clear()
 
     def _patch(self, name: str, where: Offsets, sources: Offsets, mask: int, value: int) -> None:
         for i, (place, source) in enumerate(zip(where.tolist(), sources.tolist(), strict=True)):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A small GPUReplay recording as a Mali G52 would give it, made by hand: there is no public one.
+"""A small GPUReplay recording as a Mali G72 would give it, made by hand: there is no public one.
 
-It has every value that the rules from a G52 to a G71 are about, where they apply and where they do not.
+It has every value that the rules of mali_rules.py are about, where they apply and where they do not.
 """
 
 from __future__ import annotations
@@ -11,17 +11,12 @@ import struct
 from tests.support import mali_samples as m
 from tests.support.mali_samples import BUFFERS, CODE, CONTENTS, DATA, HISTORY, JOBS, PAGE, SCRATCH, TABLES
 
-GPU_ID = 0x72120000
-FLAGS_CODE, FLAGS_JOBS = 0x6042, 0x604E
-BASE = m.ROOT | 7  # TRANSTAB: a table, walks read inner caches
+GPU_ID = 0x62210000
 SPLIT_8, SPLIT_7 = 0x20000000, 0x1C000000
-WORD, WORD_G71 = 0xAF0060020C1765B9, 0xA10040020C176591
+NUMBER = 0xAF0060020C1765B9  # of no meaning
 STATE_1, STATE_2 = JOBS + 0x400, JOBS + 0x440
 UNIFORM_TABLE, UNIFORMS, PUSH = JOBS + 0x600, JOBS + 0x640, JOBS + 0x680
 DECOY = JOBS + 0x800  # no job leads to it
-
-# In the code page, by offset: the word, as a rule means it or not.
-WORDS = {0x008: True, 0x018: True, 0x020: False, 0x02C: False, 0x108: True, 0xFF8: True}
 
 
 def compute_job(*, split: int, state: int, index: int = 1, next_va: int = 0, status: int = 1) -> bytes:
@@ -61,29 +56,19 @@ def jobs_page(*, g71: bool = False) -> bytes:
     return bytes(page)
 
 
-def code_page(*, g71: bool = False) -> bytes:
-    """The word at the offsets of WORDS."""
-    page = bytearray(PAGE)
-    for at, meant in WORDS.items():
-        struct.pack_into("<Q", page, at, WORD_G71 if g71 and meant else WORD)
-    return bytes(page)
-
-
 def data_page() -> bytes:
-    """The word where nothing is executed, and a number that looks like a split."""
-    return struct.pack("<4Q", 0, WORD, SPLIT_8, WORD)
+    """A number that looks like a split, where no job leads."""
+    return struct.pack("<4Q", 0, NUMBER, SPLIT_8, NUMBER)
 
 
 def history() -> list[bytes]:
-    """Identity, power override, settings, reset, power-on of two cores, page table, two submissions, off."""
+    """Identity, settings, reset, power-on of two cores, page table, two submissions, off."""
     rows = [
         (0, False, 0x0, GPU_ID),
         (521, False, 0x4, 0x7110206),
         (521, False, 0x14, 0x2823),
         (521, False, 0xC4, 0x1FE),
         (521, False, 0x100, 0x3),
-        (521, True, 0x50, 0x2968A819),
-        (521, True, 0x58, 0x200FFF),
         (1000, True, 0x30, 1),
         (521, True, 0x28, 0x100),
         (40_000, False, 0x2C, 0x100),
@@ -101,8 +86,10 @@ def history() -> list[bytes]:
         (521, False, 0x200, 3),
         (30_000, False, 0x140, 3),
         (8_000_000, False, 0x38, 0xFFFFE0),
-        (0, True, 0x2400, BASE & 0xFFFFFFFF),
-        (0, True, 0x2404, BASE >> 32),
+        (521, True, 0x2430, m.CONFIG),
+        (0, True, 0x2434, 0),
+        (0, True, 0x2400, m.ROOT & 0xFFFFFFFF),
+        (0, True, 0x2404, m.ROOT >> 32),
         (0, True, 0x2408, m.ATTRIBUTES & 0xFFFFFFFF),
         (0, True, 0x240C, m.ATTRIBUTES >> 32),
         (521, False, 0x2428, 0),
@@ -113,26 +100,19 @@ def history() -> list[bytes]:
         *m.submission(JOBS, 0xFFFFE0, cores=3),
         m.access(521, False, 0x38, 0xFFFFE2),
         *m.submission(JOBS + 0x180, 0xFFFFE2, cores=3),
-        *[m.access(521, True, *row) for row in [(0x2400, 0), (0x2404, 0), (0x2418, 1)]],
+        *[m.access(521, True, *row) for row in [(0x2430, 0x42000001), (0x2400, 0), (0x2404, 0), (0x2418, 1)]],
     ]
-
-
-def mapped() -> list[tuple[int, int]]:
-    """Pages of the regions, with their flags."""
-    data = [(DATA + i * PAGE, m.FLAGS_DATA) for i in range(3)]
-    return [(CODE, FLAGS_CODE), (JOBS, FLAGS_JOBS), *data, (SCRATCH, m.FLAGS_DATA)]
 
 
 def recording() -> dict[str, bytes]:
     """The four files."""
-    tables = m.page_tables(mapped(), encode=m.leaf_lpae, base=BASE, config=0)
     return {
         HISTORY: b"".join(history()),
-        TABLES: b"".join(tables),
+        TABLES: b"".join(m.page_tables(m.mapped())),
         CONTENTS: b"".join(
             [
-                m.region(CODE, FLAGS_CODE, [code_page()], end=CODE + 16 * PAGE),
-                m.region(JOBS, FLAGS_JOBS, [jobs_page()]),
+                m.region(CODE, m.FLAGS_CODE, [m.END_THREAD], end=CODE + 16 * PAGE),
+                m.region(JOBS, m.FLAGS_JOBS, [jobs_page()]),
                 m.region(DATA, m.FLAGS_DATA, pages=3),
                 m.region(SCRATCH, m.FLAGS_DATA, [data_page()]),
             ]
