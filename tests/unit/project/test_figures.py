@@ -111,7 +111,7 @@ FIGURES: list[tuple[str, str, int | Callable[[], int]]] = [
     ("docs/DESIGN.md", r"gets (\d+) ms to be over", in_core("GR_IDLE_TIMEOUT_US") // 1000),
     ("docs/DESIGN.md", r"The core grows by at most (\d+) KB", optee_replay.MAX_ADDED_BYTES // KB),
     ("README.md", r"a replayer of about (\d+) KB", evidence.MAX_BYTES // KB),
-    (EVIDENCE, r"a replayer of about (\d+) KB", evidence.MAX_BYTES // KB),
+    (EVIDENCE, r"The replayer is about (\d+) KB", evidence.MAX_BYTES // KB),
 ]
 # The same, as it is written there.
 WORDS = [
