@@ -158,6 +158,7 @@ lint-text:
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m trace_format.emit --check
 	$(BIN)/python -m host_tools.gpus.mali.emit --check
+	$(BIN)/python -m docs.json_page --check
 	git ls-files '*.c' '*.h' | xargs $(BIN)/clang-format --dry-run -Werror
 	cppcheck -j 2 --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
 	    --library=.cppcheck.cfg --suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches --suppress=toomanyconfigs $$(git ls-files '*.c')
@@ -195,6 +196,7 @@ size-diff: setup ## code, data and stack of the firmware by function, against th
 generated: setup ## descriptions of the format from the schema, of registers and descriptors from their tables; floors.svg
 	$(BIN)/python -m trace_format.emit
 	$(BIN)/python -m host_tools.gpus.mali.emit
+	$(BIN)/python -m docs.json_page
 	$(BIN)/python -m tests.support.floors
 
 record-demo: setup record-root ## record the demo network and compare with the committed recording

@@ -32,7 +32,9 @@ COMMANDS = {
         "make.make_command",
         "Make what a project file names and is not up to date: traces, firmware, images.",
     ),
-    "manual": LazyCommand("manual.manual_command", "Install man pages and shell completion."),
+    "manual": LazyCommand(
+        "manual.manual_command", "Install man pages, shell completion, and JSON Schemas of what --json prints."
+    ),
     "diff": LazyCommand(
         "diff.diff_command",
         "Say what differs between two traces or two images, and that nothing else does.",

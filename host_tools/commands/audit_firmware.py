@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -79,7 +80,7 @@ def audit_firmware_command(
     strict: bool,
     allow: Path | None,
     sarif_file: Path | None,
-) -> Outcome:
+) -> Outcome[Any]:
     """Judge a compiled firmware by its code and constants, with or without symbols.
 
     IMAGE is an ELF file (a firmware, or OP-TEE's core with the pseudo-TA: tee.elf), a firmware.bin, a folder that

@@ -41,7 +41,7 @@ PARTS = ("verify", "load", "replay")
 @click.option(
     "--repeat", type=click.IntRange(1, 100_000), default=RUNS, show_default=True, help="Replays to measure."
 )
-def bench_command(signed: Path, runner: str, repeat: int, **options: Any) -> Outcome:
+def bench_command(signed: Path, runner: str, repeat: int, **options: Any) -> Outcome[Any]:
     """Measure what a signed trace costs: minimum and median of several replays.
 
     On qemu and optee, instructions of the device's CPU are counted until the signature is good, for the rest of

@@ -51,7 +51,7 @@ def _variable(option: Option) -> str:
     return "asks_" + option.result
 
 
-def _asked_options(command: Callable[..., Outcome]) -> Callable[..., Outcome]:
+def _asked_options(command: Callable[..., Outcome[Any]]) -> Callable[..., Outcome]:
     """The options of passes that run only if they are asked for."""
     for option in reversed(ASKED.values()):
         kind: dict[str, Any] = {"type": Positive(), "metavar": option.unit} if option.unit else {"is_flag": True}
@@ -138,7 +138,7 @@ def build_command(
     name: str | None,
     security_version: int | None,
     **options: float | None,
-) -> Outcome:
+) -> Outcome[Any]:
     """See `help`."""
     files = assigned("parameter", parameters)
     if len(dict(states)) != len(states):

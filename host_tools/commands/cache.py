@@ -6,13 +6,14 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from host_tools.commands.framework import GramophoneCommand, Outcome, SubGroup, UsageError
 from host_tools.support.cache import cache_dir
+from host_tools.support.results import Count, Result
 from trace_format.errors import listed, printable
 
 DAY_S = 24 * 3600
@@ -45,22 +46,42 @@ class Size:
     idle_days: int
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(Result):
     """A part of the cache.
 
     Attributes:
-        name: of its folder.
-        what: it holds.
-        files, bytes: of regular files; bytes as they lie on the disk.
-        idle_days: since a file in it was last read or written; whole days.
+        name: Of its folder.
+        what: It holds.
+        files: Regular ones.
+        bytes: As they lie on the disk.
+        idle_days: Since a file in it was last read or written; whole days.
     """
 
     name: str
     what: str
-    files: int
-    bytes: int
-    idle_days: int
+    files: Count
+    bytes: Count
+    idle_days: Count
+
+
+class Kept(Result):
+    """What is kept between runs."""
+
+    folder: str
+    bytes: Count
+    parts: list[Part]
+
+
+class Removed(Result):
+    """What was removed of it.
+
+    Attributes:
+        removed: Names of the parts.
+    """
+
+    folder: str
+    removed: list[str]
+    bytes: Count
 
 
 def _entries() -> Iterator[tuple[str, Path]]:
@@ -113,13 +134,12 @@ def cache_group() -> None:
 
 
 @cache_group.command("list", cls=GramophoneCommand, example="gramophone cache list")
-def list_command() -> Outcome:
+def list_command() -> Outcome[Kept]:
     """Show the parts of the cache: files, size, and since when nobody has used them."""
     parts = _parts()
     total = sum(part.bytes for part in parts)
     lines = [*_rows(parts), f"{cache_dir()}: {total / 1e6:.1f} MB"]
-    data = {"folder": str(cache_dir()), "bytes": total, "parts": [asdict(part) for part in parts]}
-    return Outcome(data, "\n".join(lines))
+    return Outcome(Kept(str(cache_dir()), total, parts), "\n".join(lines))
 
 
 @cache_group.command(
@@ -136,7 +156,7 @@ def list_command() -> Outcome:
     "--unused-days", type=click.IntRange(0), metavar="N", help="What nobody has used for N days, in all parts."
 )
 @click.option("--all", "everything", is_flag=True, help="All parts.")
-def clean_command(names: tuple[str, ...], unused_days: int | None, everything: bool) -> Outcome:
+def clean_command(names: tuple[str, ...], unused_days: int | None, everything: bool) -> Outcome[Removed]:
     """Remove parts of the cache; they are fetched or made again when they are wanted.
 
     Do not do it while another command runs.
@@ -154,6 +174,6 @@ def clean_command(names: tuple[str, ...], unused_days: int | None, everything: b
             freed += size.bytes
             removed.add(name)
     return Outcome(
-        {"folder": str(cache_dir()), "removed": sorted(removed), "bytes": freed},
+        Removed(str(cache_dir()), sorted(removed), freed),
         f"{cache_dir()}: removed {freed / 1e6:.1f} MB of {listed(sorted(removed))}",
     )

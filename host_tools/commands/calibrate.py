@@ -42,7 +42,7 @@ class Replay(Pair):
 @click.argument("replays", nargs=-1, required=True, type=Replay("TRACE=RESULT"))
 @OUTPUT
 @click.option("--chip", help="Board whose constants are fitted; default: the one with the traces' GPU.")
-def calibrate_command(replays: Sequence[tuple[Path, Path]], output: Path, chip: str | None) -> Outcome:
+def calibrate_command(replays: Sequence[tuple[Path, Path]], output: Path, chip: str | None) -> Outcome[Any]:
     """Fit the constants of `time` to how long replays took on a board.
 
     RESULT is what the board's `gramophone-tee replay --json` printed for TRACE. Constants move where the chip's
@@ -94,7 +94,7 @@ def _replay_us(file: Path, jobs: int) -> float:
     return float(us)
 
 
-def _outcome(output: Path, before: Chip, fitted: Calibrated, measured: Sequence[Measured]) -> Outcome:
+def _outcome(output: Path, before: Chip, fitted: Calibrated, measured: Sequence[Measured]) -> Outcome[Any]:
     errors = {
         "before": calibration.mean_error(fitted.before, measured),
         "after": calibration.mean_error(fitted.after, measured),

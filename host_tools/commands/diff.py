@@ -35,7 +35,7 @@ Claim = dict[str, str]
 @click.argument("old", type=FILE)
 @click.argument("new", type=FILE)
 @click.option("--actions", is_flag=True, help="List the actions that differ, too.")
-def diff_command(old: Path, new: Path, actions: bool) -> Outcome:
+def diff_command(old: Path, new: Path, actions: bool) -> Outcome[Any]:
     """Say what differs between two traces or two images, and that nothing else does.
 
     Exit status 1 if anything differs. Signatures are named, not verified. Of traces, jobs are matched by what they
@@ -51,7 +51,7 @@ def diff_command(old: Path, new: Path, actions: bool) -> Outcome:
     return _images(old, new, before, after, actions)
 
 
-def _traces(old: Path, new: Path, contents: list[bytes], actions: bool) -> Outcome:
+def _traces(old: Path, new: Path, contents: list[bytes], actions: bool) -> Outcome[Any]:
     (before, old_claim), (after, new_claim) = (
         parse_trace(data, str(path)) for path, data in zip((old, new), contents, strict=True)
     )
@@ -80,7 +80,7 @@ def _data(found: Difference) -> dict[str, Any]:
     return data
 
 
-def _images(old: Path, new: Path, before: Parts, after: Parts, actions: bool) -> Outcome:
+def _images(old: Path, new: Path, before: Parts, after: Parts, actions: bool) -> Outcome[Any]:
     changed = changed_parts(before.parts, after.parts)
     made_for = [
         {"name": name, "old": before.made_for.get(name), "new": after.made_for.get(name)}

@@ -6,16 +6,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
 from host_tools.commands.facts import facts, network_words
 from host_tools.commands.framework import AS_JSON, FILE, STREAM, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.results import AlgorithmName, TraceFacts, TraceMade
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.commands.traces import parse_trace
-from host_tools.model.description import action_fields, describe_actions, describe_slot
+from host_tools.model.description import ActionFields, action_fields, describe_actions, describe_slot
 from host_tools.support.messages import shown
-from host_tools.text.annotate import annotations_of, job_fields
+from host_tools.support.results import Ids, Result, fields
+from host_tools.text.annotate import JobFields, annotations_of, job_fields
 from host_tools.text.reader import assemble
 from host_tools.text.words import TextError
 from host_tools.text.writer import text_of
@@ -24,6 +27,26 @@ from signing.envelope import split
 from trace_format import limits
 from trace_format.actions import actions_of
 from trace_format.errors import printable
+
+
+class Claim(Result):
+    """Who claims to have signed it; not verified."""
+
+    algorithm: AlgorithmName
+    key_id: Ids
+
+
+class Dumped(TraceFacts, kw_only=True):
+    """What a trace says.
+
+    Attributes:
+        notes: The trace's own notes: provenance, passes applied.
+    """
+
+    signature: Claim | None
+    action_list: list[ActionFields]
+    job_list: list[JobFields]
+    notes: dict[str, Any]
 
 
 @click.command(
@@ -43,7 +66,7 @@ from trace_format.errors import printable
     help="text: all of it, jobs' code and descriptors in words, for `gramophone assemble`; json: as --json.",
 )
 @click.option("-o", "--output", type=FILE, help="File to write; - is standard output, which is the default.")
-def dump_command(file: Path, form: str, output: Path | None) -> Outcome:
+def dump_command(file: Path, form: str, output: Path | None) -> Outcome[Dumped | None]:
     """Print what a trace says: manifest, slots and every action.
 
     A signature is named, not verified. The text (`--format text`) is that of the trace inside: what is assembled
@@ -53,13 +76,15 @@ def dump_command(file: Path, form: str, output: Path | None) -> Outcome:
     if as_json and form != "summary" and output is None:
         raise UsageError(f"--json and --format {form} exclude each other: there is one standard output")
     data = read(file)
-    outcome = Outcome() if form == "text" and not as_json else _dump(data, str(file), as_json or form == "json")
+    outcome: Outcome[Dumped | None] = Outcome(None)
+    if form != "text" or as_json:
+        outcome = _dump(data, str(file), as_json or form == "json")
     if form == "summary" and output is None:
         return outcome
     if form == "text":
         text = "\n".join(_text(data, str(file)))
     elif form == "json":
-        text = json.dumps({"ok": True, "warnings": [], **outcome.data})
+        text = json.dumps({"ok": True, "warnings": [], **fields(outcome.data)})
     else:
         text = shown(outcome.text)
     destination = output or STREAM
@@ -76,22 +101,25 @@ def _text(data: bytes, file: str) -> Iterator[str]:
     yield from text_of(bytes(opened(data, file)), trace, annotations_of(trace))
 
 
-def _dump(content: bytes, file: str, with_jobs: bool) -> Outcome:
+def _dump(content: bytes, file: str, with_jobs: bool) -> Outcome[Dumped | None]:
     trace, claim = parse_trace(content, file, joint=True)
-    data = facts(trace)
+    known = facts(trace)
     lines = [f"signed by        {claim['algorithm']} key {claim['key_id']} (not verified)"] if claim else []
     lines += [
-        f"{key:16} {printable(str(value))}" for key, value in data.items() if key not in ("slots", "networks")
+        f"{key:16} {printable(str(value))}" for key, value in known.items() if key not in ("slots", "networks")
     ]
     lines += [f"slot             {describe_slot(slot)}" for slot in trace.slots]
     lines += [f"network          {printable(network_words(network))}" for network in trace.networks]
     actions = describe_actions(trace)
     lines += [f"{index:6}  {text}" for index, text in enumerate(actions)]
-    more = {"job_list": job_fields(trace)} if with_jobs else {}
-    fields = [action_fields(action, trace.profile, trace.slots) for action in actions_of(trace.actions)]
-    return Outcome(
-        {**data, "signature": claim or None, "action_list": fields, **more, "notes": trace.notes}, "\n".join(lines)
+    data = Dumped(
+        **known,
+        signature=Claim(**claim) if claim else None,
+        action_list=[action_fields(action, trace.profile, trace.slots) for action in actions_of(trace.actions)],
+        job_list=job_fields(trace) if with_jobs else [],
+        notes=trace.notes,
     )
+    return Outcome(data, "\n".join(lines))
 
 
 @click.command(
@@ -102,7 +130,7 @@ def _dump(content: bytes, file: str, with_jobs: bool) -> Outcome:
 )
 @click.argument("text", type=FILE)
 @OUTPUT
-def assemble_command(text: Path, output: Path) -> Outcome:
+def assemble_command(text: Path, output: Path) -> Outcome[TraceMade]:
     """Make a trace of a text that `dump --format text` printed.
 
     Unchanged, it gives the same bytes again; changed, a trace that is checked as any other. It is not signed.
@@ -117,4 +145,4 @@ def assemble_command(text: Path, output: Path) -> Outcome:
     result, trace = assemble(source, str(text))
     write(output, result)
     said = f"{output}: {len(result)} bytes, {trace.jobs} jobs, {len(trace.actions)} actions, not signed"
-    return Outcome({**facts(trace), "trace_bytes": len(result)}, said)
+    return Outcome(TraceMade(**facts(trace), trace_bytes=len(result)), said)

@@ -12,9 +12,26 @@ from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, warn
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.commands.traces import inside
 from host_tools.support.progress import phase
+from host_tools.support.results import Count, Id, Result
 from signing import encryption
 from signing.envelope import shifted
 from trace_format import layout
+
+
+class Encrypted(Result):
+    """A trace with its body encrypted."""
+
+    file: str
+    bytes: Count
+    recipients: list[Id]
+
+
+class Decrypted(Result):
+    """A trace with its body decrypted."""
+
+    file: str
+    bytes: Count
+
 
 FOR = click.option(
     "--for",
@@ -38,7 +55,7 @@ FOR = click.option(
 @click.argument("trace", type=FILE)
 @FOR
 @OUTPUT
-def encrypt(trace: Path, recipients: tuple[Path, ...], output: Path) -> Outcome:
+def encrypt(trace: Path, recipients: tuple[Path, ...], output: Path) -> Outcome[Encrypted]:
     """Encrypt a trace's body: its actions, weights, shaders and notes.
 
     Whoever has the private key of one of --for can read it, and nobody else: give a key of your own, too, if you
@@ -56,7 +73,7 @@ def encrypt(trace: Path, recipients: tuple[Path, ...], output: Path) -> Outcome:
     write(output, made)
     kids = sorted(key.kid.hex() for key in keys)
     return Outcome(
-        {"file": str(output), "bytes": len(made), "recipients": kids},
+        Encrypted(str(output), len(made), kids),
         "\n".join([f"{output}: {len(made)} bytes, encrypted for", *(f"  {kid}" for kid in kids)]),
     )
 
@@ -68,7 +85,7 @@ def encrypt(trace: Path, recipients: tuple[Path, ...], output: Path) -> Outcome:
 )
 @click.argument("trace", type=FILE)
 @OUTPUT
-def decrypt(trace: Path, output: Path) -> Outcome:
+def decrypt(trace: Path, output: Path) -> Outcome[Decrypted]:
     """Decrypt a trace.
 
     A signature is left out: it is of the encrypted body. Nothing is verified; `verify` does that.
@@ -83,4 +100,4 @@ def decrypt(trace: Path, output: Path) -> Outcome:
     if not is_encrypted:
         warn(f"{trace} is not encrypted")
     write(output, made)
-    return Outcome({"file": str(output), "bytes": len(made)}, f"{output}: {len(made)} bytes")
+    return Outcome(Decrypted(str(output), len(made)), f"{output}: {len(made)} bytes")

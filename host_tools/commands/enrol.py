@@ -10,6 +10,7 @@ import click
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.streams import read
 from host_tools.support.files import write_atomically
+from host_tools.support.results import Id, Result
 from signing import device_keys
 from signing.device_keys import LOG_KEY, PUBLIC
 from signing.keys import PublicKey
@@ -17,6 +18,15 @@ from trace_format import limits
 from trace_format.errors import GramophoneError
 
 SECRET, ENCRYPTION = "device.secret", "device.encryption.pub.pem"
+
+
+class Enrolled(Result):
+    """Keys of a device that were made."""
+
+    folder: str
+    files: list[str]
+    key_id: Id
+    encryption_key_id: Id
 
 
 @click.command(
@@ -31,7 +41,7 @@ SECRET, ENCRYPTION = "device.secret", "device.encryption.pub.pem"
 @click.option(
     "--huk", type=FILE, help="The hardware unique key of a device with OP-TEE, of 16 bytes: its secret follows."
 )
-def enrol(output: Path, secret: Path | None, huk: Path | None) -> Outcome:
+def enrol(output: Path, secret: Path | None, huk: Path | None) -> Outcome[Enrolled]:
     """Make the keys of a device: its secret, and what others get of it.
 
     device.secret is for the device alone. log.key authenticates the entries of its log; who has it can write
@@ -57,12 +67,7 @@ def enrol(output: Path, secret: Path | None, huk: Path | None) -> Outcome:
     for name, (data, mode) in files.items():
         write_atomically(output / name, data, mode=mode, overwrite=False)
     return Outcome(
-        {
-            "folder": str(output),
-            "files": list(files),
-            "key_id": made.public.kid.hex(),
-            "encryption_key_id": recipient.kid.hex(),
-        },
+        Enrolled(str(output), list(files), made.public.kid.hex(), recipient.kid.hex()),
         f"{output}: {', '.join(files)}; attestation key {made.public.kid.hex()}, "
         f"encryption key {recipient.kid.hex()}",
     )

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import click
 
+from host_tools.model.summary import SlotFacts
 from trace_format.errors import GramophoneError, listed
 from trace_format.networks import Network
 from trace_format.schema import STRUCTURES
@@ -58,7 +58,7 @@ def check_single(trace: Trace, file: str) -> None:
 
 
 def facts(trace: Trace, trace_id: bytes | None = None) -> dict[str, Any]:
-    """What every command says about a trace.
+    """What every command says about a trace: the fields of `results.TraceFacts`.
 
     Args:
         trace_id: its identity, where that is known; to find it, the whole image is hashed.
@@ -74,18 +74,18 @@ def facts(trace: Trace, trace_id: bytes | None = None) -> dict[str, Any]:
         "carveout_bytes": trace.carveout_bytes,
         "va_bytes": trace.va_bytes,
         "slots": [
-            {
-                "name": s.name,
-                "kind": s.kind.name.lower(),
-                "dtype": s.dtype.name.lower(),
-                "shape": list(s.shape),
-                "strides": list(s.strides),
-                "address": s.address,
-                "bound": s.bound,
-            }
+            SlotFacts(
+                name=s.name,
+                kind=s.kind.name.lower(),
+                dtype=s.dtype.name.lower(),
+                shape=s.shape,
+                strides=s.strides,
+                address=s.address,
+                bound=s.bound,
+            )
             for s in trace.slots
         ],
-        **({"networks": [asdict(network) for network in trace.networks]} if trace.networks else {}),
+        **({"networks": trace.networks} if trace.networks else {}),
         **{
             k: v.hex() if isinstance(v, bytes) else v
             for k, v in trace.meta.items()

@@ -61,7 +61,7 @@ def flash_command(
     checked: Path | None,
     key: Path | None,
     board: Path | None,
-) -> Outcome:
+) -> Outcome[Any]:
     """Pack a generated folder for its board, or check what is in an image.
 
     OUT is what `generate` wrote, after make where it is bare metal. The image is an SD card for rpi4, a flash

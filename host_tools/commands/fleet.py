@@ -70,7 +70,7 @@ def fleet_command(
     period: str,
     every: bool,
     output: Path | None,
-) -> Outcome:
+) -> Outcome[Any]:
     """Check the replay logs of many devices, and say what those have done, by device and over time.
 
     A folder, or what is below the URL of an object store (s3://BUCKET/FOLDER, gs://, az://), is searched for *.log

@@ -5,9 +5,11 @@ A command is a function that returns an `Outcome`:
 
     @click.command(cls=GramophoneCommand, example="gramophone count net.gtr")
     @click.argument("file", type=FILE)
-    def count(file: Path) -> Outcome:
+    def count(file: Path) -> Outcome[Counted]:
         "Count the actions of a trace."
-        return Outcome({"actions": 3}, "3 actions")
+        return Outcome(Counted(actions=3), "3 actions")
+
+`Counted` is a class of fields (host_tools.support.results), which `--json` prints.
 
 Standard output is only the result. Messages go to standard error through `say` and `warn`, progress through
 `host_tools.support.progress`; `--quiet`, `--verbose` and `--log` are theirs. With `-o -` standard output is the
@@ -27,9 +29,9 @@ import os
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Generic, NoReturn, TypeVar
 
 import click
 
@@ -76,18 +78,20 @@ class UsageError(GramophoneError):
     """Options that do not fit together."""
 
 
+Found = TypeVar("Found")
+
+
 @dataclass
-class Outcome:
+class Outcome(Generic[Found]):
     """What a command found out.
 
     Attributes:
-        data: the fields of the JSON object, as host_tools/commands/schemas describes them; "ok" and "warnings"
-            are put before them.
+        data: the fields of the JSON object; "ok" and "warnings" are put before them.
         text: the same for people, without a newline at the end; "" prints nothing.
         ok: False if the answer is no.
     """
 
-    data: dict[str, Any] = field(default_factory=dict)
+    data: Found
     text: str = ""
     ok: bool = True
 
@@ -208,7 +212,9 @@ class GramophoneCommand(WithExample):
                 stack.enter_context(self._reading_with(ctx, paths, as_json))
             outcome = self._outcome(ctx, as_json)
         if as_json:
-            print_json(ctx.command_path, {"ok": outcome.ok, "warnings": warnings, **outcome.data})
+            from host_tools.support.results import fields  # help needs no msgspec
+
+            print_json(ctx.command_path, {"ok": outcome.ok, "warnings": warnings, **fields(outcome.data)})
         elif outcome.text and not (quiet and outcome.ok and ctx.params.get("output")):
             click.echo(shown(outcome.text), err=to_stdout)
         ctx.exit(0 if outcome.ok else 1)
@@ -226,12 +232,12 @@ class GramophoneCommand(WithExample):
         except (GramophoneError, OSError) as error:
             _fail(ctx, sentence(error), as_json)
 
-    def _outcome(self, ctx: click.Context, as_json: bool) -> Outcome:
+    def _outcome(self, ctx: click.Context, as_json: bool) -> Outcome[Any]:
         """What the command finds out; ends with the status of an error if there is one."""
         try:
             self._keep_inputs(ctx.params)
             with ended_by_signals():
-                outcome: Outcome = super().invoke(ctx)
+                outcome: Outcome[Any] = super().invoke(ctx)
         except GramophoneError as error:
             _fail(ctx, str(error), as_json)
         except OSError as error:

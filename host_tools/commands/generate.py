@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -17,6 +17,7 @@ from host_tools.commands.signers import DeviceId
 from host_tools.runners.libraries import source as libraries_source
 from host_tools.runners.optee.bundle import bundle
 from host_tools.support.progress import phase
+from host_tools.support.results import Ids, Result
 from signing import encryption
 from signing.trust_verdict import NO_ID
 from tee_replayer.generator import linux_folder
@@ -50,6 +51,22 @@ def fleet_key_of(file: Path | None) -> bytes:
     return encryption.key_bytes(read_decryption_key(file)) if file else b""
 
 
+class Generated(Result):
+    """A replayer that was written.
+
+    Attributes:
+        profile: null: no profile has these features.
+    """
+
+    folder: str
+    gpu: str
+    platform: str
+    key_id: Ids
+    profile: str | None
+    features: Sequence[str]
+    files: list[str]
+
+
 @click.command(
     "generate",
     cls=GramophoneCommand,
@@ -62,7 +79,7 @@ def fleet_key_of(file: Path | None) -> bytes:
 @old_options
 def generate_command(
     device_file: Path | None, output: Path, force: bool, untested: bool, **old: object
-) -> Outcome:
+) -> Outcome[Generated]:
     """Write a replayer for one device: C sources, and a Makefile.
 
     DEVICE_FILE says what to write: GPU, platform, key, and a profile, which is a set of features
@@ -100,15 +117,15 @@ def generate_command(
     )
     for warning in _warnings(device, options, folder):
         warn(warning)
-    data = {
-        "folder": str(folder),
-        "gpu": device.gpu,
-        "platform": options.target.name,
-        "key_id": device.key.kid.hex(),
-        "profile": device.features.profile or None,
-        "features": list(device.features.names),
-        "files": files,
-    }
+    data = Generated(
+        str(folder),
+        device.gpu,
+        options.target.name,
+        device.key.kid.hex(),
+        device.features.profile or None,
+        device.features.names,
+        files,
+    )
     command = f"make -C {shlex.quote(str(folder))}"
     following = f"see {folder}/README.md" if optee or isinstance(device.board, str) else command
     return Outcome(data, f"{folder}: {', '.join(files)}\nnext: {following}")

@@ -29,21 +29,21 @@ Params = Mapping[str, Any]
 Also = Callable[[Params], Iterable[Path]]
 
 
-def recording(also: Also = lambda _: ()) -> Callable[[Callable[..., Outcome]], Callable[..., Outcome]]:
+def recording(also: Also = lambda _: ()) -> Callable[[Callable[..., Outcome[Any]]], Callable[..., Outcome[Any]]]:
     """Give a command that records to `output` the option --if-changed.
 
     Args:
         also: files that it reads and that are no options, by its options.
     """
 
-    def decorate(command: Callable[..., Outcome]) -> Callable[..., Outcome]:
+    def decorate(command: Callable[..., Outcome[Any]]) -> Callable[..., Outcome[Any]]:
         @click.option(
             "--if-changed",
             is_flag=True,
             help="Do nothing if the output was recorded so from the same files, options and versions.",
         )
         @functools.wraps(command)
-        def unless_unchanged(if_changed: bool, **params: Any) -> Outcome:
+        def unless_unchanged(if_changed: bool, **params: Any) -> Outcome[Any]:
             return _recorded(command, also, params) if if_changed else command(**params)
 
         return unless_unchanged
@@ -51,7 +51,7 @@ def recording(also: Also = lambda _: ()) -> Callable[[Callable[..., Outcome]], C
     return decorate
 
 
-def _recorded(command: Callable[..., Outcome], also: Also, params: Params) -> Outcome:
+def _recorded(command: Callable[..., Outcome[Any]], also: Also, params: Params) -> Outcome[Any]:
     output: Path = params["output"]
     if output == STREAM:
         raise UsageError("--if-changed: standard output has no file to compare with")
@@ -96,7 +96,7 @@ def _told(value: object) -> str:
     return value.name if isinstance(value, Path) else str(value)
 
 
-def _unchanged(output: Path, stamp: str) -> Outcome:
+def _unchanged(output: Path, stamp: str) -> Outcome[Any]:
     trace = Trace.read(output)
     found = {
         "trace_bytes": output.stat().st_size,

@@ -10,6 +10,7 @@ import click
 
 from host_tools.commands.facts import NAME, default_name, facts
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, SubGroup, UsageError
+from host_tools.commands.results import TraceMade
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.record.importers.gpureplay import BUFFERS
 from host_tools.record.importers.gpureplay_trace import DEFAULT_GPU, gpus, import_gpureplay
@@ -45,7 +46,7 @@ def import_group() -> None:
 @click.option("--weights", type=FILE, help="The network's weights, a .npz file: values of the parameters.")
 def gpureplay_command(
     folder: Path, output: Path, name: str | None, gpu: str, network: str | None, weights: Path | None
-) -> Outcome:
+) -> Outcome[TraceMade]:
     """Import a GPUReplay recording of a Mali.
 
     FOLDER holds gr_io_history, gr_pgt, gr_mem_contents and gr_sync_as. The network's weights are not in such a
@@ -66,6 +67,6 @@ def gpureplay_command(
     data = trace.build(compress=False)
     write(output, data)
     return Outcome(
-        {**facts(trace), "trace_bytes": len(data)},
+        TraceMade(**facts(trace), trace_bytes=len(data)),
         f"{output}: {len(data)} bytes, {trace.jobs} jobs, {len(trace.actions)} actions, {len(trace.slots)} slots",
     )

@@ -24,6 +24,7 @@ from host_tools.flash.errors import ImageError
 from host_tools.flash.manifest import gpu_name
 from host_tools.support.elf import ELF_MAGIC
 from host_tools.support.npy import MAGIC as NPY_MAGIC
+from host_tools.support.results import Result
 from host_tools.support.tensors import array_of
 from host_tools.vgpu import capture
 from signing import encryption, keys
@@ -37,6 +38,20 @@ from trace_format.errors import EncryptedError, GramophoneError, printable
 from trace_format.schema import SIGNED_MAGIC, TRACE_MAGIC, SectionType
 from trace_format.schema.capture import CAPTURE_MAGIC
 from trace_format.schema.firmware import DEVICE_MAGIC
+
+
+class Inspected(Result):
+    """What a file is.
+
+    Attributes:
+        kind: In words.
+        figures: By name; which there are depends on the kind.
+    """
+
+    file: str
+    kind: str
+    figures: dict[str, Any]
+
 
 Figures = dict[str, Any]
 Found = tuple[str, Figures]  # what it is, and its figures
@@ -200,7 +215,7 @@ def _identify(path: Path) -> Found:
     example="gramophone inspect net.sgtr\ngramophone inspect card.img --json\ngramophone inspect out/firmware.elf",
 )
 @click.argument("file", type=FILE)
-def inspect_command(file: Path) -> Outcome:
+def inspect_command(file: Path) -> Outcome[Inspected]:
     """Say what a file is, and its main figures.
 
     It may be a trace, a capture, a key, a trust policy, firmware, an image, a package, a TA or a tensor.
@@ -213,4 +228,4 @@ def inspect_command(file: Path) -> Outcome:
     for name, value in figures.items():
         rows = value if isinstance(value, list) and name != "shape" else [value]
         lines += [f"{name if number == 0 else '':16} {printable(str(row))}" for number, row in enumerate(rows)]
-    return Outcome({"file": str(file), "kind": kind, "figures": figures}, "\n".join(lines))
+    return Outcome(Inspected(str(file), kind, figures), "\n".join(lines))

@@ -83,7 +83,7 @@ def join_command(
     no_estimate: bool,
     take: str | None,
     checks: Sequence[tuple[str, str]],
-) -> Outcome:
+) -> Outcome[Any]:
     """Join traces of several networks to one, with one image and each its own working memory.
 
     Pages of equal content are there once. Each network keeps its own page tables, prologue, retries and time
@@ -167,7 +167,7 @@ def _only(files: Sequence[Path], option: str) -> tuple[Trace, bool]:
     return trace, bool(claim)
 
 
-def _compare(files: Sequence[Path], checks: Sequence[tuple[str, str]]) -> Outcome:
+def _compare(files: Sequence[Path], checks: Sequence[tuple[str, str]]) -> Outcome[Any]:
     """Whether networks are what their owners have, whose signatures are not a part of a joint trace."""
     trace, _ = _only(files, "--check")
     lines, rows = [], []
@@ -213,7 +213,7 @@ def _reach_words(other: Reach) -> str:
     )
 
 
-def _take(files: Sequence[Path], output: Path, name: str) -> Outcome:
+def _take(files: Sequence[Path], output: Path, name: str) -> Outcome[Any]:
     trace, claim = _only(files, "--take")
     if claim:
         warn(f"{files[0]}: its signature is not kept, and was not verified")

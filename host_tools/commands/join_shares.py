@@ -75,7 +75,7 @@ def at_once(
     name: str,
     output: Path,
     chip: Chip | None,
-) -> Outcome:
+) -> Outcome[Any]:
     """Write the trace of both, and say what it costs.
 
     Args:

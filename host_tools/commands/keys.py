@@ -12,7 +12,9 @@ from typing import Any
 import click
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, say, warn
+from host_tools.commands.results import AlgorithmName
 from host_tools.commands.streams import read, write
+from host_tools.support.results import Hex, Id, Result
 from signing import keys
 from signing.errors import PassphraseError
 from signing.sign import FileSigner
@@ -78,7 +80,51 @@ def read_any_key(path: Path, passphrase: bytes | None) -> tuple[keys.PublicKey, 
     return FileSigner(read_private_key(path, passphrase)).public, kind
 
 
-def key_data(key: keys.PublicKey) -> dict[str, Any]:
+class KeyMade(Result):
+    """A key that was made."""
+
+    file: str
+    algorithm: AlgorithmName
+    key_id: Id
+    encrypted: bool
+
+
+class PublicKeyFile(Result):
+    """A public key in a file."""
+
+    file: str
+    algorithm: AlgorithmName
+    key_id: Id
+
+
+class PublicKeyText(Result):
+    """A public key as text.
+
+    Attributes:
+        text: PEM, or C with --c.
+    """
+
+    text: str
+    algorithm: AlgorithmName
+    key_id: Id
+
+
+class KeyFile(Result):
+    """What is in a key file.
+
+    Attributes:
+        public_key: As a device needs it, in hex.
+    """
+
+    file: str
+    algorithm: AlgorithmName
+    key_id: Id
+    private: bool
+    encrypted: bool
+    public_key: Hex
+
+
+def key_data(key: keys.PublicKey) -> dict[str, str]:
     """What JSON says of a key."""
     return {"algorithm": key.algorithm.title, "key_id": key.kid.hex()}
 
@@ -106,7 +152,7 @@ def keygen(
     passphrase_env: str | None,
     ask_passphrase: bool,
     force: bool,
-) -> Outcome:
+) -> Outcome[KeyMade]:
     """Make a private key (PEM, PKCS#8), encrypted if there is a passphrase."""
     passphrase = given_passphrase(passphrase_file, passphrase_env)
     if ask_passphrase:
@@ -124,11 +170,9 @@ def keygen(
         warn("it counts under a trust policy only (docs/KEYS.md): a device with one key verifies ES256")
     if passphrase is None:
         say("note: the key is not encrypted; whoever reads the file can sign")
-    data = key_data(FileSigner(key).public)
-    return Outcome(
-        {"file": str(output), **data, "encrypted": passphrase is not None},
-        f"{output}: {data['algorithm']} key {data['key_id']}",
-    )
+    public = FileSigner(key).public
+    made = KeyMade(str(output), public.algorithm.title, public.kid.hex(), encrypted=passphrase is not None)
+    return Outcome(made, f"{output}: {made.algorithm} key {made.key_id}")
 
 
 @click.command(cls=GramophoneCommand, example="gramophone getpub owner.pem -o owner.pub.pem")
@@ -138,33 +182,28 @@ def keygen(
 @passphrase_options
 def getpub(
     key: Path, output: Path | None, as_c: bool, passphrase_file: Path | None, passphrase_env: str | None
-) -> Outcome:
+) -> Outcome[PublicKeyFile | PublicKeyText]:
     """Get the public key of a key file (PEM)."""
     public, _ = read_any_key(key, given_passphrase(passphrase_file, passphrase_env))
     text = public.c_source() if as_c else public.pem().decode()
     if output:
         write(output, text.encode())
-        return Outcome({"file": str(output), **key_data(public)}, f"{output}: key {public.kid.hex()}")
-    return Outcome({"text": text, **key_data(public)}, text.removesuffix("\n"))
+        return Outcome(PublicKeyFile(str(output), **key_data(public)), f"{output}: key {public.kid.hex()}")
+    return Outcome(PublicKeyText(text, **key_data(public)), text.removesuffix("\n"))
 
 
 @click.command(cls=GramophoneCommand, example="gramophone keyinfo owner.pem")
 @click.argument("key", type=FILE)
 @passphrase_options
-def keyinfo(key: Path, passphrase_file: Path | None, passphrase_env: str | None) -> Outcome:
+def keyinfo(key: Path, passphrase_file: Path | None, passphrase_env: str | None) -> Outcome[KeyFile]:
     """Say what is in a key file."""
     public, kind = read_any_key(key, given_passphrase(passphrase_file, passphrase_env))
-    data = {
-        "file": str(key),
+    data = KeyFile(
+        str(key),
         **key_data(public),
-        "private": kind != "public",
-        "encrypted": kind == "private, encrypted",
-        "public_key": public.raw.hex(),
-    }
-    rows = {
-        "algorithm": data["algorithm"],
-        "key id": data["key_id"],
-        "kind": kind,
-        "public key": data["public_key"],
-    }
+        private=kind != "public",
+        encrypted=kind == "private, encrypted",
+        public_key=public.raw.hex(),
+    )
+    rows = {"algorithm": data.algorithm, "key id": data.key_id, "kind": kind, "public key": data.public_key}
     return Outcome(data, "\n".join(f"{name + ':':12}{value}" for name, value in rows.items()))

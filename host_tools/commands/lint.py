@@ -8,6 +8,7 @@ from collections import Counter
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -42,7 +43,9 @@ from trace_format.trace import Trace
 @click.option("--dynamic", is_flag=True, help="Also replay it on the virtual GPU and follow its data.")
 @click.option("--allow", type=FILE, help="TOML file with findings that are accepted, each with a reason.")
 @click.option("--sarif", "sarif_file", type=FILE, help="Also write the findings as SARIF 2.1.0.")
-def lint_command(file: Path, strict: bool, dynamic: bool, allow: Path | None, sarif_file: Path | None) -> Outcome:
+def lint_command(
+    file: Path, strict: bool, dynamic: bool, allow: Path | None, sarif_file: Path | None
+) -> Outcome[Any]:
     """Judge what a trace would make a GPU do, by rules and without a GPU.
 
     With --dynamic, its data is also followed on the virtual GPU, byte by byte from inputs through jobs to outputs.

@@ -87,7 +87,7 @@ def make_command(
     wait_s: float | None,
     allow_programs: bool,
     dry_run: bool,
-) -> Outcome:
+) -> Outcome[Any]:
     """Make what a project file names and is not up to date: traces, firmware, images.
 
     docs/PROJECT.md describes the file, gramophone.toml. A task is done again if what it is made of has changed: a
@@ -170,7 +170,7 @@ def _task(done: Done) -> dict[str, Any]:
     }
 
 
-def _plan(done: list[Done], project: Project) -> Outcome:
+def _plan(done: list[Done], project: Project) -> Outcome[Any]:
     """What a dry run says; an input that cannot be read is an error."""
     for row in done:
         if row.state == State.FAILED:

@@ -4,20 +4,32 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 from click.shell_completion import get_completion_class
 from click_man.man import ManPage
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, WithExample
+from host_tools.commands.result_schemas import commands, result_types, schema_of
 from host_tools.device import cli as device
 from host_tools.support.files import write_atomically
+from host_tools.support.results import Result
 from host_tools.support.version import VERSION
 from trace_format.errors import GramophoneError
+
+
+class Installed(Result):
+    """Manual pages, shell completion and schemas that were written."""
+
+    folder: str
+    files: list[str]
+
 
 PROGRAM = "gramophone"
 DATE = "2026-01-01"  # the same pages for the same version, whenever they are made
@@ -112,20 +124,26 @@ def completion(group: click.Command, shell: str) -> str:
     help="Folder whose share/ they go to; default: that of this Python, where `man` and the shells find them.",
 )
 @click.pass_context
-def manual_command(ctx: click.Context, output: Path) -> Outcome:
-    """Install man pages and shell completion.
+def manual_command(ctx: click.Context, output: Path) -> Outcome[Installed]:
+    """Install man pages, shell completion, and JSON Schemas of what --json prints.
 
     Pages are for `man gramophone` and `man gramophone-COMMAND`, completion for bash, zsh and fish; `make setup`
     runs this in .venv. Bash finds its file with the package bash-completion, zsh when the folder is in its fpath.
     """
     main = ctx.find_root().command
-    files = {f"share/man/man1/{name}.1": text for name, text in (*pages(main), device_page())}
-    files |= {path: completion(main, shell) for shell, path in COMPLETIONS.items()}
+    manual = {f"share/man/man1/{name}.1": text for name, text in (*pages(main), device_page())}
+    schemas = {
+        f"share/gramophone/schemas/{'-'.join(words)}.json": json.dumps(schema_of(words, command), indent=2) + "\n"
+        for words, command in commands(main)
+        if result_types(command) != (Any,)
+    }
+    files = manual | schemas | {path: completion(main, shell) for shell, path in COMPLETIONS.items()}
     for name, text in files.items():
         path = output / name
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, text.encode())
     return Outcome(
-        {"folder": str(output), "files": sorted(files)},
-        f"{output}/share: {len(files) - len(COMPLETIONS)} man pages, completion for {', '.join(COMPLETIONS)}",
+        Installed(str(output), sorted(files)),
+        f"{output}/share: {len(manual)} man pages, {len(schemas)} JSON Schemas, completion for "
+        f"{', '.join(COMPLETIONS)}",
     )

@@ -89,7 +89,7 @@ def init(
     expires: int | None,
     output: Path,
     dry_run: bool,
-) -> Outcome:
+) -> Outcome[Any]:
     """Begin a policy: version 1, which devices get compiled in. It is to be signed next, by its own root keys."""
     check_output(output)
     chain = ceremony.start(name, map(_public, root), root_threshold, map(_public, trace), trace_threshold)
@@ -134,7 +134,7 @@ def allow(
     max_seconds: int | None,
     signed_weights: bool,
     dry_run: bool,
-) -> Outcome:
+) -> Outcome[Any]:
     """Say who signs traces of some names, and what these may be. NAMES is a name, or its beginning and a *.
 
     It takes the place of a rule for the same NAMES. Of all that fit a name, the longest counts.
@@ -162,7 +162,7 @@ def allow(
 @click.argument("key", type=FILE)
 @click.option("--role", required=True, help="root, which signs policies; or the NAMES of a rule.")
 @DRY_RUN
-def add_key(file: Path, key: Path, role: str, dry_run: bool) -> Outcome:
+def add_key(file: Path, key: Path, role: str, dry_run: bool) -> Outcome[Any]:
     """Give a role one more key."""
     public = _public(key)
     return _change(file, dry_run, lambda policy: ceremony.added(policy, public, role))
@@ -174,7 +174,7 @@ def add_key(file: Path, key: Path, role: str, dry_run: bool) -> Outcome:
 @POLICY
 @click.argument("key")
 @DRY_RUN
-def revoke(file: Path, key: str, dry_run: bool) -> Outcome:
+def revoke(file: Path, key: str, dry_run: bool) -> Outcome[Any]:
     """Take a key out of all roles, for ever. KEY is its id, or how that begins, or its file."""
     return _change(file, dry_run, lambda policy: ceremony.revoked(policy, _named(policy, key)))
 
@@ -189,7 +189,7 @@ def revoke(file: Path, key: str, dry_run: bool) -> Outcome:
 @click.argument("new", type=FILE)
 @click.option("--overlap", is_flag=True, help="Both count until the old one is revoked.")
 @DRY_RUN
-def rotate(file: Path, old: str, new: Path, overlap: bool, dry_run: bool) -> Outcome:
+def rotate(file: Path, old: str, new: Path, overlap: bool, dry_run: bool) -> Outcome[Any]:
     """Put a new key in the place of an old one, in all of its roles; the old one is revoked."""
     public = _public(new)
     return _change(
@@ -204,7 +204,7 @@ def rotate(file: Path, old: str, new: Path, overlap: bool, dry_run: bool) -> Out
 @click.argument("threshold", type=click.IntRange(1))
 @click.option("--role", required=True, help="root, which signs policies; or the NAMES of a rule.")
 @DRY_RUN
-def threshold_command(file: Path, threshold: int, role: str, dry_run: bool) -> Outcome:
+def threshold_command(file: Path, threshold: int, role: str, dry_run: bool) -> Outcome[Any]:
     """Say how many keys of a role it takes."""
     return _change(file, dry_run, lambda policy: ceremony.thresholds(policy, role, threshold))
 
@@ -213,7 +213,7 @@ def threshold_command(file: Path, threshold: int, role: str, dry_run: bool) -> O
 @POLICY
 @click.argument("day", type=Expiry())
 @DRY_RUN
-def expire(file: Path, day: int, dry_run: bool) -> Outcome:
+def expire(file: Path, day: int, dry_run: bool) -> Outcome[Any]:
     """Say until which DAY it holds, or never. Devices without a clock do not know."""
     return _change(file, dry_run, lambda policy: ceremony.expiring(policy, day))
 
@@ -221,7 +221,7 @@ def expire(file: Path, day: int, dry_run: bool) -> Outcome:
 @policy_group.command("drop", cls=GramophoneCommand, example="gramophone policy drop fleet.gtp")
 @POLICY
 @DRY_RUN
-def drop(file: Path, dry_run: bool) -> Outcome:
+def drop(file: Path, dry_run: bool) -> Outcome[Any]:
     """Take the newest version back, while it lacks signatures."""
     chain = _chain(file)
     with layout.naming(str(file)):
@@ -230,7 +230,7 @@ def drop(file: Path, dry_run: bool) -> Outcome:
 
 @policy_group.command("show", cls=GramophoneCommand, example="gramophone policy show fleet.gtp")
 @POLICY
-def show(file: Path) -> Outcome:
+def show(file: Path) -> Outcome[Any]:
     """Say what a policy allows, who has signed it, and what is missing. Exit status 1: signatures are missing."""
     chain = _chain(file)
     _warn(chain)
@@ -253,7 +253,7 @@ def show(file: Path) -> Outcome:
 @signer_options
 @click.option("-o", "--output", type=FILE, help="With --to-be-signed: the file for these bytes.")
 @DRY_RUN
-def sign(file: Path, output: Path | None, dry_run: bool, **who: Any) -> Outcome:
+def sign(file: Path, output: Path | None, dry_run: bool, **who: Any) -> Outcome[Any]:
     """Sign the newest version. What it says is printed first: whoever signs is the one who has read it."""
     chain, by = _chain(file), chosen(**who)
     if (by.signer is None) != (output is not None):
@@ -280,7 +280,7 @@ def sign(file: Path, output: Path | None, dry_run: bool, **who: Any) -> Outcome:
 @click.option("--after", type=FILE, help="What was published before; default: OUTPUT, if there is one.")
 @OUTPUT
 @DRY_RUN
-def publish(file: Path, after: Path | None, output: Path, dry_run: bool) -> Outcome:
+def publish(file: Path, after: Path | None, output: Path, dry_run: bool) -> Outcome[Any]:
     """Check that devices take the newest version, whichever they have, and write the file that goes out."""
     check_output(output)
     chain = _chain(file)
@@ -326,13 +326,13 @@ def _chain(file: Path) -> Chain:
     return chain
 
 
-def _change(file: Path, dry_run: bool, change: Callable[[Policy], Policy]) -> Outcome:
+def _change(file: Path, dry_run: bool, change: Callable[[Policy], Policy]) -> Outcome[Any]:
     chain = _chain(file)
     with layout.naming(str(file)):
         return _written(file, ceremony.changed(chain, change), dry_run)
 
 
-def _written(file: Path, chain: Chain, dry_run: bool) -> Outcome:
+def _written(file: Path, chain: Chain, dry_run: bool) -> Outcome[Any]:
     """Write a policy's file, and say what it says."""
     if not dry_run:
         write(file, chain.encode())

@@ -56,7 +56,7 @@ def provenance(
     statement: Path | None,
     output: Path,
     **who: Any,
-) -> Outcome:
+) -> Outcome[Any]:
     """State what a trace was made of: a signed in-toto statement with SLSA provenance, beside the trace.
 
     It says which file it is about, by its SHA-256, and repeats what the trace says of the recording, the network's
@@ -122,7 +122,7 @@ def verify_provenance(
     builder: str | None,
     transparency: Path | None,
     transparency_key: Path | None,
-) -> Outcome:
+) -> Outcome[Any]:
     """Check who signed a statement of provenance, that it is about this trace, and says what the trace says.
 
     The trace's own signature is not looked at: `verify` does that. Exit status 1: it is a statement of provenance,

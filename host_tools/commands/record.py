@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -89,7 +90,7 @@ def record_ncnn(
     timeout: float,
     snapshot: str | None,
     check: bool,
-) -> Outcome:
+) -> Outcome[Any]:
     """Record one inference of an ncnn network: Debian's kernel and Mesa, PyPI's ncnn, all unmodified.
 
     Inputs, outputs and parameters are found by recording three times with different data. Before the recording is
@@ -171,7 +172,7 @@ def record_run(
     check: bool,
     program: Path,
     args: tuple[str, ...],
-) -> Outcome:
+) -> Outcome[Any]:
     """Record any aarch64 program that uses the GPU, on Debian's kernel and Mesa.
 
     It runs in its own folder, with every file given by --file and every argument that names a file here; what
@@ -215,7 +216,7 @@ def record_run(
 @recording()
 def record_self_test(
     network: str, output: Path, gpu: str, check: bool, timeout: float, snapshot: str | None
-) -> Outcome:
+) -> Outcome[Any]:
     """Record a small network that stresses one thing that takes time on a GPU.
 
     launch starts 32 jobs, store and load write and read four megabytes, gemm multiplies matrices. Their times on a
@@ -245,7 +246,7 @@ def record_pi_kit(
     output: Path,
     name: str | None,
     tolerance: float | None,
-) -> Outcome:
+) -> Outcome[Any]:
     """Pack what a Raspberry Pi 4 needs to record a network on its own GPU, without privileges.
 
     There: unpack it, sh run.sh. It runs the network three times and leaves result.tar for `gramophone record pi`.
@@ -268,7 +269,7 @@ def record_pi_kit(
 @click.argument("result", type=FILE)
 @OUTPUT
 @click.option("--name", type=NAME, help="Name of the trace; default: that of the kit.")
-def record_pi(result: Path, output: Path, name: str | None) -> Outcome:
+def record_pi(result: Path, output: Path, name: str | None) -> Outcome[Any]:
     """Turn what a Raspberry Pi 4 recorded (`record pi-kit`) into a raw trace.
 
     It is the trace of a recording in the emulated machine: registers are what Linux's driver writes for each job,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
+from typing import Any
 
 import click
 
@@ -21,7 +22,7 @@ WIDTH = 100
     "layers", cls=GramophoneCommand, example="gramophone record layers\ngramophone record layers --find lstm"
 )
 @click.option("--find", metavar="WORD", help="Only those with this in their names.")
-def record_layers(find: str | None) -> Outcome:
+def record_layers(find: str | None) -> Outcome[Any]:
     """Show the layers and operators that can be recorded, and on which GPUs, by the installed compilers' own word.
 
     A GPU makes a difference only where a compiler does not run on it at all.

@@ -78,7 +78,7 @@ VALUES = click.option(
 MODEL_NAME = click.option("--name", type=NAME, help="Name of the trace; default: that of MODEL.")
 
 
-def _recording(command: Callable[..., Outcome]) -> Callable[..., Outcome]:
+def _recording(command: Callable[..., Outcome[Any]]) -> Callable[..., Outcome[Any]]:
     """Give a command the options that say how it records."""
     for option in (SNAPSHOT, TIMEOUT, CHECK, TOLERANCE, FP16, GPU, MODEL_NAME, OUTPUT):
         command = option(command)
@@ -132,7 +132,7 @@ def _weights(params: Mapping[str, Any]) -> list[Path]:
 @recording(also=_weights)
 def record_onnx(
     model: Path, values: tuple[tuple[str, str], ...], constants: tuple[tuple[str, str], ...], **how: Any
-) -> Outcome:
+) -> Outcome[Any]:
     """Record one inference of an ONNX network, by ncnn or by tinygrad.
 
     What was converted or compiled is compared with ONNX Runtime before anything is recorded. Inputs and outputs
@@ -165,7 +165,7 @@ def record_onnx(
 @VALUES
 @_recording
 @recording()
-def record_pytorch(model: Path, values: tuple[tuple[str, str], ...], **how: Any) -> Outcome:
+def record_pytorch(model: Path, values: tuple[tuple[str, str], ...], **how: Any) -> Outcome[Any]:
     """Record one inference of a network of PyTorch's, by ncnn or by tinygrad: a program that torch.export.save
     wrote, whose inputs keep forward's names; or TorchScript (torch.jit.save), which is for ncnn only.
 
@@ -201,7 +201,7 @@ def _record(
     plot: Path | None,
     cpu_gflops: float | None,
     **how: Any,
-) -> Outcome:
+) -> Outcome[Any]:
     check_network(shapes, tolerance)
     if cpu_gflops is not None and search is None:
         raise UsageError("--co-execute: without --search there are no kernels to choose from")

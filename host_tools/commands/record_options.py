@@ -106,7 +106,7 @@ def check_network(shapes: Sequence[tuple[str, tuple[int, ...]]], tolerance: floa
         raise UsageError(f"--tolerance: expected a number from 0, found {tolerance}")
 
 
-def written(trace: Trace, output: Path, stamp: str) -> Outcome:
+def written(trace: Trace, output: Path, stamp: str) -> Outcome[Any]:
     """Write a recording; stamp: of the snapshot that the guest's packages are of, if one was named."""
     data = trace.build(compress=False)
     write(output, data)

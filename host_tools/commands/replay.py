@@ -154,7 +154,7 @@ def replay_command(
     nonce: bytes | None,
     attestation: Path | None,
     **options: Any,
-) -> Outcome:
+) -> Outcome[Any]:
     """Verify, load and replay a signed trace, in the secure world of an emulated device or on the virtual GPU.
 
     Outputs of up to 16 elements are printed. Of boxes, only those that were found are printed (16), written and

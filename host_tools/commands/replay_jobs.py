@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -58,7 +59,7 @@ class Asked:
             raise UsageError(f"--dump {self.dump}: expected a new or an empty folder")
 
 
-def look(asked: Asked, signed: Path, request: ReplayRequest) -> Outcome:
+def look(asked: Asked, signed: Path, request: ReplayRequest) -> Outcome[Any]:
     """Verify, and do what is asked.
 
     Raises:
@@ -75,7 +76,7 @@ def look(asked: Asked, signed: Path, request: ReplayRequest) -> Outcome:
     return _dump(found.content, request.inputs, asked.until, asked.dump)
 
 
-def _dump(trace: Trace, inputs: Inputs, job: int, folder: Path) -> Outcome:
+def _dump(trace: Trace, inputs: Inputs, job: int, folder: Path) -> Outcome[Any]:
     with phase("replaying to the job"):
         pieces = confined.call(lambda: job_buffers.after(trace, inputs, job), list[Written])
     names = _names(trace)
@@ -115,7 +116,7 @@ def _dump(trace: Trace, inputs: Inputs, job: int, folder: Path) -> Outcome:
     return Outcome({"job": job, "layer": names[job], "folder": str(folder), "buffers": rows}, "\n".join(text))
 
 
-def _compare(trace: Trace, file: Path, inputs: Inputs) -> Outcome:
+def _compare(trace: Trace, file: Path, inputs: Inputs) -> Outcome[Any]:
     other = parse(read(file), str(file))
     for slot in trace.slots:
         if slot.name in inputs and not any(
@@ -139,7 +140,7 @@ def _compare(trace: Trace, file: Path, inputs: Inputs) -> Outcome:
     return Outcome({"compared": len(one), "difference": None}, text)
 
 
-def _difference(trace: Trace, other: Trace, inputs: Inputs, a: Digest, b: Digest, file: Path) -> Outcome:
+def _difference(trace: Trace, other: Trace, inputs: Inputs, a: Digest, b: Digest, file: Path) -> Outcome[Any]:
     with phase("comparing the job"):
         one = confined.call(lambda: job_buffers.written_by(trace, inputs, a.job), bytes)
         two = confined.call(lambda: job_buffers.written_by(other, inputs, b.job), bytes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -68,7 +69,7 @@ def report_command(
     no_run: bool,
     allow: Path | None,
     network: str | None,
-) -> Outcome:
+) -> Outcome[Any]:
     """Write how a trace behaves on one page: who signed it, what it needs, what its jobs touch.
 
     docs/REPORT.md says what each part rests on. Without -o only the main facts are printed, with --json all of

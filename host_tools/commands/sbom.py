@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -25,7 +26,7 @@ from trace_format import layout
 )
 @click.argument("what", metavar="[FOLDER|TRACE]", type=FILE, required=False)
 @OUTPUT
-def sbom(what: Path | None, output: Path) -> Outcome:
+def sbom(what: Path | None, output: Path) -> Outcome[Any]:
     """Write a bill of materials (SBOM, CycloneDX 1.6 JSON) of the host tools, a generated folder or a trace.
 
     FOLDER is what `generate` wrote. Its bill has the hash of each source file, the versions of the crypto

@@ -8,24 +8,26 @@ import hashlib
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
-from host_tools.audit.judgement import judge
+from host_tools.audit.judgement import REFUSED_BY_DEVICES, judge
 from host_tools.audit.limits import unusual
 from host_tools.audit.lint import stopped
 from host_tools.commands.decryption_keys import read_recipients
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.keys import key_data
+from host_tools.commands.results import AlgorithmName
 from host_tools.commands.shares import share
-from host_tools.commands.signers import DeviceId, anchors, chosen, signer_options, trust_data
+from host_tools.commands.signers import DeviceId, Trust, anchors, chosen, signer_options, trust_data
 from host_tools.commands.streams import OUTPUT, check_output, read, write
-from host_tools.commands.transparency import logged, transparency_options
+from host_tools.commands.transparency import LogEntry, logged, transparency_options
 from host_tools.commands.transparency import words as log_words
+from host_tools.model.summary import Summary, summary, unsigned
 from host_tools.model.summary import lines as summary_lines
-from host_tools.model.summary import summary, unsigned
 from host_tools.support.progress import phase
+from host_tools.support.results import Count, Id, Ids, Result, one_of
 from signing import encryption
 from signing.cose_sign import Signatures
 from signing.delivery import Delivery
@@ -34,6 +36,7 @@ from signing.keys import Algorithm
 from signing.sign import check_single, signature_of, to_be_signed
 from signing.trust import Policy
 from signing.trust_verdict import Judge
+from signing.verify import Verdict
 from tee_replayer.generator.target import drivers
 from trace_format import layout, policy
 from trace_format.codec import Buffer
@@ -42,6 +45,53 @@ from trace_format.schema import HEADER_FLAG_RAW, SIGNED_MAGIC, TRACE_MAGIC
 from trace_format.trace import Trace
 
 NOT_LOGGED = "not-logged"  # verdict besides those of the audit's judgement
+
+
+class Signed(Result):
+    """A signed trace, or what is to be signed of one, that was written.
+
+    Attributes:
+        signed: False: the bytes that are to be signed were written.
+        missing: Under a trust policy: why devices refuse it yet.
+        proven_recipients: Those that this command encrypted it for, or whose key opened it; the others are claims.
+    """
+
+    file: str
+    algorithm: AlgorithmName
+    key_id: Ids
+    signed: bool
+    missing: list[str]
+    recipients: list[Id]
+    proven_recipients: list[Id]
+    trace_bytes: Count
+    bytes: Count
+    summary: Summary
+
+
+class Stripped(Result):
+    """A trace without its signature."""
+
+    file: str
+    bytes: Count
+    removed_bytes: Count
+
+
+class Verified(Result):
+    """Who signed a trace.
+
+    Attributes:
+        trust: What came of it under a trust policy.
+        transparency: The entry of a transparency log about it; null: none was asked for, or there is none.
+    """
+
+    file: str
+    verdict: Annotated[str, one_of(*(word.value for word in Verdict), REFUSED_BY_DEVICES, NOT_LOGGED)]
+    reason: str
+    algorithm: AlgorithmName | None
+    key_id: Ids | None
+    trust: Trust | None
+    transparency: LogEntry | None
+    summary: Summary | None
 
 
 @click.command(
@@ -78,7 +128,7 @@ def sign(
     policy_file: Path | None,
     encrypt_for: tuple[Path, ...],
     **who: Any,
-) -> Outcome:
+) -> Outcome[Signed]:
     """Sign a trace. The same trace and key always give the same bytes.
 
     What it does is printed. A trace that every device refuses is not signed: one that is malformed, that does to a
@@ -138,17 +188,17 @@ def sign(
             "'gramophone build' makes a trace of it"
         )
     return Outcome(
-        {
-            "file": str(output),
+        Signed(
+            file=str(output),
             **key_data(by.public),
-            "signed": by.signer is not None,
-            "missing": missing,
-            "recipients": [kid.hex() for kid in kids],
-            "proven_recipients": [kid.hex() for kid in proven],
-            "trace_bytes": len(data),
-            "bytes": bytes_,
-            "summary": summary(content),
-        },
+            signed=by.signer is not None,
+            missing=missing,
+            recipients=[kid.hex() for kid in kids],
+            proven_recipients=[kid.hex() for kid in proven],
+            trace_bytes=len(data),
+            bytes=bytes_,
+            summary=summary(content),
+        ),
         "\n".join(
             [
                 f"{output}: {bytes_} bytes, {done} {by.public.algorithm.title} key {by.public.kid.hex()}",
@@ -171,7 +221,7 @@ def _recipient(kid: bytes, proven: Sequence[bytes]) -> str:
 )
 @click.argument("signed", type=FILE)
 @OUTPUT
-def strip(signed: Path, output: Path) -> Outcome:
+def strip(signed: Path, output: Path) -> Outcome[Stripped]:
     """Take the signature away: the trace without its envelope. Nothing is verified; `verify` does that."""
     delivery = Delivery(read(signed))
     check_output(output)
@@ -182,7 +232,7 @@ def strip(signed: Path, output: Path) -> Outcome:
     content = found.trace
     write(output, content)
     return Outcome(
-        {"file": str(output), "bytes": len(content), "removed_bytes": found.offset},
+        Stripped(str(output), len(content), found.offset),
         f"{output}: {len(content)} bytes, without a signature",
     )
 
@@ -269,7 +319,7 @@ def verify(
     device_id: bytes | None,
     transparency: Path | None,
     transparency_key: Path | None,
-) -> Outcome:
+) -> Outcome[Verified]:
     """Check who signed a trace, and that no bit of it has changed since.
 
     What it does is judged too, as by `sign`. With --transparency it must be in a log, which many watch: the proof
@@ -300,16 +350,16 @@ def verify(
     if ok and entry:
         lines.append(log_words(entry))
     return Outcome(
-        {
-            "file": str(trace),
-            "verdict": NOT_LOGGED if found.ok and not_logged else found.verdict,
-            "reason": reason,
-            "algorithm": result.algorithm.title if result.algorithm else None,
-            "key_id": result.kid.hex() if result.kid else None,
-            "trust": trust_data(result.trust) if result.trust is not None else None,
-            "transparency": entry,
-            "summary": summary(content) if content else None,
-        },
+        Verified(
+            file=str(trace),
+            verdict=NOT_LOGGED if found.ok and not_logged else found.verdict,
+            reason=reason,
+            algorithm=result.algorithm.title if result.algorithm else None,
+            key_id=result.kid.hex() if result.kid else None,
+            trust=trust_data(result.trust) if result.trust is not None else None,
+            transparency=entry,
+            summary=summary(content) if content else None,
+        ),
         "\n".join(lines + (summary_lines(content) if content else [])),
         ok,
     )

@@ -15,6 +15,7 @@ import click
 from host_tools.commands.framework import FILE, UsageError
 from host_tools.commands.keys import given_passphrase, passphrase_options, read_private_key
 from host_tools.commands.streams import read
+from host_tools.support.results import Count, Id, Positive, Result
 from signing.errors import SignerError
 from signing.keys import Algorithm, PublicKey, is_encrypted, load_public_key
 from signing.sign import FileSigner, HybridSigner, Signer
@@ -88,18 +89,36 @@ def anchors(paths: Sequence[Path]) -> list[Anchor]:
     return found
 
 
-def trust_data(found: TrustVerdict) -> dict[str, Any]:
+class Trust(Result):
+    """A verdict under a trust policy.
+
+    Attributes:
+        status: OK, or the status with which a device refuses it.
+        rule: Names of the traces that the rule is about.
+        signed: Ids of the rule's keys that have signed.
+    """
+
+    status: str
+    policy: str
+    version: Positive
+    rule: str | None
+    threshold: Positive | None
+    signed: list[Id]
+    missing: Count | None
+
+
+def trust_data(found: TrustVerdict) -> Trust:
     """What JSON says of a verdict under a trust policy."""
     quorum = found.quorum
-    return {
-        "status": found.status.name,
-        "policy": found.policy.name,
-        "version": found.policy.version,
-        "rule": found.rule.pattern if found.rule else None,
-        "threshold": found.rule.role.threshold if found.rule else None,
-        "signed": sorted(kid.hex() for kid in quorum.signed) if quorum is not None else [],
-        "missing": quorum.missing if quorum is not None else None,
-    }
+    return Trust(
+        status=found.status.name,
+        policy=found.policy.name,
+        version=found.policy.version,
+        rule=found.rule.pattern if found.rule else None,
+        threshold=found.rule.role.threshold if found.rule else None,
+        signed=sorted(kid.hex() for kid in quorum.signed) if quorum is not None else [],
+        missing=quorum.missing if quorum is not None else None,
+    )
 
 
 def signer_options(function: Callable[..., Any]) -> Callable[..., Any]:

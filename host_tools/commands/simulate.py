@@ -130,7 +130,7 @@ def simulate_command(
     seconds: float,
     seeds: Sequence[int],
     plot: Path | None,
-) -> Outcome:
+) -> Outcome[Any]:
     """Say whose requests are late if several networks share a GPU, by policy.
 
     Jobs run one at a time and to their end, for as long as the model of `time` estimates; after each, a policy

@@ -55,7 +55,7 @@ def export(
     reference_uri: str,
     output: Path,
     **who: Any,
-) -> Outcome:
+) -> Outcome[Any]:
     """Make a SUIT envelope of a signed trace: which devices it is for, its digest and size, and the trace itself.
 
     By draft-ietf-suit-manifest-33. The manifest has a signature of its own; the trace keeps those that it has, by
@@ -116,7 +116,7 @@ def import_command(
     device_id: bytes | None,
     min_sequence: int,
     output: Path,
-) -> Outcome:
+) -> Outcome[Any]:
     """Check a SUIT envelope of a trace, and write the trace that is in it.
 
     Checked are the manifest's signature, whether it is for the device that the options name, the trace's size,

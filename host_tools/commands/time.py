@@ -54,7 +54,7 @@ NAME = 30  # of a name
 )
 def time_command(
     file: Path, chip: str | None, constants: Path | None, by: str, cores: str | None, others: Sequence[Path]
-) -> Outcome:
+) -> Outcome[Any]:
     """Estimate how long each job of a trace takes on a board's GPU, with an interval.
 
     What jobs do is counted in a replay on the virtual GPU with random inputs; the constants and what each rests on

@@ -5,16 +5,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
 from host_tools.commands.framework import FILE, UsageError
 from host_tools.commands.streams import read
+from host_tools.support.results import Count, Id, Positive, Result, one_of
 from signing.keys import PublicKey, load_public_key
 from signing.transparency import Entry, NotLoggedError, Proof
 from trace_format import layout, limits
 from trace_format.errors import printable
+
+
+class LogEntry(Result):
+    """The entry of a transparency log."""
+
+    log: str
+    log_key_id: Id
+    index: Count
+    size: Positive
+    kind: Annotated[str, one_of("hashedrekord", "dsse", "intoto")]
 
 
 def transparency_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -29,7 +40,7 @@ def transparency_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def logged(
     proof: Path | None, key: Path | None, find: Callable[[Proof, PublicKey], Entry]
-) -> tuple[dict[str, Any] | None, str]:
+) -> tuple[LogEntry | None, str]:
     """What a log shows of a file.
 
     Args:
@@ -52,18 +63,12 @@ def logged(
     try:
         with layout.naming(str(proof)):
             entry = find(Proof.decode(read(proof, limits.SMALL_BYTES)), public)
-            facts = {
-                "log": entry.checkpoint.origin,
-                "log_key_id": public.kid.hex(),
-                "index": entry.index,
-                "size": entry.size,
-                "kind": entry.kind,
-            }
+            found = LogEntry(entry.checkpoint.origin, public.kid.hex(), entry.index, entry.size, entry.kind)
     except NotLoggedError as error:
         return None, f"{proof}: {error}"
-    return facts, ""
+    return found, ""
 
 
-def words(facts: dict[str, Any]) -> str:
+def words(entry: LogEntry) -> str:
     """A line on it."""
-    return f"logged: entry {facts['index']} of {facts['size']} of {printable(facts['log'])} ({facts['kind']})"
+    return f"logged: entry {entry.index} of {entry.size} of {printable(entry.log)} ({entry.kind})"

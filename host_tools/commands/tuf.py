@@ -63,7 +63,7 @@ def tuf_group() -> None:
 @FOLDER
 @_roles(required=True)
 @EXPIRES
-def init(folder: Path, expires: int | None, **roles: Any) -> Outcome:
+def init(folder: Path, expires: int | None, **roles: Any) -> Outcome[Any]:
     """Begin a repository in a new FOLDER. Its root and its list of files are to be signed next ('tuf sign')."""
     with _extra():
         from host_tools.provenance.repository import Repository
@@ -76,7 +76,7 @@ def init(folder: Path, expires: int | None, **roles: Any) -> Outcome:
 @FOLDER
 @_roles(required=False)
 @EXPIRES
-def keys(folder: Path, expires: int | None, **roles: Any) -> Outcome:
+def keys(folder: Path, expires: int | None, **roles: Any) -> Outcome[Any]:
     """Say anew who signs what. The old root's keys and the new one's both sign that."""
     with _extra():
         from host_tools.provenance.repository import Repository
@@ -91,7 +91,7 @@ def keys(folder: Path, expires: int | None, **roles: Any) -> Outcome:
 @FOLDER
 @click.argument("files", type=FILE, nargs=-1)
 @EXPIRES
-def add(folder: Path, files: tuple[Path, ...], expires: int | None) -> Outcome:
+def add(folder: Path, files: tuple[Path, ...], expires: int | None) -> Outcome[Any]:
     """Add FILES, or put them in the place of those of the same names. Traces and policies must be signed."""
     with _extra():
         from host_tools.provenance.repository import Repository
@@ -105,7 +105,7 @@ def add(folder: Path, files: tuple[Path, ...], expires: int | None) -> Outcome:
 @tuf_group.command("remove", cls=GramophoneCommand, example="gramophone tuf remove repo net.sgtr")
 @FOLDER
 @click.argument("names", nargs=-1, required=True)
-def remove(folder: Path, names: tuple[str, ...]) -> Outcome:
+def remove(folder: Path, names: tuple[str, ...]) -> Outcome[Any]:
     """Take files of these NAMES out of the list; clients that have an older list still find them."""
     with _extra():
         from host_tools.provenance.repository import Repository
@@ -126,7 +126,7 @@ def remove(folder: Path, names: tuple[str, ...]) -> Outcome:
 @click.argument("role", type=click.Choice(["root", "targets"]))
 @signer_options
 @click.option("-o", "--output", type=FILE, help="With --to-be-signed: the file for these bytes.")
-def sign(folder: Path, role: str, output: Path | None, **who: Any) -> Outcome:
+def sign(folder: Path, role: str, output: Path | None, **who: Any) -> Outcome[Any]:
     """Add a signature to what is staged of a role."""
     with _extra():
         from host_tools.provenance.repository import Repository
@@ -151,7 +151,7 @@ def sign(folder: Path, role: str, output: Path | None, **who: Any) -> Outcome:
 @click.option(
     "--days", type=click.IntRange(1, 3650), default=7, show_default=True, help="How long it counts as the newest."
 )
-def publish(folder: Path, days: int, **who: Any) -> Outcome:
+def publish(folder: Path, days: int, **who: Any) -> Outcome[Any]:
     """Put what is staged in place, with the online key, after looking at it as a client does.
 
     To be repeated before the days are over, or clients say that they are shown something old.
@@ -168,7 +168,7 @@ def publish(folder: Path, days: int, **who: Any) -> Outcome:
 
 @tuf_group.command("show", cls=GramophoneCommand, example="gramophone tuf show repo")
 @FOLDER
-def show(folder: Path) -> Outcome:
+def show(folder: Path) -> Outcome[Any]:
     """Say what is in a repository, and what of it lacks signatures. Exit status 1: something does."""
     with _extra():
         from host_tools.provenance.repository import Repository
@@ -215,7 +215,7 @@ def _until(expires: int | None, days: int) -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC).replace(microsecond=0) + datetime.timedelta(days=days)
 
 
-def _said(repository: Any) -> Outcome:
+def _said(repository: Any) -> Outcome[Any]:
     """What is in a repository, for programs and for people."""
     root, targets = repository.root().signed, repository.targets().signed
     newest = repository.published("timestamp")

@@ -51,7 +51,7 @@ def verify_log_command(
     nonce: bytes | None,
     traces: tuple[Path, ...],
     policy_files: tuple[Path, ...],
-) -> Outcome:
+) -> Outcome[Any]:
     """Check that a replay log is the device's, whole and in order.
 
     Entries are proven by the log key, or without it by an attestation. Only a tail or an attestation shows that

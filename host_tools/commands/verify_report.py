@@ -115,7 +115,7 @@ def verify_report_command(
     inputs: tuple[tuple[str | None, Path], ...],
     expected: tuple[tuple[str | None, Path], ...],
     policy: Path | None,
-) -> Outcome:
+) -> Outcome[Any]:
     """Check what a device attests: that this firmware and this trace gave these outputs, for this nonce.
 
     Exit status 1: it is an attestation, but not the device's, not for this nonce, or not of what the options name.

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Required, TypedDict, cast
 
 from host_tools.model.job_names import job_names
+from host_tools.support.results import Count, Positive
 from trace_format.actions import ACTIONS, ALL_BITS, Action, Op, Type, actions_of
 from trace_format.errors import printable
 from trace_format.operands import Operand
@@ -78,7 +79,47 @@ def _operator_name(value: int) -> str:
     return OPERATORS[Operator(value)].name if value in OPERATORS else str(value)
 
 
-def action_fields(action: Action, gpu: Profile, slots: list[Slot]) -> dict[str, Any]:
+class ActionFields(TypedDict, total=False):
+    """An action: operands by the names and in the units of docs/FORMAT.md.
+
+    Attributes:
+        op: Name of the opcode, as in docs/FORMAT.md.
+        register: BLOCK.NAME, null where the profile has no name.
+        offset: Of the register in the GPU's register window, in bytes.
+        line: Interrupt line.
+        slot: Name of the slot; of an operator's first operand.
+        operator: Name of the operator, as in docs/FORMAT.md.
+        operands: How many slots the operator takes.
+        flags: Names of those that are set.
+        fields: Fields of the register's value that have a name and are not zero.
+    """
+
+    op: Required[str]
+    register: str | None
+    offset: Count
+    line: str
+    slot: str
+    operator: str
+    operands: Count
+    flags: list[str]
+    expected: Count
+    value: Count
+    mask: Count
+    timeout_us: Count
+    keep: Count
+    address_space: Count
+    va_page: Count
+    pages: Count
+    frame: Count
+    bytes: Count
+    target: Count
+    source: Count
+    us: Count
+    number: Count
+    fields: dict[str, Positive]
+
+
+def action_fields(action: Action, gpu: Profile, slots: list[Slot]) -> ActionFields:
     """One action for programs: its opcode's name, and its operands by the names that docs/FORMAT.md has.
 
     Registers, interrupt lines and slots are given by name, a register also by its byte offset in the window; all
@@ -108,7 +149,7 @@ def action_fields(action: Action, gpu: Profile, slots: list[Slot]) -> dict[str, 
                 fields[operand.name] = value
     if row.flags:
         fields["flags"] = [flag.name for bit, flag in row.flags.items() if action.flags & bit]
-    return fields
+    return cast(ActionFields, fields)
 
 
 def describe_slot(slot: Slot) -> str:

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated
+
+from msgspec import UNSET, UnsetType
 
 from host_tools.model.description import describe_slot
+from host_tools.support.results import Count, Result, one_of
 from trace_format import policy
 from trace_format.errors import listed, printable
 from trace_format.operators import OPERATORS, used
@@ -17,25 +21,67 @@ SECOND_US = 1_000_000
 SHOWN = 3  # parameters that are named
 
 
-def summary(trace: Trace) -> dict[str, Any]:
+class SlotFacts(Result, kw_only=True):
+    """A slot.
+
+    Attributes:
+        strides: In bytes.
+        address: GPU address.
+        bound: Whether the trace holds a value for it.
+    """
+
+    name: str
+    kind: Annotated[str, one_of(*(kind.name.lower() for kind in SlotKind))]
+    dtype: str
+    shape: Sequence[Count]
+    strides: Sequence[int] | UnsetType = UNSET
+    address: Count | UnsetType = UNSET
+    bound: bool
+
+
+class Summary(Result):
+    """What a signature vouches for.
+
+    Attributes:
+        operators: What is computed on the CPU: names for operators in a device file.
+        unsigned_parameters: Weights that callers give or may replace.
+    """
+
+    name: str
+    gpu: str
+    raw: bool
+    security_version: Count
+    jobs: Count
+    actions: Count
+    registers_written: list[str]
+    operators: list[str]
+    carveout_bytes: Count
+    va_bytes: Count
+    slots: list[SlotFacts]
+    unsigned_parameters: Count
+    time_budget_us: Count
+    retry_limit: Count
+
+
+def summary(trace: Trace) -> Summary:
     """The facts, for `--json`."""
     meta = Trace.META_DEFAULTS | trace.meta
-    return {
-        "name": meta["name"],
-        "gpu": trace.gpu,
-        "raw": trace.raw,
-        "security_version": meta["security_version"],
-        "jobs": trace.jobs,
-        "actions": len(trace.actions),
-        "registers_written": policy.written(trace),
-        "operators": [OPERATORS[operator].name for operator in used(trace.actions)],
-        "carveout_bytes": trace.carveout_bytes,
-        "va_bytes": trace.va_bytes,
-        "slots": [_slot(slot) for slot in trace.slots],
-        "unsigned_parameters": len(_parameters(trace)),
-        "time_budget_us": meta["time_budget_us"],
-        "retry_limit": meta["retry_limit"],
-    }
+    return Summary(
+        name=meta["name"],
+        gpu=trace.gpu,
+        raw=trace.raw,
+        security_version=meta["security_version"],
+        jobs=trace.jobs,
+        actions=len(trace.actions),
+        registers_written=policy.written(trace),
+        operators=[OPERATORS[operator].name for operator in used(trace.actions)],
+        carveout_bytes=trace.carveout_bytes,
+        va_bytes=trace.va_bytes,
+        slots=[_slot(slot) for slot in trace.slots],
+        unsigned_parameters=len(_parameters(trace)),
+        time_budget_us=meta["time_budget_us"],
+        retry_limit=meta["retry_limit"],
+    )
 
 
 def unsigned(trace: Trace) -> str:
@@ -54,22 +100,22 @@ def unsigned(trace: Trace) -> str:
 def lines(trace: Trace) -> list[str]:
     """The same for people."""
     facts = summary(trace)
-    registers, operators = facts["registers_written"], facts["operators"]
+    operators = facts.operators
     internal = sum(slot.kind is SlotKind.INTERNAL for slot in trace.slots)
     rows = [
-        ("name", printable(str(facts["name"]))),
-        ("gpu", f"{facts['gpu']}{', a raw recording' if facts['raw'] else ''}"),
-        ("security version", str(facts["security_version"])),
-        ("jobs", f"{facts['jobs']}, in {facts['actions']} actions"),
-        ("writes", listed(registers)),
+        ("name", printable(facts.name)),
+        ("gpu", f"{facts.gpu}{', a raw recording' if facts.raw else ''}"),
+        ("security version", str(facts.security_version)),
+        ("jobs", f"{facts.jobs}, in {facts.actions} actions"),
+        ("writes", listed(facts.registers_written)),
         *(
             [("operators", f"{listed(operators)}, with {internal} slots that are no caller's")]
             if operators
             else []
         ),
-        ("memory", f"{facts['carveout_bytes']} bytes, GPU addresses below {facts['va_bytes']:#x}"),
-        *([("not signed", unsigned(trace))] if facts["unsigned_parameters"] else []),
-        ("time budget", f"{facts['time_budget_us'] / SECOND_US:g} s, {facts['retry_limit']} retries"),
+        ("memory", f"{facts.carveout_bytes} bytes, GPU addresses below {facts.va_bytes:#x}"),
+        *([("not signed", unsigned(trace))] if facts.unsigned_parameters else []),
+        ("time budget", f"{facts.time_budget_us / SECOND_US:g} s, {facts.retry_limit} retries"),
         *(("slot", describe_slot(slot)) for slot in trace.slots if slot.kind is not SlotKind.INTERNAL),
     ]
     return [f"{name:16} {text}" for name, text in rows]
@@ -79,11 +125,6 @@ def _parameters(trace: Trace) -> list[Slot]:
     return [slot for slot in trace.slots if slot.kind is SlotKind.PARAMETER]
 
 
-def _slot(slot: Slot) -> dict[str, Any]:
-    return {
-        "name": slot.name,
-        "kind": slot.kind.name.lower(),
-        "dtype": slot.dtype.name.lower(),
-        "shape": list(slot.tensor_shape),
-        "bound": slot.bound,
-    }
+def _slot(slot: Slot) -> SlotFacts:
+    kind, dtype = slot.kind.name.lower(), slot.dtype.name.lower()
+    return SlotFacts(name=slot.name, kind=kind, dtype=dtype, shape=slot.tensor_shape, bound=slot.bound)

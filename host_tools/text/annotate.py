@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from host_tools.accesses.job_starts import JobStarts
 from host_tools.families.family import family_of
 from host_tools.families.listing import Descriptor, Listing
 from host_tools.model.parts import part
+from host_tools.support.results import Count, Result
 from host_tools.text.image_lines import GROUP_BYTES
 from host_tools.text.places import Places
 from host_tools.text.writer import Annotations
@@ -68,22 +68,75 @@ def annotations_of(trace: Trace) -> Annotations:
     return found
 
 
-def job_fields(trace: Trace) -> list[dict[str, Any]]:
-    """The jobs of a trace for programs: as host_tools/commands/schemas/dump.json has `job_list`."""
+class DescriptorFields(Result):
+    """A descriptor.
+
+    Attributes:
+        address: GPU address; null: it lies in registers.
+        fields: All fields; addresses are texts.
+    """
+
+    name: str
+    address: Count | None
+    bytes: Count
+    fields: dict[str, int | str]
+
+
+class Code(Result):
+    """An instruction.
+
+    Attributes:
+        text: In Mesa's notation.
+    """
+
+    address: Count
+    bytes: Count
+    text: str
+
+
+class Data(Result):
+    """Memory that a descriptor names."""
+
+    name: str
+    address: Count
+    bytes: Count
+
+
+class JobFields(Result):
+    """A job, as far as registers and memory say it.
+
+    Attributes:
+        action: Index of the action that starts it.
+        number: Of the job in the replay; null: before the first.
+        remarks: What is missing or odd.
+    """
+
+    action: Count
+    number: Count | None
+    kind: str
+    address_space: Count
+    descriptors: list[DescriptorFields]
+    code: list[Code]
+    data: list[Data]
+    remarks: list[str]
+
+
+def job_fields(trace: Trace) -> list[JobFields]:
+    """The jobs of a trace for programs."""
     return [
-        {
-            "action": job.action,
-            "number": job.number if job.number >= 0 else None,
-            "kind": job.listing.kind,
-            "address_space": job.listing.space,
-            "descriptors": [
-                {"name": d.what, "address": d.va if d.va >= 0 else None, "bytes": d.size, "fields": d.fields}
+        JobFields(
+            action=job.action,
+            number=job.number if job.number >= 0 else None,
+            kind=job.listing.kind,
+            address_space=job.listing.space,
+            descriptors=[
+                DescriptorFields(d.what, d.va if d.va >= 0 else None, d.size, d.fields)
                 for d in job.listing.descriptors
             ],
-            "code": [{"address": i.va, "bytes": i.size, "text": i.text} for i in job.listing.code],
-            "data": [{"name": what, "address": va, "bytes": size} for what, va, size in job.listing.data],
-            "remarks": job.listing.remarks,
-        }
+            code=[Code(i.va, i.size, i.text) for i in job.listing.code],
+            data=[Data(*row) for row in job.listing.data],
+            remarks=job.listing.remarks,
+        )
         for job in started_jobs(trace, Places(trace.image))
     ]
 

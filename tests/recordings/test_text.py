@@ -27,10 +27,10 @@ def test_dumped_and_assembled_it_is_the_same(recordings: Path, name: str, jobs: 
     found = job_fields(raw)
     assert len(found) == jobs
     for job in found:
-        assert job["remarks"] == []
-        headers = [d["fields"] for d in job["descriptors"] if d["name"] == "job header"]
+        assert job.remarks == []
+        headers = [d.fields for d in job.descriptors if d.name == "job header"]
         assert {header["type"] for header in headers} == {"compute"}
-        operations = [line for clause in job["code"] for line in clause["text"].split("\n")[1:]]
+        operations = [line for clause in job.code for line in clause.text.split("\n")[1:]]
         assert len(operations) > 4
         assert not [line for line in operations if "unknown" in line]
 

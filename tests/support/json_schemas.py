@@ -6,40 +6,40 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterator
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
 
+from host_tools.cli import main
 from host_tools.commands import framework
+from host_tools.commands.result_schemas import result_types, schema_of
+from tests.support.places import CHECKOUT
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
 
-FOLDER = resources.files("host_tools") / "commands" / "schemas"
-COMMON = "common"
-
-
-def names() -> list[str]:
-    """Names of all schemas, `common` among them."""
-    return sorted(entry.name.removesuffix(".json") for entry in FOLDER.iterdir())
-
-
-def schema(name: str) -> dict[str, Any]:
-    """A schema as it is shipped."""
-    found = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
-    assert isinstance(found, dict)
-    return found
-
 
 @functools.cache
 def validator(name: str) -> Draft202012Validator:
-    """Of a command; what it refers to lies in the same folder."""
+    """Of a command, by its words."""
     from jsonschema import Draft202012Validator  # takes four seconds, which most runs of some tests can save
-    from referencing import Registry, Resource
 
-    registry: Registry[Any] = Registry().with_resource("common.json", Resource.from_contents(schema(COMMON)))
-    return Draft202012Validator(schema(name), registry=registry)
+    command: click.Command = main
+    for word in name.split():
+        assert isinstance(command, click.Group)
+        found = command.get_command(click.Context(command), word)
+        assert found is not None, name
+        command = found
+    if result_types(command) == (Any,):  # not typed yet
+        from referencing import Registry, Resource
+
+        folder = CHECKOUT / "host_tools/commands/schemas"
+        common = Resource.from_contents(json.loads((folder / "common.json").read_text()))
+        old = json.loads((folder / f"{name.split()[0]}.json").read_text())
+        old["oneOf"] = [{"description": old["description"], **part} for part in old["oneOf"]]
+        return Draft202012Validator(old, registry=Registry().with_resource("common.json", common))
+    return Draft202012Validator(schema_of(tuple(name.split()), command))
 
 
 def check(name: str, data: Any) -> None:
@@ -59,9 +59,9 @@ def _json_fits_its_schema() -> Iterator[None]:
 
     def checked(command_path: str, data: dict[str, Any]) -> None:
         real(command_path, data)
-        words = command_path.split()
-        if len(words) > 1:
-            check(words[1], json.loads(json.dumps(data)))
+        words = command_path.partition(" ")[2]
+        if words:
+            check(words, json.loads(json.dumps(data)))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(framework, "print_json", checked)

@@ -85,11 +85,11 @@ def test_code_stands_beside_its_bytes(built: Trace) -> None:
 
 def test_what_is_said_of_a_dispatch(built: Trace) -> None:
     job = job_fields(built)[1]
-    assert (job["kind"], job["number"], job["remarks"]) == ("compute", 1, [])
-    assert built.actions[job["action"]]["op"] == Op.REG_WRITE
-    (dispatch,) = job["descriptors"]
-    assert dispatch["address"] is None
-    assert dispatch["fields"] | {"code": "", "uniforms": ""} == {
+    assert (job.kind, job.number, job.remarks) == ("compute", 1, [])
+    assert built.actions[job.action]["op"] == Op.REG_WRITE
+    (dispatch,) = job.descriptors
+    assert dispatch.address is None
+    assert dispatch.fields | {"code": "", "uniforms": ""} == {
         "workgroups": "9 x 1 x 1",
         "first workgroup": "0, 0, 0",
         "workgroup size": 32,
@@ -102,10 +102,10 @@ def test_what_is_said_of_a_dispatch(built: Trace) -> None:
         "flags": "propagate NaNs",
         "uniforms": "",
     }
-    assert job["code"][0]["address"] == int(dispatch["fields"]["code"], 16)
-    assert job["data"][0]["address"] == int(dispatch["fields"]["uniforms"], 16)
-    uniforms = sum("(uniform " in instruction["text"] for instruction in job["code"])
-    assert job["data"][0]["bytes"] == 4 * uniforms
+    assert job.code[0].address == int(str(dispatch.fields["code"]), 16)
+    assert job.data[0].address == int(str(dispatch.fields["uniforms"]), 16)
+    uniforms = sum("(uniform " in instruction.text for instruction in job.code)
+    assert job.data[0].bytes == 4 * uniforms
 
 
 def listed(shader: str, single_segment: bool) -> int:
@@ -152,7 +152,7 @@ def test_without_a_compiler_the_rest_is_said(built: Trace, monkeypatch: pytest.M
     disassembly.instruction.cache_clear()
     try:
         found = annotated(built.build())
-        remarks = [job["remarks"] for job in job_fields(built) if job["kind"] == "compute"]
+        remarks = [job.remarks for job in job_fields(built) if job.kind == "compute"]
     finally:
         disassembly.instruction.cache_clear()
     assert "is not disassembled: no C compiler" in found
@@ -185,7 +185,7 @@ def test_a_chain_field_by_field() -> None:
     trace = chain()
     assert assemble(annotated(trace.build()), "net.txt")[0] == trace.build()
     first, second, third = job_fields(trace)
-    names = [d["name"] for d in first["descriptors"]]
+    names = [d.name for d in first.descriptors]
     assert names == [
         "job header",
         "invocation",
@@ -198,7 +198,7 @@ def test_a_chain_field_by_field() -> None:
         "job header",
         "write value",
     ]
-    found = {d["name"]: d["fields"] for d in reversed(first["descriptors"])}
+    found = {d.name: d.fields for d in reversed(first.descriptors)}
     assert found["job header"]["type"] == "compute"
     assert found["job header"]["next"] == f"{JOBS + 0x100:#x}"
     assert found["draw"]["state"] == f"{DATA:#x}"
@@ -216,16 +216,16 @@ def test_a_chain_field_by_field() -> None:
         "type": "immediate 64",
         "immediate value": 5,
     }
-    assert first["code"] == []
-    assert first["remarks"] == [
+    assert first.code == []
+    assert first.remarks == [
         f"code at {CODE + 0x40:#x}: clause 0, 0 bytes after the first: a quadword with the unknown tag 0x00"
     ]
-    assert [(d["name"], d["address"], d["bytes"]) for d in first["data"]] == [
+    assert [(d.name, d.address, d.bytes) for d in first.data] == [
         ("push uniforms", DATA + 0x180, 24),
     ]
-    indices = [job["descriptors"][0]["fields"]["index"] for job in (first, second)]
+    indices = [job.descriptors[0].fields["index"] for job in (first, second)]
     assert indices == [1, 9]
-    assert third["remarks"] == [f"job header at {DATA + 2 * PAGE:#x} is not mapped"]
+    assert third.remarks == [f"job header at {DATA + 2 * PAGE:#x} is not mapped"]
 
 
 def test_an_edited_trace_replays(built: Trace) -> None:

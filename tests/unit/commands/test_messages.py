@@ -23,6 +23,7 @@ from host_tools.commands import framework
 from host_tools.commands.framework import GramophoneCommand, LazyCommand, Outcome, say, warn
 from host_tools.support import progress
 from host_tools.support.messages import LOG, listening
+from host_tools.support.results import Result
 from signing.keys import private_pem
 from tests.support import installed
 from tests.support.places import CHECKOUT
@@ -33,13 +34,17 @@ PRIVATE_KEY = ec.derive_private_key(P256_SCALAR, ec.SECP256R1())
 NOTE, WARNING, DETAIL = "a note", "warning: a warning", "a detail\x1b[2J"
 
 
+class Said(Result):
+    said: int
+
+
 @click.command(cls=GramophoneCommand, example="talk")
-def talk() -> Outcome:
+def talk() -> Outcome[Said]:
     """Say something of each kind."""
     say(NOTE)
     warn("a warning")
     LOG.debug(DETAIL)
-    return Outcome({"said": 3}, "the result")
+    return Outcome(Said(3), "the result")
 
 
 @pytest.mark.parametrize(

@@ -62,11 +62,11 @@ def test_all_are_looked_at() -> None:
 def test_whatever_a_command_writes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By whatever way: a file at once, a folder, another library, and with the key only."""
 
-    def write(**_: object) -> Outcome:
+    def write(**_: object) -> Outcome[None]:
         write_atomically("file", b"of the body")
         np.save("array.npy", np.zeros(1))
         Path("made").mkdir(exist_ok=True)
-        return Outcome()
+        return Outcome(None)
 
     command = ALL[name]
     monkeypatch.setattr(command, "callback", write)

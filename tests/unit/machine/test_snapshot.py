@@ -16,6 +16,7 @@ from host_tools.commands import record_options as recording_options
 from host_tools.machine import apt, root, snapshot
 from host_tools.machine.errors import RecordError
 from host_tools.support.cache import cache_dir
+from host_tools.support.results import fields
 from tests.support import json_schemas
 from tests.support.debian_archive import require_tools, served, signer, write
 from tests.support.signing_samples import small_trace
@@ -85,7 +86,7 @@ def test_a_bad_date_is_said_before_anything_is_done(command: str, tmp_path: Path
 @pytest.mark.parametrize("stamp", ["", OLD])
 def test_what_is_said_of_a_recording(stamp: str, tmp_path: Path) -> None:
     outcome = recording_options.written(Trace.parse(small_trace()), tmp_path / "raw.gtr", stamp)
-    json_schemas.check("record", {"ok": True, "warnings": [], **outcome.data})
+    json_schemas.check("record ncnn", {"ok": True, "warnings": [], **fields(outcome.data)})
     assert outcome.data["snapshot"] == (stamp or None)
     assert outcome.text.endswith(f"\npackages: snapshot.debian.org as of {stamp}") == bool(stamp)
 

@@ -49,7 +49,7 @@ def test_a_kit(tmp_path: Path) -> None:
     words = ["record", "pi-kit", str(PARAM), str(WEIGHTS), "--shape", "data=1x28x28", "-o", str(out), "--json"]
     said = CliRunner().invoke(main, words, catch_exceptions=False)
     assert said.exit_code == 0, said.output
-    json_schemas.check("record", json.loads(said.stdout))
+    json_schemas.check("record pi-kit", json.loads(said.stdout))
     with tarfile.open(out) as archive:
         extract(archive, tmp_path)
     kit = tmp_path / "lenet-kit"

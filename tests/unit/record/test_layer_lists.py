@@ -55,7 +55,7 @@ def test_command(word: str) -> None:
     done = CliRunner().invoke(main, ["record", "layers", "--json", *(("--find", word) if word else ())])
     assert done.exit_code == 0
     data = json.loads(done.stdout)
-    json_schemas.check("record", data)
+    json_schemas.check("record layers", data)
     listed = [*data["ncnn"]["on_gpu"], *data["ncnn"]["by_operator"], *data["ncnn"]["neither"], *data["onnx"]]
     assert all(word.lower() in name.lower() for name in listed)
     assert bool(listed) == (word != "nothing-like-it")
