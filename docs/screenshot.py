@@ -26,8 +26,8 @@ MAX_BYTES = 200_000
 TIMEOUT_S = 300.0
 COMMANDS = (
     ("build", str(RECORDING), "-o", "lenet.gtr"),
-    ("keygen", "-o", "key.pem"),
-    ("getpub", "key.pem", "-o", "pub.pem"),
+    ("key", "new", "-o", "key.pem"),
+    ("key", "public", "key.pem", "-o", "pub.pem"),
     ("sign", "lenet.gtr", "--signing-key", "key.pem", "-o", "lenet.sgtr"),
     ("report", "lenet.sgtr", "--key", "pub.pem", "-o", "lenet.html"),
 )

@@ -1,125 +1,138 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The `gramophone` command: one group, its commands by subject in `host_tools.commands`.
+"""The `gramophone` command: the commands of the core by section, and those of the extras.
 
-A command's module is imported when the command is used, so that help and the version need neither NumPy nor
-cryptography. The summaries are the first sentences of the commands' own help; a test compares them.
+The summaries are the first sentences of the commands' own help; a test compares them.
 """
 
 from __future__ import annotations
 
 import click
 
-from host_tools.commands.framework import GramophoneGroup, LazyCommand
+from host_tools import extras
+from host_tools.commands.tree import GramophoneGroup, LazyCommand, Tree, Word
 from host_tools.support.version import VERSION
 
-# Name: function, as module of host_tools.commands and name there; first sentence of its help.
-COMMANDS = {
-    "record": LazyCommand(
-        "record.record", "Record what the unmodified GPU stack does, on a virtual GPU in an emulated machine."
+
+def _at(function: str, summary: str) -> LazyCommand:
+    return LazyCommand(f"host_tools.commands.{function}", summary)
+
+
+SECTIONS = {
+    "Start": {
+        "inspect": _at("inspect:inspect_command", "Say what a file is, and its main figures."),
+        "report": _at(
+            "report:report_command",
+            "Write one page about a trace: signers, needs, jobs.",
+        ),
+        "manual": _at("manual:manual_command", "Install man pages, shell completion and JSON Schemas."),
+        "cache list": _at("cache:list_command", "Show the parts of the cache: files, size, days unused."),
+        "cache clean": _at(
+            "cache:clean_command",
+            "Remove parts of the cache.",
+        ),
+    },
+    "Record": {
+        "record onnx": _at("record_models:record_onnx", "Record an ONNX network, by ncnn or by tinygrad."),
+        "record pytorch": _at(
+            "record_models:record_pytorch",
+            "Record a PyTorch network, by ncnn or by tinygrad.",
+        ),
+        "record ncnn": _at(
+            "record:record_ncnn",
+            "Record an ncnn network on Debian's unmodified GPU stack.",
+        ),
+        "record run": _at("record:record_run", "Record an aarch64 program that uses the GPU."),
+        "record layers": _at(
+            "record_layers:record_layers",
+            "Show which layers and operators can be recorded.",
+        ),
+        "record pi-kit": _at(
+            "record:record_pi_kit",
+            "Pack what a Raspberry Pi 4 needs to record a network.",
+        ),
+        "record pi": _at("record:record_pi", "Turn a Raspberry Pi 4's recording into a raw trace."),
+        "record self-test": _at(
+            "record:record_self_test", "Record a small network that stresses one part of a GPU."
+        ),
+    },
+    "Build": {
+        "build": _at("build:build_command", "Turn a raw recording into a trace worth signing."),
+        "dump": _at("dump:dump_command", "Print a trace: manifest, slots and every action."),
+        "assemble": _at("dump:assemble_command", "Turn the text of `dump --format text` into a trace."),
+        "diff": _at(
+            "diff:diff_command",
+            "Show all differences between two traces or two images.",
+        ),
+    },
+    "Sign": {
+        "key new": _at("keys:keygen", "Make a private key (PEM, PKCS#8)."),
+        "key public": _at("keys:getpub", "Write the public key of a key file (PEM)."),
+        "key show": _at("keys:keyinfo", "Show the kind and id of a key."),
+        "sign": _at("sign:sign", "Sign a trace."),
+        "strip": _at("sign:strip", "Remove the signature from a trace."),
+        "encrypt": _at("encrypt:encrypt", "Encrypt a trace's actions, weights, shaders and notes."),
+        "decrypt": _at("encrypt:decrypt", "Decrypt a trace."),
+        "policy": _at("policy:policy_group", "Make, change, sign and publish a trust policy."),
+    },
+    "Device": {
+        "generate": _at("generate:generate_command", "Write a device's replayer: C sources and a Makefile."),
+        "flash": _at("flash:flash_command", "Pack a generated folder into an image, or check an image."),
+        "enrol": _at("enrol:enrol", "Make a device's secret, and the keys that others need."),
+    },
+    "Run": {
+        "replay": _at(
+            "replay:replay_command",
+            "Verify and replay a signed trace on an emulated device.",
+        ),
+        "bench": _at("bench:bench_command", "Measure what replays of a signed trace cost."),
+    },
+    "Audit": {
+        "lint": _at("lint:lint_command", "Check by rules what a trace would make a GPU do."),
+        "verify trace": _at("sign:verify", "Check who signed a trace, and that it is unchanged."),
+        "verify log": _at(
+            "verify_log:verify_log_command", "Check that a replay log is the device's, whole, in order."
+        ),
+        "verify attestation": _at(
+            "verify_report:verify_report_command",
+            "Check that a device attests these outputs of this trace.",
+        ),
+        "audit-firmware": _at(
+            "audit_firmware:audit_firmware_command",
+            "Check a compiled firmware by its code and constants.",
+        ),
+    },
+    extras.SECTION: {},
+}
+WORDS = {
+    "cache": Word("Show what is kept between runs, and remove it.", "gramophone cache list"),
+    "record": Word(
+        "Record what the unmodified GPU stack does on a virtual GPU.",
+        "gramophone record ncnn lenet.param lenet.bin --shape data=1x28x28 -o lenet.raw.gtr",
     ),
-    "import": LazyCommand(
-        "import_recording.import_group", "Turn a recording that another tool made into a raw trace."
-    ),
-    "build": LazyCommand("build.build_command", "Turn a raw recording into a trace worth signing."),
-    "dump": LazyCommand("dump.dump_command", "Print what a trace says: manifest, slots and every action."),
-    "assemble": LazyCommand("dump.assemble_command", "Make a trace of a text that `dump --format text` printed."),
-    "inspect": LazyCommand(
-        "inspect.inspect_command",
-        "Say what a file is, and its main figures.",
-    ),
-    "cache": LazyCommand("cache.cache_group", "Show what is kept between runs, and remove it."),
-    "make": LazyCommand(
-        "make.make_command",
-        "Make what a project file names and is not up to date: traces, firmware, images.",
-    ),
-    "manual": LazyCommand(
-        "manual.manual_command", "Install man pages, shell completion, and JSON Schemas of what --json prints."
-    ),
-    "diff": LazyCommand(
-        "diff.diff_command",
-        "Say what differs between two traces or two images, and that nothing else does.",
-    ),
-    "lint": LazyCommand(
-        "lint.lint_command", "Judge what a trace would make a GPU do, by rules and without a GPU."
-    ),
-    "audit-firmware": LazyCommand(
-        "audit_firmware.audit_firmware_command",
-        "Judge a compiled firmware by its code and constants, with or without symbols.",
-    ),
-    "keygen": LazyCommand("keys.keygen", "Make a private key (PEM, PKCS#8), encrypted if there is a passphrase."),
-    "getpub": LazyCommand("keys.getpub", "Get the public key of a key file (PEM)."),
-    "keyinfo": LazyCommand("keys.keyinfo", "Say what is in a key file."),
-    "policy": LazyCommand(
-        "policy.policy_group", "Make a trust policy, which says who signs traces and policies, and change it."
-    ),
-    "encrypt": LazyCommand("encrypt.encrypt", "Encrypt a trace's body: its actions, weights, shaders and notes."),
-    "decrypt": LazyCommand("encrypt.decrypt", "Decrypt a trace."),
-    "sign": LazyCommand("sign.sign", "Sign a trace."),
-    "strip": LazyCommand("sign.strip", "Take the signature away: the trace without its envelope."),
-    "verify": LazyCommand("sign.verify", "Check who signed a trace, and that no bit of it has changed since."),
-    "enrol": LazyCommand("enrol.enrol", "Make the keys of a device: its secret, and what others get of it."),
-    "verify-log": LazyCommand(
-        "verify_log.verify_log_command", "Check that a replay log is the device's, whole and in order."
-    ),
-    "fleet": LazyCommand(
-        "fleet.fleet_command",
-        "Check the replay logs of many devices, and say what those have done, by device and over time.",
-    ),
-    "verify-report": LazyCommand(
-        "verify_report.verify_report_command",
-        "Check what a device attests: that this firmware and this trace gave these outputs, for this nonce.",
-    ),
-    "generate": LazyCommand(
-        "generate.generate_command",
-        "Write a replayer for one device: C sources, and a Makefile.",
-    ),
-    "replay": LazyCommand(
-        "replay.replay_command",
-        "Verify, load and replay a signed trace, in the secure world of an emulated device or on the virtual GPU.",
-    ),
-    "bench": LazyCommand(
-        "bench.bench_command", "Measure what a signed trace costs: minimum and median of several replays."
-    ),
-    "time": LazyCommand(
-        "time.time_command",
-        "Estimate how long each job of a trace takes on a board's GPU, with an interval.",
-    ),
-    "simulate": LazyCommand(
-        "simulate.simulate_command", "Say whose requests are late if several networks share a GPU, by policy."
-    ),
-    "join": LazyCommand(
-        "join.join_command",
-        "Join traces of several networks to one, with one image and each its own working memory.",
-    ),
-    "calibrate": LazyCommand(
-        "calibrate.calibrate_command",
-        "Fit the constants of `time` to how long replays took on a board.",
-    ),
-    "report": LazyCommand(
-        "report.report_command",
-        "Write how a trace behaves on one page: who signed it, what it needs, what its jobs touch.",
-    ),
-    "sbom": LazyCommand(
-        "sbom.sbom",
-        "Write a bill of materials (SBOM, CycloneDX 1.6 JSON) of the host tools, a generated folder or a trace.",
-    ),
-    "provenance": LazyCommand(
-        "provenance.provenance",
-        "State what a trace was made of: a signed in-toto statement with SLSA provenance, beside the trace.",
-    ),
-    "verify-provenance": LazyCommand(
-        "provenance.verify_provenance",
-        "Check who signed a statement of provenance, that it is about this trace, and says what the trace says.",
-    ),
-    "suit": LazyCommand("suit.suit_group", "Put a signed trace into a SUIT envelope, and take it out again."),
-    "tuf": LazyCommand(
-        "tuf.tuf_group",
-        "Publish signed traces and policies in a TUF repository, whose clients notice old and missing files.",
-    ),
-    "flash": LazyCommand(
-        "flash.flash_command", "Pack a generated folder for its board, or check what is in an image."
+    "key": Word("Make keys, and say what they are.", "gramophone key new -o owner.pem --ask-passphrase"),
+    "verify": Word(
+        "Check who made something, and that it has not changed since.",
+        "gramophone verify trace net.sgtr --key owner.pub.pem",
+        usual="trace",
     ),
 }
+# Old names, for one release.
+RENAMED = {
+    "keygen": "key new",
+    "getpub": "key public",
+    "keyinfo": "key show",
+    "verify-log": "verify log",
+    "verify-report": "verify attestation",
+}
+
+
+def tree() -> Tree:
+    """All commands, as they are without other people's packages."""
+    made = Tree({title: dict(rows) for title, rows in SECTIONS.items()}, dict(WORDS), dict(RENAMED))
+    for extra in extras.own():
+        extras.add(made, extra)
+    made.late = extras.add_foreign
+    return made
 
 
 EXAMPLE = """\
@@ -129,7 +142,7 @@ gramophone replay lenet.sgtr --key pub.pem --input data=digit.npy --top 1"""
 
 @click.group(
     cls=GramophoneGroup,
-    lazy=COMMANDS,
+    tree=tree(),
     example=EXAMPLE,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -355,7 +355,7 @@ def load_private_key(pem: bytes, passphrase: bytes | None = None, *, file: str =
     if label not in (PKCS8, PKCS8_ENCRYPTED, SEC1, OPENSSH):
         raise KeyFileError(
             "not a private key that is read",
-            expected=f"'{PKCS8}' ('gramophone keygen' makes one), '{SEC1}' or '{OPENSSH}'",
+            expected=f"'{PKCS8}' ('gramophone key new' makes one), '{SEC1}' or '{OPENSSH}'",
             found=f"'{label}'",
             file=file,
         )
@@ -392,7 +392,7 @@ def load_public_key(pem: bytes, *, file: str = "") -> PublicKey:
     if label == "PUBLIC KEY" and len(halves := _objects(pem)) == 2:
         return hybrid([load_public_key(half, file=file) for half in halves], file)
     if label != "PUBLIC KEY":
-        hint = " ('gramophone getpub' makes it)" if label.endswith("PRIVATE KEY") else ""
+        hint = " ('gramophone key public' makes it)" if label.endswith("PRIVATE KEY") else ""
         raise KeyFileError("not a public key", expected=f"'PUBLIC KEY'{hint}", found=f"'{label}'", file=file)
     try:
         key = load_ssh_public_key(pem) if pem.startswith(_OPENSSH_PUBLIC) else load_pem_public_key(pem)

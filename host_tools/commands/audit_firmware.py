@@ -81,13 +81,13 @@ def audit_firmware_command(
     allow: Path | None,
     sarif_file: Path | None,
 ) -> Outcome[Any]:
-    """Judge a compiled firmware by its code and constants, with or without symbols.
+    """Check a compiled firmware by its code and constants.
 
-    IMAGE is an ELF file (a firmware, or OP-TEE's core with the pseudo-TA: tee.elf), a firmware.bin, a folder that
-    was generated and compiled, or what `gramophone flash` packed. docs/FIRMWARE-RULES.md has the rules, and
-    docs/AUDIT-FIRMWARE.md says what they show. An image does not say which operators it has, nor what it
-    decrypts: the device file says so for --rebuild. `gramophone sbom` writes a bill of what a firmware is
-    made of.
+    Symbols are not needed. IMAGE is an ELF file (a firmware, or OP-TEE's core with the pseudo-TA: tee.elf), a
+    firmware.bin, a folder that was generated and compiled, or what `gramophone flash` packed.
+    docs/FIRMWARE-RULES.md has the rules, and docs/AUDIT-FIRMWARE.md says what they show. An image does not say
+    which operators it has, nor what it decrypts: the device file says so for --rebuild. `gramophone publish
+    sbom` writes a bill of what a firmware is made of.
 
     Exit status 1 if there are errors, with --strict also warnings, that --allow does not name.
     """

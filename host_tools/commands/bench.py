@@ -42,12 +42,13 @@ PARTS = ("verify", "load", "replay")
     "--repeat", type=click.IntRange(1, 100_000), default=RUNS, show_default=True, help="Replays to measure."
 )
 def bench_command(signed: Path, runner: str, repeat: int, **options: Any) -> Outcome[Any]:
-    """Measure what a signed trace costs: minimum and median of several replays.
+    """Measure what replays of a signed trace cost.
 
-    On qemu and optee, instructions of the device's CPU are counted until the signature is good, for the rest of
-    loading, and for a replay; each boot replays twice, and the second replay is the one that counts. On vgpu it is
-    real time on this machine. The table of jobs is measured on the virtual GPU, whatever the rest runs on: a job's
-    real time there says nothing of a real GPU's.
+    The result is the minimum and the median of several replays. On qemu and optee, instructions of the device's
+    CPU are counted until the signature is good, for the rest of loading, and for a replay; each boot replays
+    twice, and the second replay is the one that counts. On vgpu it is real time on this machine. The table of
+    jobs is measured on the virtual GPU, whatever the rest runs on: a job's real time there says nothing of a
+    real GPU's.
     """
     prepared = prepare(signed=signed, runner=runner, **options)
     with phase(f"replaying on {runner}"):
@@ -116,7 +117,7 @@ def _text(
         if spread := data[key]:
             lines.append(f"{name:22} {spread['minimum'] * 1e3:14,.2f} {spread['median'] * 1e3:14,.2f}")
     if estimate:
-        lines.append(f"estimated, not measured: {estimate}; 'gramophone time' has each job")
+        lines.append(f"estimated, not measured: {estimate}; 'gramophone speed time' has each job")
     lines.append("on the virtual GPU:")
     lines.append(
         f"{'job':>5} {'actions':>8} {'writes':>7} {'instructions':>13} {'bytes read':>11} {'written':>10} "

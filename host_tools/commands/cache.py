@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from host_tools.commands.framework import GramophoneCommand, Outcome, SubGroup, UsageError
+from host_tools.commands.framework import GramophoneCommand, Outcome, UsageError
 from host_tools.support.cache import cache_dir
 from host_tools.support.results import Count, Result
 from trace_format.errors import listed, printable
@@ -124,25 +124,16 @@ def _rows(parts: list[Part]) -> list[str]:
     ]
 
 
-@click.group(
-    "cache",
-    cls=SubGroup,
-    example="gramophone cache list",
-)
-def cache_group() -> None:
-    """Show what is kept between runs, and remove it."""
-
-
-@cache_group.command("list", cls=GramophoneCommand, example="gramophone cache list")
+@click.command("list", cls=GramophoneCommand, example="gramophone cache list")
 def list_command() -> Outcome[Kept]:
-    """Show the parts of the cache: files, size, and since when nobody has used them."""
+    """Show the parts of the cache: files, size, days unused."""
     parts = _parts()
     total = sum(part.bytes for part in parts)
     lines = [*_rows(parts), f"{cache_dir()}: {total / 1e6:.1f} MB"]
     return Outcome(Kept(str(cache_dir()), total, parts), "\n".join(lines))
 
 
-@cache_group.command(
+@click.command(
     "clean",
     cls=GramophoneCommand,
     example=(
@@ -157,9 +148,9 @@ def list_command() -> Outcome[Kept]:
 )
 @click.option("--all", "everything", is_flag=True, help="All parts.")
 def clean_command(names: tuple[str, ...], unused_days: int | None, everything: bool) -> Outcome[Removed]:
-    """Remove parts of the cache; they are fetched or made again when they are wanted.
+    """Remove parts of the cache.
 
-    Do not do it while another command runs.
+    They are fetched or made again when they are needed. Do not do it while another command runs.
     """
     if sum((bool(names), unused_days is not None, everything)) != 1:
         raise UsageError("expected the names of parts, or --unused-days N, or --all")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone calibrate`: constants of the time model, fitted to replays on a board."""
+"""`gramophone speed calibrate`: constants of the time model, fitted to replays on a board."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class Replay(Pair):
     cls=GramophoneCommand,
     reads_traces=True,
     example="gramophone-tee replay launch.sgtr --input x=x.npy --repeat 20 --json > launch.json   # on the board\n"
-    "gramophone calibrate launch.sgtr=launch.json gemm.sgtr=gemm.json -o my-pi4.toml\n"
-    "gramophone time net.sgtr --constants my-pi4.toml",
+    "gramophone speed calibrate launch.sgtr=launch.json gemm.sgtr=gemm.json -o my-pi4.toml\n"
+    "gramophone speed time net.sgtr --constants my-pi4.toml",
 )
 @click.argument("replays", nargs=-1, required=True, type=Replay("TRACE=RESULT"))
 @OUTPUT
 @click.option("--chip", help="Board whose constants are fitted; default: the one with the traces' GPU.")
 def calibrate_command(replays: Sequence[tuple[Path, Path]], output: Path, chip: str | None) -> Outcome[Any]:
-    """Fit the constants of `time` to how long replays took on a board.
+    """Fit the constants of `speed time` to a board's times.
 
     RESULT is what the board's `gramophone-tee replay --json` printed for TRACE. Constants move where the chip's
     timing.toml leaves them room, and only as far as the times ask for. What is written is for `time --constants`;

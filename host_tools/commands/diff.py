@@ -36,7 +36,7 @@ Claim = dict[str, str]
 @click.argument("new", type=FILE)
 @click.option("--actions", is_flag=True, help="List the actions that differ, too.")
 def diff_command(old: Path, new: Path, actions: bool) -> Outcome[Any]:
-    """Say what differs between two traces or two images, and that nothing else does.
+    """Show all differences between two traces or two images.
 
     Exit status 1 if anything differs. Signatures are named, not verified. Of traces, jobs are matched by what they
     execute, memory by GPU addresses. Images are those of `flash`, and firmware; signed traces in them are compared

@@ -67,7 +67,7 @@ class Dumped(TraceFacts, kw_only=True):
 )
 @click.option("-o", "--output", type=FILE, help="File to write; - is standard output, which is the default.")
 def dump_command(file: Path, form: str, output: Path | None) -> Outcome[Dumped | None]:
-    """Print what a trace says: manifest, slots and every action.
+    """Print a trace: manifest, slots and every action.
 
     A signature is named, not verified. The text (`--format text`) is that of the trace inside: what is assembled
     from it is not signed.
@@ -131,7 +131,7 @@ def _dump(content: bytes, file: str, with_jobs: bool) -> Outcome[Dumped | None]:
 @click.argument("text", type=FILE)
 @OUTPUT
 def assemble_command(text: Path, output: Path) -> Outcome[TraceMade]:
-    """Make a trace of a text that `dump --format text` printed.
+    """Turn the text of `dump --format text` into a trace.
 
     Unchanged, it gives the same bytes again; changed, a trace that is checked as any other. It is not signed.
     """

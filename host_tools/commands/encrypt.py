@@ -56,7 +56,7 @@ FOR = click.option(
 @FOR
 @OUTPUT
 def encrypt(trace: Path, recipients: tuple[Path, ...], output: Path) -> Outcome[Encrypted]:
-    """Encrypt a trace's body: its actions, weights, shaders and notes.
+    """Encrypt a trace's actions, weights, shaders and notes.
 
     Whoever has the private key of one of --for can read it, and nobody else: give a key of your own, too, if you
     want to. Name, slots and sizes stay readable, since a caller must know them. The signature of a signed trace

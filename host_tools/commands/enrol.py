@@ -42,7 +42,7 @@ class Enrolled(Result):
     "--huk", type=FILE, help="The hardware unique key of a device with OP-TEE, of 16 bytes: its secret follows."
 )
 def enrol(output: Path, secret: Path | None, huk: Path | None) -> Outcome[Enrolled]:
-    """Make the keys of a device: its secret, and what others get of it.
+    """Make a device's secret, and the keys that others need.
 
     device.secret is for the device alone. log.key authenticates the entries of its log; who has it can write
     entries, too. device.pub.pem verifies attestations, and is for everybody; so is device.encryption.pub.pem, for

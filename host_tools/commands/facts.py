@@ -52,7 +52,8 @@ def check_single(trace: Trace, file: str) -> None:
     if trace.networks:
         names = listed(network.name for network in trace.networks)
         raise GramophoneError(
-            f"{file} is a joint trace: expected a trace of one network ('gramophone join --take NAME' makes one), "
+            f"{file} is a joint trace: expected a trace of one network "
+            "('gramophone sharing join --take NAME' makes one), "
             f"found {names}"
         )
 

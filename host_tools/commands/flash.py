@@ -62,7 +62,7 @@ def flash_command(
     key: Path | None,
     board: Path | None,
 ) -> Outcome[Any]:
-    """Pack a generated folder for its board, or check what is in an image.
+    """Pack a generated folder into an image, or check an image.
 
     OUT is what `generate` wrote, after make where it is bare metal. The image is an SD card for rpi4, a flash
     image for qemu-virt, and an archive of what is to be flashed for optee and hikey960. Each holds a manifest.

@@ -71,12 +71,12 @@ def fleet_command(
     every: bool,
     output: Path | None,
 ) -> Outcome[Any]:
-    """Check the replay logs of many devices, and say what those have done, by device and over time.
+    """Check the replay logs of many devices.
 
-    A folder, or what is below the URL of an object store (s3://BUCKET/FOLDER, gs://, az://), is searched for *.log
-    and *.cbor (attestations), whose paths name the device: device-7.log,
-    device-7/2026-11-27.log. Times are those at which files were collected, by their names or last changes: entries
-    have none. Exit status 1: a log is broken; each device is named.
+    The result says what they have done, by device and over time. A folder, or what is below the URL of an object
+    store (s3://BUCKET/FOLDER, gs://, az://), is searched for *.log and *.cbor (attestations), whose paths name
+    the device: device-7.log, device-7/2026-11-27.log. Times are those at which files were collected, by their
+    names or last changes: entries have none. Exit status 1: a log is broken; each device is named.
     """
     with extra("fleet", "duckdb", "obstore"):
         from host_tools.fleet import answers

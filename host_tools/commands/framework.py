@@ -21,8 +21,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import gc
-import importlib
 import json
 import math
 import os
@@ -36,7 +34,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 import click
 
 from host_tools.support.files import private_files
-from host_tools.support.messages import LOG, escape_unprintable, listening, shown, warn
+from host_tools.support.messages import LOG, listening, shown, warn
 from host_tools.support.programs import Ended, ended_by_signals
 from host_tools.support.top_level import clash
 from host_tools.support.version import VERSION
@@ -46,8 +44,6 @@ __all__ = [
     "FILE",
     "STREAM",
     "GramophoneCommand",
-    "GramophoneGroup",
-    "LazyCommand",
     "Outcome",
     "UsageError",
     "say",
@@ -118,10 +114,6 @@ class WithExample(click.Command):
         with formatter.section("Example"):
             for line in self.example.splitlines():
                 formatter.write(f"  {line}\n")
-
-
-class SubGroup(WithExample, click.Group):
-    """Commands of one verb, such as those of `record`."""
 
 
 class GramophoneCommand(WithExample):
@@ -285,89 +277,8 @@ def _paths(values: Iterable[Any]) -> set[Path]:
     return found
 
 
-@dataclass(frozen=True)
-class LazyCommand:
-    """Where a command is, for a group that imports it only when it is used.
-
-    Attributes:
-        function: MODULE.FUNCTION below `host_tools.commands`.
-        summary: the first sentence of its help.
-    """
-
-    function: str
-    summary: str
-
-    def load(self) -> click.Command:
-        """The command itself."""
-        module, _, name = self.function.rpartition(".")
-        command: click.Command = getattr(importlib.import_module(f"{__package__}.{module}"), name)
-        return command
-
-
-class GramophoneGroup(SubGroup):
-    """The outermost group.
-
-    Its commands are lazy: `--help` prints their summaries without an import. Wrong options and arguments are one
-    sentence and, with `--json`, one object, too.
-    """
-
-    def __init__(self, *args: Any, lazy: Mapping[str, LazyCommand], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.lazy = lazy
-
-    def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run a command line; what the terminal's encoding lacks is printed as escapes."""
-        gc.set_threshold(_COLLECTED_AFTER)
-        escape_unprintable()
-        return super().main(*args, **kwargs)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's, which would look for what was meant among commands that are loaded."""
-        name = args[0]
-        if name not in self.lazy and not name.startswith("-") and not ctx.resilient_parsing:
-            raise click.exceptions.NoSuchCommand(name, possibilities=self.lazy, ctx=ctx)
-        return super().resolve_command(ctx, args)
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of all commands, sorted."""
-        return sorted(self.lazy)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command; None if there is none of this name."""
-        return self.lazy[cmd_name].load() if cmd_name in self.lazy else None
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the summaries, each cut to one line as click does."""
-        names = self.list_commands(ctx)
-        limit = formatter.width - 6 - max(map(len, names))
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [
-                    (name, click.Command(name, help=self.lazy[name].summary).get_short_help_str(limit))
-                    for name in names
-                ]
-            )
-
-    def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
-    ) -> click.Context:
-        """Read the group's own options."""
-        as_json = "--json" in args[: args.index("--") if "--" in args else None]
-        with _usage_errors(as_json):
-            ctx = super().make_context(info_name, args, parent, **extra)
-        ctx.meta[AS_JSON] = as_json
-        return ctx
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Find the command, read its options and run it."""
-        with _usage_errors(ctx.meta[AS_JSON]):
-            return super().invoke(ctx)
-
-
 @contextlib.contextmanager
-def _usage_errors(as_json: bool) -> Iterator[None]:
+def usage_errors(as_json: bool) -> Iterator[None]:
     """Turn click's usage errors into ours, and an interrupt before a command listens, and imports that others'
     packages made fail; a group without a command still shows its help.
     """

@@ -80,7 +80,7 @@ class Generated(Result):
 def generate_command(
     device_file: Path | None, output: Path, force: bool, untested: bool, **old: object
 ) -> Outcome[Generated]:
-    """Write a replayer for one device: C sources, and a Makefile.
+    """Write a device's replayer: C sources and a Makefile.
 
     DEVICE_FILE says what to write: GPU, platform, key, and a profile, which is a set of features
     (docs/DEVICE-FILE.md). For the platform "optee" it is a pseudo-TA, a part of OP-TEE's core; sub.mk says how to

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from host_tools.commands.facts import NAME, default_name, facts
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, SubGroup, UsageError
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
 from host_tools.commands.results import TraceMade
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.record.importers.gpureplay import BUFFERS
@@ -19,16 +19,7 @@ from host_tools.record.importers.networks.weights import describe, with_weights
 from trace_format import layout
 
 
-@click.group(
-    "import",
-    cls=SubGroup,
-    example="gramophone import gpureplay recordings/mnist -o mnist.raw.gtr",
-)
-def import_group() -> None:
-    """Turn a recording that another tool made into a raw trace."""
-
-
-@import_group.command(
+@click.command(
     "gpureplay",
     cls=GramophoneCommand,
     example="gramophone import gpureplay recordings/mnist -o mnist.raw.gtr\n"

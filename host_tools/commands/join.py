@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone join`: several traces as one, for a device that runs more than one network."""
+"""`gramophone sharing join`: several traces as one, for a device that runs more than one network."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ MOST_US = 0xFFFFFFFF
 @click.command(
     "join",
     cls=GramophoneCommand,
-    example="gramophone join digits.gtr scenes.gtr -o joint.gtr\n"
-    "gramophone join digits.gtr scenes.gtr --names d,s --period d=20000 --priority d=9 -o joint.gtr\n"
-    "gramophone join digits.gtr scenes.gtr --share digits=0x0f --share scenes=0xf0 -o both.gtr\n"
-    "gramophone join joint.gtr --take digits -o again.gtr\n"
-    "gramophone join joint.gtr --check digits=digits.sgtr",
+    example="gramophone sharing join digits.gtr scenes.gtr -o joint.gtr\n"
+    "gramophone sharing join digits.gtr scenes.gtr --names d,s --period d=20000 --priority d=9 -o joint.gtr\n"
+    "gramophone sharing join digits.gtr scenes.gtr --share digits=0x0f --share scenes=0xf0 -o both.gtr\n"
+    "gramophone sharing join joint.gtr --take digits -o again.gtr\n"
+    "gramophone sharing join joint.gtr --check digits=digits.sgtr",
 )
 @click.argument("files", metavar="TRACE...", nargs=-1, required=True, type=FILE)
 @click.option("-o", "--output", type=FILE, help="Trace to write; not signed.")
@@ -84,11 +84,12 @@ def join_command(
     take: str | None,
     checks: Sequence[tuple[str, str]],
 ) -> Outcome[Any]:
-    """Join traces of several networks to one, with one image and each its own working memory.
+    """Join the traces of several networks into one.
 
-    Pages of equal content are there once. Each network keeps its own page tables, prologue, retries and time
-    budget (docs/adr/0065-joined-networks.md); slots are called NETWORK/SLOT. Signatures are not verified and not
-    kept: sign the joint trace. A device takes it if it was generated with the feature networks.
+    The joint trace has one image; each network keeps its own working memory. Pages of equal content are there
+    once. Each network keeps its own page tables, prologue, retries and time budget
+    (docs/adr/0065-joined-networks.md); slots are called NETWORK/SLOT. Signatures are not verified and not kept:
+    sign the joint trace. A device takes it if it was generated with the feature networks.
 
     With --share it is an ordinary trace, which any device takes: each replay is one of both networks, in job
     slots, address spaces and on cores of their own (docs/adr/0072-mali-shares.md). It is compared with the single

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone join --share`: two networks at the same time on parts of a Mali's cores."""
+"""`gramophone sharing join --share`: two networks at the same time on parts of a Mali's cores."""
 
 from __future__ import annotations
 

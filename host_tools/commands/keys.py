@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone keygen`, `getpub` and `keyinfo`; and how commands read keys."""
+"""`gramophone key new`, `key public` and `key show`; and how commands read keys."""
 
 from __future__ import annotations
 
@@ -130,8 +130,9 @@ def key_data(key: keys.PublicKey) -> dict[str, str]:
 
 
 @click.command(
+    "new",
     cls=GramophoneCommand,
-    example="gramophone keygen -o owner.pem --ask-passphrase",
+    example="gramophone key new -o owner.pem --ask-passphrase",
 )
 @click.option("-o", "--output", type=FILE, required=True, help="File to write, readable only by you.")
 @click.option(
@@ -153,7 +154,7 @@ def keygen(
     ask_passphrase: bool,
     force: bool,
 ) -> Outcome[KeyMade]:
-    """Make a private key (PEM, PKCS#8), encrypted if there is a passphrase."""
+    """Make a private key (PEM, PKCS#8). It is encrypted if there is a passphrase."""
     passphrase = given_passphrase(passphrase_file, passphrase_env)
     if ask_passphrase:
         if passphrase is not None:
@@ -175,7 +176,7 @@ def keygen(
     return Outcome(made, f"{output}: {made.algorithm} key {made.key_id}")
 
 
-@click.command(cls=GramophoneCommand, example="gramophone getpub owner.pem -o owner.pub.pem")
+@click.command("public", cls=GramophoneCommand, example="gramophone key public owner.pem -o owner.pub.pem")
 @click.argument("key", type=FILE)
 @click.option("-o", "--output", type=FILE, help="File to write; standard output if left out.")
 @click.option("--c", "as_c", is_flag=True, help="As C arrays: key id, and the key as a device needs it.")
@@ -183,7 +184,7 @@ def keygen(
 def getpub(
     key: Path, output: Path | None, as_c: bool, passphrase_file: Path | None, passphrase_env: str | None
 ) -> Outcome[PublicKeyFile | PublicKeyText]:
-    """Get the public key of a key file (PEM)."""
+    """Write the public key of a key file (PEM)."""
     public, _ = read_any_key(key, given_passphrase(passphrase_file, passphrase_env))
     text = public.c_source() if as_c else public.pem().decode()
     if output:
@@ -192,11 +193,11 @@ def getpub(
     return Outcome(PublicKeyText(text, **key_data(public)), text.removesuffix("\n"))
 
 
-@click.command(cls=GramophoneCommand, example="gramophone keyinfo owner.pem")
+@click.command("show", cls=GramophoneCommand, example="gramophone key show owner.pem")
 @click.argument("key", type=FILE)
 @passphrase_options
 def keyinfo(key: Path, passphrase_file: Path | None, passphrase_env: str | None) -> Outcome[KeyFile]:
-    """Say what is in a key file."""
+    """Show the kind and id of a key."""
     public, kind = read_any_key(key, given_passphrase(passphrase_file, passphrase_env))
     data = KeyFile(
         str(key),

@@ -46,11 +46,12 @@ from trace_format.trace import Trace
 def lint_command(
     file: Path, strict: bool, dynamic: bool, allow: Path | None, sarif_file: Path | None
 ) -> Outcome[Any]:
-    """Judge what a trace would make a GPU do, by rules and without a GPU.
+    """Check by rules what a trace would make a GPU do.
 
-    With --dynamic, its data is also followed on the virtual GPU, byte by byte from inputs through jobs to outputs.
+    No GPU is needed. With --dynamic, its data is also followed on the virtual GPU, byte by byte from inputs
+    through jobs to outputs.
 
-    docs/RULES.md has the rules. A signature is not verified; `gramophone verify` does that. Exit status 1 if
+    docs/RULES.md has the rules. A signature is not verified; `gramophone verify trace` does that. Exit status 1 if
     there are errors, with --strict also warnings, that --allow does not name.
     """
     allowances = read(allow) if allow else []

@@ -88,12 +88,12 @@ def make_command(
     allow_programs: bool,
     dry_run: bool,
 ) -> Outcome[Any]:
-    """Make what a project file names and is not up to date: traces, firmware, images.
+    """Make what a project file names and is not up to date.
 
-    docs/PROJECT.md describes the file, gramophone.toml. A task is done again if what it is made of has changed: a
-    file's content, an option, a package, the tool. What was made is kept in the cache and put into the folder
-    `out`, with reports, and a table as results.json and results.html. If one fails, the others are made; after an
-    interrupt the rest is.
+    That is traces, firmware, images. docs/PROJECT.md describes the file, gramophone.toml. A task is done again
+    if what it is made of has changed: a file's content, an option, a package, the tool. What was made is kept in
+    the cache and put into the folder `out`, with reports, and a table as results.json and results.html. If one
+    fails, the others are made; after an interrupt the rest is.
 
     Exit status 1: something failed, is not as expected, or is over its budget.
     """

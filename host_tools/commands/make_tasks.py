@@ -171,7 +171,9 @@ class _Graph:
     def sbom(self, title: str, what: str, uses: dict[str, str], output: str) -> None:
         """The bill of materials of a trace or a folder."""
         words = Words([what, "-o", output])
-        self.add(f"{title}/sbom", sbom, ("sbom",), words, uses=uses, output=output, place=f"{title}/{output}")
+        self.add(
+            f"{title}/sbom", sbom, ("publish", "sbom"), words, uses=uses, output=output, place=f"{title}/{output}"
+        )
 
     def target(self, target: Target) -> None:
         """The tasks of a device."""

@@ -125,10 +125,11 @@ def completion(group: click.Command, shell: str) -> str:
 )
 @click.pass_context
 def manual_command(ctx: click.Context, output: Path) -> Outcome[Installed]:
-    """Install man pages, shell completion, and JSON Schemas of what --json prints.
+    """Install man pages, shell completion and JSON Schemas.
 
-    Pages are for `man gramophone` and `man gramophone-COMMAND`, completion for bash, zsh and fish; `make setup`
-    runs this in .venv. Bash finds its file with the package bash-completion, zsh when the folder is in its fpath.
+    The schemas are of what --json prints. Pages are for `man gramophone` and `man gramophone-COMMAND`, completion
+    for bash, zsh and fish; `make setup` runs this in .venv. Bash finds its file with the package bash-completion,
+    zsh when the folder is in its fpath.
     """
     main = ctx.find_root().command
     manual = {f"share/man/man1/{name}.1": text for name, text in (*pages(main), device_page())}

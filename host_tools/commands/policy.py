@@ -11,9 +11,10 @@ from typing import Any
 import click
 
 from host_tools.commands import policy_words
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, SubGroup, UsageError, warn
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.signers import DeviceId, chosen, signer_options
 from host_tools.commands.streams import OUTPUT, check_output, read, write
+from host_tools.commands.tree import SubGroup
 from signing import ceremony
 from signing.cose_sign import to_be_signed
 from signing.errors import TrustError
@@ -59,7 +60,7 @@ EXPIRES = click.option("--expires", type=Expiry(), help="Last day on which it ho
 
 @click.group("policy", cls=SubGroup, example="gramophone policy init fleet --root a.pub.pem --root b.pub.pem ...")
 def policy_group() -> None:
-    """Make a trust policy, which says who signs traces and policies, and change it."""
+    """Make, change, sign and publish a trust policy. A trust policy says who signs traces and policies."""
 
 
 @policy_group.command(
@@ -190,7 +191,7 @@ def revoke(file: Path, key: str, dry_run: bool) -> Outcome[Any]:
 @click.option("--overlap", is_flag=True, help="Both count until the old one is revoked.")
 @DRY_RUN
 def rotate(file: Path, old: str, new: Path, overlap: bool, dry_run: bool) -> Outcome[Any]:
-    """Put a new key in the place of an old one, in all of its roles; the old one is revoked."""
+    """Replace a key by a new one, in all of its roles. The old one is revoked."""
     public = _public(new)
     return _change(
         file, dry_run, lambda policy: ceremony.rotated(policy, _named(policy, old), public, overlap=overlap)
@@ -231,7 +232,10 @@ def drop(file: Path, dry_run: bool) -> Outcome[Any]:
 @policy_group.command("show", cls=GramophoneCommand, example="gramophone policy show fleet.gtp")
 @POLICY
 def show(file: Path) -> Outcome[Any]:
-    """Say what a policy allows, who has signed it, and what is missing. Exit status 1: signatures are missing."""
+    """Show what a policy allows, and who has signed it.
+
+    It also says which signatures are missing. Exit status 1: signatures are missing.
+    """
     chain = _chain(file)
     _warn(chain)
     return Outcome(
@@ -281,7 +285,7 @@ def sign(file: Path, output: Path | None, dry_run: bool, **who: Any) -> Outcome[
 @OUTPUT
 @DRY_RUN
 def publish(file: Path, after: Path | None, output: Path, dry_run: bool) -> Outcome[Any]:
-    """Check that devices take the newest version, whichever they have, and write the file that goes out."""
+    """Check that devices take the newest version, and write it. They must take it whichever version they have."""
     check_output(output)
     chain = _chain(file)
     if ceremony.missing(chain):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone provenance` and `verify-provenance`: statements of what a trace was made of (docs/PROVENANCE.md)."""
+"""`gramophone publish provenance` and `verify provenance`: statements of what a trace was made of."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ SOURCE = click.option(
     cls=GramophoneCommand,
     reads_traces=True,
     example=(
-        "gramophone provenance net.sgtr --signing-key owner.pem -o net.intoto.jsonl\n"
-        "gramophone provenance net.sgtr --source net.raw.gtr --source net.bin --signing-key owner.pem -o OUT\n"
-        "gramophone provenance net.sgtr --statement net.intoto.jsonl --signing-key other.pem -o both.intoto.jsonl"
+        "gramophone publish provenance net.sgtr --signing-key owner.pem -o net.intoto.jsonl\n"
+        "gramophone publish provenance net.sgtr --source net.raw.gtr --signing-key owner.pem -o OUT\n"
+        "gramophone publish provenance net.sgtr --statement net.intoto.jsonl --signing-key b.pem -o both.jsonl"
     ),
 )
 @click.argument("trace", type=FILE)
@@ -57,11 +57,12 @@ def provenance(
     output: Path,
     **who: Any,
 ) -> Outcome[Any]:
-    """State what a trace was made of: a signed in-toto statement with SLSA provenance, beside the trace.
+    """Write a signed statement of what a trace was made of.
 
-    It says which file it is about, by its SHA-256, and repeats what the trace says of the recording, the network's
-    files, the driver and the packages. These are claims of whoever made the trace. Files that are given with
-    --source are hashed: the statement says of them that they were checked.
+    It is an in-toto statement with SLSA provenance, in a file beside the trace. It says which file it is about,
+    by its SHA-256, and repeats what the trace says of the recording, the network's files, the driver and the
+    packages. These are claims of whoever made the trace. Files that are given with --source are hashed: the
+    statement says of them that they were checked.
     """
     with extra("provenance", "packageurl"):
         from host_tools.provenance.statement import PAYLOAD_TYPE, Statement, Subject, builder_of, make
@@ -97,10 +98,10 @@ def provenance(
 
 
 @click.command(
-    "verify-provenance",
+    "provenance",
     cls=GramophoneCommand,
     reads_traces=True,
-    example="gramophone verify-provenance net.intoto.jsonl --trace net.sgtr --key owner.pub.pem",
+    example="gramophone verify provenance net.intoto.jsonl --trace net.sgtr --key owner.pub.pem",
 )
 @click.argument("statement", type=FILE)
 @click.option("--trace", type=FILE, required=True, help="The trace that it should be about.")
@@ -123,10 +124,11 @@ def verify_provenance(
     transparency: Path | None,
     transparency_key: Path | None,
 ) -> Outcome[Any]:
-    """Check who signed a statement of provenance, that it is about this trace, and says what the trace says.
+    """Check a signed statement of what a trace was made of.
 
-    The trace's own signature is not looked at: `verify` does that. Exit status 1: it is a statement of provenance,
-    but not of a trusted key, or not of this trace.
+    Checked are who signed it, that it is about this trace, and that it says what the trace says. The trace's own
+    signature is not looked at: `verify` does that. Exit status 1: it is a statement of provenance, but not of a
+    trusted key, or not of this trace.
     """
     with extra("provenance", "packageurl"):
         from host_tools.provenance.statement import Finding, Statement, Subject

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Commands that record: the group, `record ncnn`, `... run`, `... self-test`, `... pi-kit` and `... pi`."""
+"""Commands that record: `record ncnn`, `... run`, `... self-test`, `... pi-kit` and `... pi`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from typing import Any
 import click
 
 from host_tools.commands.facts import NAME, default_name
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, SubGroup, UsageError, say
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, UsageError, say
 from host_tools.commands.if_changed import recording
-from host_tools.commands.record_layers import record_layers
-from host_tools.commands.record_models import record_onnx, record_pytorch
 from host_tools.commands.record_options import (
     CHECK,
     FP16,
@@ -40,21 +38,7 @@ from trace_format.files import open_regular, read_file
 PARAM_MAGIC = b"7767517"
 
 
-@click.group(
-    "record",
-    cls=SubGroup,
-    example="gramophone record ncnn lenet.param lenet.bin --shape data=1x28x28 -o lenet.raw.gtr",
-)
-def record() -> None:
-    """Record what the unmodified GPU stack does, on a virtual GPU in an emulated machine."""
-
-
-record.add_command(record_onnx)
-record.add_command(record_pytorch)
-record.add_command(record_layers)
-
-
-@record.command(
+@click.command(
     "ncnn",
     cls=GramophoneCommand,
     example="gramophone record ncnn lenet.param lenet.bin --shape data=1x28x28 -o lenet.raw.gtr",
@@ -91,10 +75,11 @@ def record_ncnn(
     snapshot: str | None,
     check: bool,
 ) -> Outcome[Any]:
-    """Record one inference of an ncnn network: Debian's kernel and Mesa, PyPI's ncnn, all unmodified.
+    """Record an ncnn network on Debian's unmodified GPU stack.
 
-    Inputs, outputs and parameters are found by recording three times with different data. Before the recording is
-    written, it is built, replayed with an input of its own, and compared with ncnn's CPU result.
+    The recording is of one inference: Debian's kernel and Mesa, PyPI's ncnn. Inputs, outputs and parameters are
+    found by recording three times with different data. Before the recording is written, it is built, replayed
+    with an input of its own, and compared with ncnn's CPU result.
     """
     stamp = timestamp(snapshot) if snapshot is not None else ""
     network = _network(param, weights, shapes, tolerance)
@@ -117,7 +102,7 @@ def record_ncnn(
     return written(trace, output, stamp)
 
 
-@record.command(
+@click.command(
     "run",
     cls=GramophoneCommand,
     example="gramophone record run --gpu v3d42 -o vadd.raw.gtr -- ./vadd vadd.spv 1000",
@@ -173,11 +158,11 @@ def record_run(
     program: Path,
     args: tuple[str, ...],
 ) -> Outcome[Any]:
-    """Record any aarch64 program that uses the GPU, on Debian's kernel and Mesa.
+    """Record an aarch64 program that uses the GPU.
 
-    It runs in its own folder, with every file given by --file and every argument that names a file here; what
-    it prints is passed on to standard error. Its shared libraries come from the given files or from the guest's
-    packages.
+    The kernel and Mesa are Debian's. It runs in its own folder, with every file given by --file and every
+    argument that names a file here; what it prints is passed on to standard error. Its shared libraries come
+    from the given files or from the guest's packages.
 
     With --input it is recorded twice, with the files' values and with random ones; what differs in GPU memory are
     the slots; before it is written, a replay with the random values must leave what the program left of them.
@@ -202,7 +187,7 @@ def record_run(
     return written(run.trace, output, stamp)
 
 
-@record.command(
+@click.command(
     "self-test",
     cls=GramophoneCommand,
     example="gramophone record self-test launch --gpu v3d42 -o launch.raw.gtr",
@@ -217,10 +202,10 @@ def record_run(
 def record_self_test(
     network: str, output: Path, gpu: str, check: bool, timeout: float, snapshot: str | None
 ) -> Outcome[Any]:
-    """Record a small network that stresses one thing that takes time on a GPU.
+    """Record a small network that stresses one part of a GPU.
 
     launch starts 32 jobs, store and load write and read four megabytes, gemm multiplies matrices. Their times on a
-    board are what `gramophone calibrate` takes; they are a first replay for a new board, too.
+    board are what `gramophone speed calibrate` takes; they are a first replay for a new board, too.
     """
     check_output(output)
     stamp = timestamp(snapshot) if snapshot is not None else ""
@@ -228,7 +213,7 @@ def record_self_test(
     return written(trace, output, stamp)
 
 
-@record.command(
+@click.command(
     "pi-kit",
     cls=GramophoneCommand,
     example="gramophone record pi-kit lenet.param lenet.bin --shape data=1x28x28 -o lenet-kit.tar",
@@ -247,10 +232,11 @@ def record_pi_kit(
     name: str | None,
     tolerance: float | None,
 ) -> Outcome[Any]:
-    """Pack what a Raspberry Pi 4 needs to record a network on its own GPU, without privileges.
+    """Pack what a Raspberry Pi 4 needs to record a network.
 
-    There: unpack it, sh run.sh. It runs the network three times and leaves result.tar for `gramophone record pi`.
-    The board needs Python with ncnn, Mesa's Vulkan driver and a C library of 2.34 or newer.
+    It records on its own GPU, without privileges. There: unpack it, sh run.sh. It runs the network three times
+    and leaves result.tar for `gramophone record pi`. The board needs Python with ncnn, Mesa's Vulkan driver and
+    a C library of 2.34 or newer.
     """
     network = _network(param, weights, shapes, tolerance)
     check_output(output)
@@ -265,16 +251,16 @@ def record_pi_kit(
     return Outcome({"name": title, "kit_bytes": len(data)}, text)
 
 
-@record.command("pi", cls=GramophoneCommand, example="gramophone record pi lenet-kit/result.tar -o lenet.raw.gtr")
+@click.command("pi", cls=GramophoneCommand, example="gramophone record pi lenet-kit/result.tar -o lenet.raw.gtr")
 @click.argument("result", type=FILE)
 @OUTPUT
 @click.option("--name", type=NAME, help="Name of the trace; default: that of the kit.")
 def record_pi(result: Path, output: Path, name: str | None) -> Outcome[Any]:
-    """Turn what a Raspberry Pi 4 recorded (`record pi-kit`) into a raw trace.
+    """Turn a Raspberry Pi 4's recording into a raw trace.
 
-    It is the trace of a recording in the emulated machine: registers are what Linux's driver writes for each job,
-    jobs and memory the board's own. Before it is written, it is replayed on the virtual GPU and must give what the
-    board computed.
+    RESULT is what the kit of `record pi-kit` left. It is the trace of a recording in the emulated machine:
+    registers are what Linux's driver writes for each job, jobs and memory the board's own. Before it is written,
+    it is replayed on the virtual GPU and must give what the board computed.
     """
     check_output(output)
     return written(board_trace(result, name), output, "")

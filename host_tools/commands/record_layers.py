@@ -23,9 +23,10 @@ WIDTH = 100
 )
 @click.option("--find", metavar="WORD", help="Only those with this in their names.")
 def record_layers(find: str | None) -> Outcome[Any]:
-    """Show the layers and operators that can be recorded, and on which GPUs, by the installed compilers' own word.
+    """Show which layers and operators can be recorded.
 
-    A GPU makes a difference only where a compiler does not run on it at all.
+    The installed compilers say so, for each GPU. A GPU makes a difference only where a compiler does not run on
+    it at all.
     """
     layers, operators = layer_lists.ncnn_layers(), layer_lists.onnx_operators()
     if find is not None:

@@ -43,7 +43,7 @@ COMPILER = click.option(
     default=frontends.COMPILERS[0],
     show_default=True,
     help="Who makes GPU code of the network: ncnn, which pnnx converts it for; tinygrad; auto: ncnn if it runs "
-    "all of it on the GPU, else tinygrad; fastest: what takes less time by the model ('gramophone time') of both.",
+    "all of it on the GPU, else tinygrad; fastest: what takes less time by the model ('speed time') of both.",
 )
 SEARCH = click.option(
     "--search",
@@ -133,10 +133,10 @@ def _weights(params: Mapping[str, Any]) -> list[Path]:
 def record_onnx(
     model: Path, values: tuple[tuple[str, str], ...], constants: tuple[tuple[str, str], ...], **how: Any
 ) -> Outcome[Any]:
-    """Record one inference of an ONNX network, by ncnn or by tinygrad.
+    """Record an ONNX network, by ncnn or by tinygrad.
 
-    What was converted or compiled is compared with ONNX Runtime before anything is recorded. Inputs and outputs
-    keep their names.
+    The recording is of one inference. What was converted or compiled is compared with ONNX Runtime before
+    anything is recorded. Inputs and outputs keep their names.
     """
     given, fixed = _arrays(values), _arrays(constants)
     if len(given | fixed) != len(values) + len(constants):
@@ -166,10 +166,11 @@ def record_onnx(
 @_recording
 @recording()
 def record_pytorch(model: Path, values: tuple[tuple[str, str], ...], **how: Any) -> Outcome[Any]:
-    """Record one inference of a network of PyTorch's, by ncnn or by tinygrad: a program that torch.export.save
-    wrote, whose inputs keep forward's names; or TorchScript (torch.jit.save), which is for ncnn only.
+    """Record a PyTorch network, by ncnn or by tinygrad.
 
-    PyTorch is not needed. A program is data; TorchScript is code, of which pnnx may run parts.
+    NETWORK is a program that torch.export.save wrote, whose inputs keep forward's names; or TorchScript
+    (torch.jit.save), which is for ncnn only. PyTorch is not needed. A program is data; TorchScript is code, of
+    which pnnx may run parts.
     """
     given = _arrays(values)
     if len(given) != len(values):

@@ -155,11 +155,12 @@ def replay_command(
     attestation: Path | None,
     **options: Any,
 ) -> Outcome[Any]:
-    """Verify, load and replay a signed trace, in the secure world of an emulated device or on the virtual GPU.
+    """Verify and replay a signed trace on an emulated device.
 
-    Outputs of up to 16 elements are printed. Of boxes, only those that were found are printed (16), written and
-    compared; a device's own output goes on with rows of zeros. Exit status 1: the device refused the trace or
-    could not replay it, or an output is not what is expected, or --compare finds a difference.
+    --on vgpu replays it on the virtual GPU alone. Outputs of up to 16 elements are printed. Of boxes, only those
+    that were found are printed (16), written and compared; a device's own output goes on with rows of zeros.
+    Exit status 1: the device refused the trace or could not replay it, or an output is not what is expected, or
+    --compare finds a difference.
     """
     targets, files = assigned("output", outputs), assigned("expected output", expected)
     if labels is not None and top is None:

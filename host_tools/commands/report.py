@@ -70,12 +70,12 @@ def report_command(
     allow: Path | None,
     network: str | None,
 ) -> Outcome[Any]:
-    """Write how a trace behaves on one page: who signed it, what it needs, what its jobs touch.
+    """Write one page about a trace: signers, needs, jobs.
 
-    docs/REPORT.md says what each part rests on. Without -o only the main facts are printed, with --json all of
-    them. Exit status 1: it is refused, or there is an error or a warning that --allow does not name, as with
-    `gramophone lint --strict --dynamic`. The page is written in any case: of a file that is no trace it says that,
-    and the status is 2.
+    It says who signed the trace, what it needs, and what its jobs touch. docs/REPORT.md says what each part
+    rests on. Without -o only the main facts are printed, with --json all of them. Exit status 1: it is refused,
+    or there is an error or a warning that --allow does not name, as with `gramophone lint --strict --dynamic`.
+    The page is written in any case: of a file that is no trace it says that, and the status is 2.
     """
     files = assigned("input", inputs), assigned("parameter", parameters)
     if no_run and (inputs or parameters):

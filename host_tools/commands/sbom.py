@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone sbom`: bills of materials."""
+"""`gramophone publish sbom`: bills of materials."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from trace_format import layout
     cls=GramophoneCommand,
     reads_traces=True,
     example=(
-        "gramophone sbom -o host.cdx.json\n"
-        "gramophone sbom out -o firmware.cdx.json\n"
-        "gramophone sbom net.sgtr -o net.cdx.json"
+        "gramophone publish sbom -o host.cdx.json\n"
+        "gramophone publish sbom out -o firmware.cdx.json\n"
+        "gramophone publish sbom net.sgtr -o net.cdx.json"
     ),
 )
 @click.argument("what", metavar="[FOLDER|TRACE]", type=FILE, required=False)
 @OUTPUT
 def sbom(what: Path | None, output: Path) -> Outcome[Any]:
-    """Write a bill of materials (SBOM, CycloneDX 1.6 JSON) of the host tools, a generated folder or a trace.
+    """Write a bill of materials (SBOM, CycloneDX 1.6).
 
-    FOLDER is what `generate` wrote. Its bill has the hash of each source file, the versions of the crypto
-    libraries, and after make the firmware's hash and the compiler. That of a TRACE has what went into the
-    recording, as the trace says: nothing of it is verified. Without either: the installed tools, the Python
-    packages that they need, and the programs that they run.
+    It is JSON, of the host tools, a generated folder or a trace. FOLDER is what `generate` wrote. Its bill has
+    the hash of each source file, the versions of the crypto libraries, and after make the firmware's hash and
+    the compiler. That of a TRACE has what went into the recording, as the trace says: nothing of it is verified.
+    Without either: the installed tools, the Python packages that they need, and the programs that they run.
 
     The time in it is $SOURCE_DATE_EPOCH, if that is set.
     """

@@ -222,7 +222,7 @@ def _recipient(kid: bytes, proven: Sequence[bytes]) -> str:
 @click.argument("signed", type=FILE)
 @OUTPUT
 def strip(signed: Path, output: Path) -> Outcome[Stripped]:
-    """Take the signature away: the trace without its envelope. Nothing is verified; `verify` does that."""
+    """Remove the signature from a trace. Nothing is verified; `verify` does that."""
     delivery = Delivery(read(signed))
     check_output(output)
     with layout.naming(str(signed)):
@@ -292,11 +292,12 @@ def _device_warnings(trace: Trace, algorithm: Algorithm, is_under_policy: bool) 
 
 
 @click.command(
+    "trace",
     cls=GramophoneCommand,
     reads_traces=True,
     example=(
-        "gramophone verify net.sgtr --key owner.pub.pem\n"
-        "gramophone verify net.sgtr --key owner.pub.pem --transparency net.json --transparency-key rekor.pem"
+        "gramophone verify trace net.sgtr --key owner.pub.pem\n"
+        "gramophone verify trace net.sgtr --key owner.pub.pem --transparency net.json --transparency-key rekor.pem"
     ),
 )
 @click.argument("trace", type=FILE)
@@ -320,7 +321,7 @@ def verify(
     transparency: Path | None,
     transparency_key: Path | None,
 ) -> Outcome[Verified]:
-    """Check who signed a trace, and that no bit of it has changed since.
+    """Check who signed a trace, and that it is unchanged.
 
     What it does is judged too, as by `sign`. With --transparency it must be in a log, which many watch: the proof
     that is given must be about this very file. Exit status 1: it is a signed trace, but not what the owner of a

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone simulate`: several networks on one GPU, and whose requests are late under which policy."""
+"""`gramophone sharing simulate`: several networks on one GPU, and whose requests are late under which policy."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class _Policy:
 @click.command(
     "simulate",
     cls=GramophoneCommand,
-    example="gramophone simulate digits.gtr scenes.gtr\n"
-    "gramophone simulate digits.sgtr scenes.sgtr --arrivals poisson:3 --deadline digits=5000 --longest 2000\n"
-    "gramophone simulate digits.gtr scenes.gtr --period digits=20000 --period scenes=500000 --plot late.svg",
+    example="gramophone sharing simulate digits.gtr scenes.gtr\n"
+    "gramophone sharing simulate digits.sgtr scenes.sgtr --arrivals poisson:3 --deadline digits=5000\n"
+    "gramophone sharing simulate digits.gtr scenes.gtr --period digits=20000 --longest 2000 --plot late.svg",
 )
 @click.argument("files", metavar="TRACE...", nargs=-1, required=True, type=FILE)
 @click.option("--chip", help="Board whose time is estimated; default: that with the traces' GPU.")
@@ -131,11 +131,12 @@ def simulate_command(
     seeds: Sequence[int],
     plot: Path | None,
 ) -> Outcome[Any]:
-    """Say whose requests are late if several networks share a GPU, by policy.
+    """Estimate which requests are late if networks share a GPU.
 
-    Jobs run one at a time and to their end, for as long as the model of `time` estimates; after each, a policy
-    says whose is next; by --share two run at once. What the CPU does between jobs is not in it, nor is going
-    from one network to another. Each request takes a replay. Nothing is verified, and nothing runs on a device.
+    The result is by policy. Jobs run one at a time and to their end, for as long as the model of `time`
+    estimates; after each, a policy says whose is next; by --share two run at once. What the CPU does between
+    jobs is not in it, nor is going from one network to another. Each request takes a replay. Nothing is
+    verified, and nothing runs on a device.
     """
     if plot:
         check_output(plot)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone suit`: signed traces in SUIT envelopes, for fleets that update by those (docs/PROVENANCE.md)."""
+"""`gramophone publish suit`: signed traces in SUIT envelopes (docs/PROVENANCE.md)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 import click
 
 from host_tools.commands.extras import extra
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, SubGroup, UsageError
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
 from host_tools.commands.signers import DeviceId, anchors, chosen, signer_options
 from host_tools.commands.streams import OUTPUT, check_output, read, write
+from host_tools.commands.tree import SubGroup
 from signing.keys import PublicKey
 from signing.suit import Envelope
 from trace_format import layout
@@ -20,9 +21,9 @@ from trace_format.errors import printable
 VENDOR = "Domain of the vendor of the devices, such as example.com."
 
 
-@click.group("suit", cls=SubGroup, example="gramophone suit export net.sgtr --vendor example.com ...")
+@click.group("suit", cls=SubGroup, example="gramophone publish suit export net.sgtr --vendor example.com ...")
 def suit_group() -> None:
-    """Put a signed trace into a SUIT envelope, and take it out again."""
+    """Put a signed trace into a SUIT envelope, or take it out."""
 
 
 @suit_group.command(
@@ -31,8 +32,8 @@ def suit_group() -> None:
     reads_traces=True,
     keeps_encrypted=True,
     example=(
-        "gramophone suit export net.sgtr --vendor example.com --signing-key owner.pem -o net.suit\n"
-        "gramophone suit export net.sgtr --vendor example.com --uri https://example.com/net.sgtr \\\n"
+        "gramophone publish suit export net.sgtr --vendor example.com --signing-key owner.pem -o net.suit\n"
+        "gramophone publish suit export net.sgtr --vendor example.com --uri https://example.com/net.sgtr \\\n"
         "    --signing-key owner.pem -o net.suit"
     ),
 )
@@ -56,9 +57,10 @@ def export(
     output: Path,
     **who: Any,
 ) -> Outcome[Any]:
-    """Make a SUIT envelope of a signed trace: which devices it is for, its digest and size, and the trace itself.
+    """Make a SUIT envelope of a signed trace.
 
-    By draft-ietf-suit-manifest-33. The manifest has a signature of its own; the trace keeps those that it has, by
+    It says which devices the trace is for, its digest and size, and holds the trace itself. By
+    draft-ietf-suit-manifest-33. The manifest has a signature of its own; the trace keeps those that it has, by
     which a replayer goes.
     """
     with extra("provenance", "packageurl"):
@@ -93,8 +95,8 @@ def export(
     reads_traces=True,
     keeps_encrypted=True,
     example=(
-        "gramophone suit import net.suit --key owner.pub.pem -o net.sgtr\n"
-        "gramophone suit import net.suit --key owner.pub.pem --payload got.sgtr --vendor example.com -o net.sgtr"
+        "gramophone publish suit import net.suit --key owner.pub.pem -o net.sgtr\n"
+        "gramophone publish suit import net.suit --key owner.pub.pem --payload got.sgtr -o net.sgtr"
     ),
 )
 @click.argument("envelope", type=FILE)
@@ -117,7 +119,7 @@ def import_command(
     min_sequence: int,
     output: Path,
 ) -> Outcome[Any]:
-    """Check a SUIT envelope of a trace, and write the trace that is in it.
+    """Check a SUIT envelope, and write the trace that is in it.
 
     Checked are the manifest's signature, whether it is for the device that the options name, the trace's size,
     digest and name. The trace's own signature is not: `verify` does that. Exit status 1: one of them is not so,

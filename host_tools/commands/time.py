@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone time`: how long a trace's jobs take on a chip, as an estimate."""
+"""`gramophone speed time`: how long a trace's jobs take on a chip, as an estimate."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ NAME = 30  # of a name
     "time",
     cls=GramophoneCommand,
     reads_traces=True,
-    example="gramophone time net.sgtr\ngramophone time net.gtr --chip pi4 --json\n"
-    "gramophone time net.gtr --cores 4,2 --variant other.gtr",
+    example="gramophone speed time net.sgtr\ngramophone speed time net.gtr --chip pi4 --json\n"
+    "gramophone speed time net.gtr --cores 4,2 --variant other.gtr",
 )
 @click.argument("file", type=FILE)
 @click.option(
@@ -55,11 +55,12 @@ NAME = 30  # of a name
 def time_command(
     file: Path, chip: str | None, constants: Path | None, by: str, cores: str | None, others: Sequence[Path]
 ) -> Outcome[Any]:
-    """Estimate how long each job of a trace takes on a board's GPU, with an interval.
+    """Estimate the time of each job of a trace on a board.
 
-    What jobs do is counted in a replay on the virtual GPU with random inputs; the constants and what each rests on
-    are those of the chip's timing.toml. It is the GPU's time: what the CPU does between jobs is not in it, nor is
-    loading, of which `bench --on qemu` counts the instructions. Nothing is verified.
+    Each estimate has an interval. What jobs do is counted in a replay on the virtual GPU with random inputs; the
+    constants and what each rests on are those of the chip's timing.toml. It is the GPU's time: what the CPU does
+    between jobs is not in it, nor is loading, of which `bench --on qemu` counts the instructions. Nothing is
+    verified.
     """
     if others and not cores:
         raise UsageError("--variant goes with --cores")

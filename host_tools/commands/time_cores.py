@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone time --cores`: a network on parts of a GPU's cores, and what its choice of kernels costs there."""
+"""`gramophone speed time --cores`: a network on some of a GPU's cores, and what its kernels cost there."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Proofs of transparency logs, as `verify` and `verify-provenance` take them (docs/PROVENANCE.md)."""
+"""Proofs of transparency logs, as `verify` and `verify provenance` take them (docs/PROVENANCE.md)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone tuf`: repositories of signed traces and policies, for TUF's clients (docs/PROVENANCE.md)."""
+"""`gramophone publish tuf`: repositories of signed traces and policies, for TUF's clients (docs/PROVENANCE.md)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any
 import click
 
 from host_tools.commands.extras import extra
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, SubGroup, UsageError
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
 from host_tools.commands.policy import EXPIRES
 from host_tools.commands.signers import chosen, signer_options
 from host_tools.commands.streams import check_output, read, write
+from host_tools.commands.tree import SubGroup
 from signing.keys import PublicKey, load_public_key
 from trace_format import limits
 
@@ -47,16 +48,18 @@ def _roles(required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]
     return options
 
 
-@click.group("tuf", cls=SubGroup, example="gramophone tuf init repo --root a.pub.pem --targets b.pub.pem ...")
+@click.group(
+    "tuf", cls=SubGroup, example="gramophone publish tuf init repo --root a.pub.pem --targets b.pub.pem ..."
+)
 def tuf_group() -> None:
-    """Publish signed traces and policies in a TUF repository, whose clients notice old and missing files."""
+    """Publish signed traces and policies in a TUF repository. Its clients notice old and missing files."""
 
 
 @tuf_group.command(
     "init",
     cls=GramophoneCommand,
     example=(
-        "gramophone tuf init repo --root a.pub.pem --root b.pub.pem --root-threshold 2 --targets c.pub.pem \\\n"
+        "gramophone publish tuf init repo --root a.pub.pem --root b.pub.pem --targets c.pub.pem \\\n"
         "    --online d.pub.pem --expires 2030-12-31"
     ),
 )
@@ -71,13 +74,15 @@ def init(folder: Path, expires: int | None, **roles: Any) -> Outcome[Any]:
 
 
 @tuf_group.command(
-    "keys", cls=GramophoneCommand, example="gramophone tuf keys repo --targets c.pub.pem --targets e.pub.pem"
+    "keys",
+    cls=GramophoneCommand,
+    example="gramophone publish tuf keys repo --targets c.pub.pem --targets e.pub.pem",
 )
 @FOLDER
 @_roles(required=False)
 @EXPIRES
 def keys(folder: Path, expires: int | None, **roles: Any) -> Outcome[Any]:
-    """Say anew who signs what. The old root's keys and the new one's both sign that."""
+    """Change who signs what. The old root's keys and the new one's both sign that."""
     with _extra():
         from host_tools.provenance.repository import Repository
     repository = Repository(folder)
@@ -86,13 +91,13 @@ def keys(folder: Path, expires: int | None, **roles: Any) -> Outcome[Any]:
 
 
 @tuf_group.command(
-    "add", cls=GramophoneCommand, example="gramophone tuf add repo net.sgtr fleet.gtp net.intoto.jsonl"
+    "add", cls=GramophoneCommand, example="gramophone publish tuf add repo net.sgtr fleet.gtp net.intoto.jsonl"
 )
 @FOLDER
 @click.argument("files", type=FILE, nargs=-1)
 @EXPIRES
 def add(folder: Path, files: tuple[Path, ...], expires: int | None) -> Outcome[Any]:
-    """Add FILES, or put them in the place of those of the same names. Traces and policies must be signed."""
+    """Add FILES, or replace those of the same names. Traces and policies must be signed."""
     with _extra():
         from host_tools.provenance.repository import Repository
     if not files and expires is None:
@@ -102,11 +107,11 @@ def add(folder: Path, files: tuple[Path, ...], expires: int | None) -> Outcome[A
     return _said(repository)
 
 
-@tuf_group.command("remove", cls=GramophoneCommand, example="gramophone tuf remove repo net.sgtr")
+@tuf_group.command("remove", cls=GramophoneCommand, example="gramophone publish tuf remove repo net.sgtr")
 @FOLDER
 @click.argument("names", nargs=-1, required=True)
 def remove(folder: Path, names: tuple[str, ...]) -> Outcome[Any]:
-    """Take files of these NAMES out of the list; clients that have an older list still find them."""
+    """Remove NAMES from the list of files. Clients that have an older list still find them."""
     with _extra():
         from host_tools.provenance.repository import Repository
     repository = Repository(folder)
@@ -118,8 +123,8 @@ def remove(folder: Path, names: tuple[str, ...]) -> Outcome[Any]:
     "sign",
     cls=GramophoneCommand,
     example=(
-        "gramophone tuf sign repo root --signing-key a.pem\n"
-        "gramophone tuf sign repo targets --pkcs11 'pkcs11:token=T;object=KEY' --passphrase-file pin"
+        "gramophone publish tuf sign repo root --signing-key a.pem\n"
+        "gramophone publish tuf sign repo targets --pkcs11 'pkcs11:token=T;object=KEY' --passphrase-file pin"
     ),
 )
 @FOLDER
@@ -144,7 +149,9 @@ def sign(folder: Path, role: str, output: Path | None, **who: Any) -> Outcome[An
 
 
 @tuf_group.command(
-    "publish", cls=GramophoneCommand, example="gramophone tuf publish repo --signing-key online.pem --days 7"
+    "publish",
+    cls=GramophoneCommand,
+    example="gramophone publish tuf publish repo --signing-key online.pem --days 7",
 )
 @FOLDER
 @signer_options
@@ -152,9 +159,10 @@ def sign(folder: Path, role: str, output: Path | None, **who: Any) -> Outcome[An
     "--days", type=click.IntRange(1, 3650), default=7, show_default=True, help="How long it counts as the newest."
 )
 def publish(folder: Path, days: int, **who: Any) -> Outcome[Any]:
-    """Put what is staged in place, with the online key, after looking at it as a client does.
+    """Put what is staged in place, with the online key.
 
-    To be repeated before the days are over, or clients say that they are shown something old.
+    Before that, it is looked at as a client does. To be repeated before the days are over, or clients say that
+    they are shown something old.
     """
     with _extra():
         from host_tools.provenance.repository import Repository
@@ -166,10 +174,10 @@ def publish(folder: Path, days: int, **who: Any) -> Outcome[Any]:
     return _said(repository)
 
 
-@tuf_group.command("show", cls=GramophoneCommand, example="gramophone tuf show repo")
+@tuf_group.command("show", cls=GramophoneCommand, example="gramophone publish tuf show repo")
 @FOLDER
 def show(folder: Path) -> Outcome[Any]:
-    """Say what is in a repository, and what of it lacks signatures. Exit status 1: something does."""
+    """Show a repository, and which signatures are missing. Exit status 1: something does."""
     with _extra():
         from host_tools.provenance.repository import Repository
     found = _said(Repository(folder))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone verify-log`: whether a replay log is a device's, whole and in order."""
+"""`gramophone verify log`: whether a replay log is a device's, whole and in order."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _WORDS = {LogKind.LOAD: "loaded", LogKind.REPLAY: "replayed", LogKind.REFUSAL: "
 
 
 @click.command(
-    "verify-log",
+    "log",
     cls=GramophoneCommand,
     reads_traces=True,
     example=(
-        "gramophone verify-log replay.log --log-key device-7/log.key --tail device.tail --trace net.sgtr\n"
-        "gramophone verify-log replay.log --report report.cbor --key device-7/device.pub.pem --nonce 4a6f...91"
+        "gramophone verify log replay.log --log-key device-7/log.key --tail device.tail --trace net.sgtr\n"
+        "gramophone verify log replay.log --report report.cbor --key device-7/device.pub.pem --nonce 4a6f...91"
     ),
 )
 @click.argument("log_file", metavar="LOG", type=FILE)
@@ -52,7 +52,7 @@ def verify_log_command(
     traces: tuple[Path, ...],
     policy_files: tuple[Path, ...],
 ) -> Outcome[Any]:
-    """Check that a replay log is the device's, whole and in order.
+    """Check that a replay log is the device's, whole, in order.
 
     Entries are proven by the log key, or without it by an attestation. Only a tail or an attestation shows that
     the last entries are there. Exit status 1: something is wrong; each thing is named with the entry.

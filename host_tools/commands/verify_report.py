@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone verify-report`: whether what a device attests is true; options that it shares with verify-log."""
+"""`gramophone verify attestation`: whether what a device attests is true; options that `verify log` has, too."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ def status_name(value: int) -> str:
 
 
 @click.command(
-    "verify-report",
+    "attestation",
     cls=GramophoneCommand,
     reads_traces=True,
     example=(
-        "gramophone verify-report report.cbor --key device-7/device.pub.pem --nonce 4a6f...91 \\\n"
+        "gramophone verify attestation report.cbor --key device-7/device.pub.pem --nonce 4a6f...91 \\\n"
         "    --firmware-image out/firmware.bin --trace net.sgtr --input data=digit.npy --expect prob=prob.npy"
     ),
 )
@@ -116,9 +116,10 @@ def verify_report_command(
     expected: tuple[tuple[str | None, Path], ...],
     policy: Path | None,
 ) -> Outcome[Any]:
-    """Check what a device attests: that this firmware and this trace gave these outputs, for this nonce.
+    """Check that a device attests these outputs of this trace.
 
-    Exit status 1: it is an attestation, but not the device's, not for this nonce, or not of what the options name.
+    An attestation is about one firmware, one trace, these outputs and one nonce. Exit status 1: it is an
+    attestation, but not the device's, not for this nonce, or not of what the options name.
     """
     given, wanted = assigned("input", inputs), assigned("expected output", expected)
     if wanted and len(traces) != 1:
@@ -139,7 +140,7 @@ def verify_report_command(
         if may_keep_state(read_trace(path)[0]):
             warn(
                 f"{path}: this trace may have state, which earlier replays have changed: the attestation names "
-                "the inputs of the last one only; 'verify-log --report' shows the others (docs/LOG.md)"
+                "the inputs of the last one only; 'verify log --report' shows the others (docs/LOG.md)"
             )
     heads = {head_hash(trace_bytes(path)) for path in traces} or None
     findings = list(check_attestation(attested, public, Expected(nonce, traces=heads, **hashes)))

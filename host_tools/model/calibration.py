@@ -164,7 +164,7 @@ def _moved(constant: Constant, value: float, count: int) -> Constant:
 
 def written(chip: Chip) -> str:
     """A chip's constants as `timing.toml` has them, for `time --constants`."""
-    lines = [f"# Constants of one board, by `gramophone calibrate`. See docs/TIME.md.\n\n[{chip.name}]"]
+    lines = [f"# Constants of one board, by `gramophone speed calibrate`. See docs/TIME.md.\n\n[{chip.name}]"]
     lines += [f"title = {json.dumps(chip.title)}", f"gpu = {json.dumps(chip.gpu)}"]
     lines.append(f"spread = {{ low = {chip.low!r}, high = {chip.high!r} }}")
     for name, constant in chip.constants.items():

@@ -101,7 +101,7 @@ class Repository:
         """The newest root, staged or published; this and `targets`: GramophoneError where there is none."""
         found = self.staged("root") or self.published("root")
         if found is None or not isinstance(found.signed, Root):
-            raise GramophoneError(f"{self.folder}: no TUF repository ('gramophone tuf init' begins one)")
+            raise GramophoneError(f"{self.folder}: no TUF repository ('gramophone publish tuf init' begins one)")
         return Metadata(found.signed, found.signatures)
 
     def targets(self) -> Metadata[Targets]:
@@ -258,7 +258,9 @@ class Repository:
         try:
             names = [path.name for path in (self.folder / "metadata").iterdir()]
         except (FileNotFoundError, NotADirectoryError):
-            raise GramophoneError(f"{self.folder}: no TUF repository ('gramophone tuf init' begins one)") from None
+            raise GramophoneError(
+                f"{self.folder}: no TUF repository ('gramophone publish tuf init' begins one)"
+            ) from None
         return [name for name in names if re.fullmatch(r"[1-9][0-9]{0,8}\.[a-z]+\.json", name)]
 
     def _read(self, path: Path, role: str) -> Document:

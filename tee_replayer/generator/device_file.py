@@ -148,7 +148,7 @@ def device_key(path: Path) -> Anchor:
     key = load_anchor(read_file(path, limits.SMALL_BYTES), file=str(path))
     if isinstance(key, PublicKey) and key.algorithm is not Algorithm.ES256:
         raise GramophoneError(
-            f"{path}: a device's key: expected ES256 ('gramophone keygen' makes one), found {key.algorithm.title}"
+            f"{path}: a device's key: expected ES256 ('gramophone key new' makes one), found {key.algorithm.title}"
         )
     return key
 

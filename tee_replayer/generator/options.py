@@ -137,7 +137,7 @@ class Options:
         if isinstance(self.key, PublicKey) and self.key.algorithm is not Algorithm.ES256:
             raise GenerateError(
                 f"the key is an {self.key.algorithm.title} key, and this device build verifies ES256 only: "
-                "sign with a P-256 key ('gramophone keygen' makes one)"
+                "sign with a P-256 key ('gramophone key new' makes one)"
             )
         if not 0 <= self.min_security_version < 1 << 32:
             raise GenerateError(

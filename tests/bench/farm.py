@@ -53,7 +53,7 @@ class Row:
 
 def write(folder: Path, networks: int) -> Path:
     """The project file, with recordings and keys beside it."""
-    for words in (("keygen", "-o", "owner.pem"), ("getpub", "owner.pem", "-o", "pub.pem")):
+    for words in (("key", "new", "-o", "owner.pem"), ("key", "public", "owner.pem", "-o", "pub.pem")):
         subprocess.run([*GRAMOPHONE, *words, "--quiet"], cwd=folder, check=True, stderr=subprocess.DEVNULL)
     (folder / "allowed.toml").write_text(ALLOWED)
     lines = ["[keys.owner]", 'signing-key = "owner.pem"', 'public = "pub.pem"']

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Benchmark: `gramophone fleet` for a million log entries of a thousand devices, beside `verify-log` of one log.
+"""Benchmark: `gramophone fleet` for a million log entries of a thousand devices, beside `verify log` of one log.
 
 `python -m tests.bench.fleet [ENTRIES DEVICES]`. Each is a process of its own. A quarter of the entries is
 measured, too, since memory must not grow with them. CPU time is compared, and it includes starting Python. The
@@ -61,8 +61,8 @@ def measure(entries: int, devices: int) -> list[Cost]:
     with tempfile.TemporaryDirectory() as place:
         fleet = fleet_in(Path(place))
         write_long(fleet, 1, ALONE)
-        words = ["verify-log", f"{fleet.logs}/device-0.log", "--log-key", f"{fleet.enrolled}/device-0/log.key"]
-        found.append(_cost("verify-log", ALONE, words))
+        words = ["verify", "log", f"{fleet.logs}/device-0.log", "--log-key", f"{fleet.enrolled}/device-0/log.key"]
+        found.append(_cost("verify log", ALONE, words))
         found.append(_cost("fleet, 1 device", ALONE, ["fleet", str(fleet.logs), "--devices", str(fleet.enrolled)]))
     return found
 
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("devices", nargs="?", type=int, default=DEVICES)
     options = parser.parse_args(arguments)
     rows = measure(options.entries, options.devices)
-    plain = next(row for row in rows if row.name == "verify-log")
+    plain = next(row for row in rows if row.name == "verify log")
     print(f"{'':22}{'entries':>11}{'CPU s':>8}{'entries/s':>11}{'of verify-log':>15}{'peak MiB':>10}")
     for row in rows:
         ratio = f"{row.entries_per_s / plain.entries_per_s:.1f}"

@@ -96,12 +96,12 @@ def measure(name: str) -> list[Cost]:
 
 
 def _signing(name: str, built: Path) -> list[Cost]:
-    """Of `keyinfo`, `sign` and `verify`, with a new key beside the trace."""
+    """Of `key show`, `sign` and `verify`, with a new key beside the trace."""
     key = generate(Algorithm.ES256)
     signed, private, public = (built.with_name(file) for file in ("net.sgtr", "key.pem", "pub.pem"))
     private.write_bytes(private_pem(key, None))
     public.write_bytes(FileSigner(key).public.pem())
-    keyinfo = _cost(f"{name}, keyinfo", None, 0, "keyinfo", public)
+    keyinfo = _cost(f"{name}, key show", None, 0, "key", "show", public)
     base = keyinfo.peak_bytes
     return [
         replace(keyinfo, base_bytes=base),

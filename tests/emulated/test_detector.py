@@ -90,7 +90,7 @@ def test_a_picture_without_anything_has_no_boxes() -> None:
 
 
 def test_what_is_signed_is_said() -> None:
-    result = run("verify net.sgtr --key pub.pem")
+    result = run("verify trace net.sgtr --key pub.pem")
     assert "\noperators        copy, yolov3_detection_output, with " in result.stdout
     assert "slot             output boxes float32[300, 6] at " in result.stdout
     assert "internal" not in result.stdout

@@ -115,7 +115,7 @@ def test_by_the_command_line(boot: Callable[[bytes], Said], tmp_path: Path) -> N
         return done.exit_code, json.loads(done.stdout), plain.stdout
 
     asked = ("--nonce", NONCE.hex(), "--key", tmp_path / "device.pub.pem")
-    log = ("verify-log", tmp_path / "replay.log", "--report", tmp_path / "report.cbor", *asked)
+    log = ("verify", "log", tmp_path / "replay.log", "--report", tmp_path / "report.cbor", *asked)
     status, found, text = command(*log, "--trust-policy", tmp_path / "fleet.gtp")
     assert (status, found["entries"][1]["trust_policy"], found["entries"][1]["trust_version"]) == (
         0,
@@ -126,7 +126,7 @@ def test_by_the_command_line(boot: Callable[[bytes], Said], tmp_path: Path) -> N
     status, found, text = command(*log, "--trust-policy", tmp_path / "old.gtp")
     assert (status, [row["fault"] for row in found["findings"]]) == (1, ["other-policy"])
 
-    report = ("verify-report", tmp_path / "report.cbor", *asked)
+    report = ("verify", "attestation", tmp_path / "report.cbor", *asked)
     status, found, text = command(*report, "--trust-policy", tmp_path / "fleet.gtp")
     assert (status, found["claims"]["trust_version"]) == (0, 2)
     assert text.endswith("verified: key, nonce, trust policy\n")

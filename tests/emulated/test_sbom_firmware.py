@@ -19,7 +19,7 @@ from tests.support.firmware_samples import GCC, compiled
 
 def test_compiled_firmware(tmp_path: Path) -> None:
     out = compiled(tmp_path, "v3d42", evidence=Evidence(log=True))
-    done = CliRunner().invoke(main, ["sbom", str(out), "-o", str(tmp_path / "bill.json")])
+    done = CliRunner().invoke(main, ["publish", "sbom", str(out), "-o", str(tmp_path / "bill.json")])
     assert done.exit_code == 0, done.stderr
     bill = validated(tmp_path / "bill.json")
     subject, found = bill["metadata"]["component"], parts(bill)
@@ -44,7 +44,7 @@ def test_compiled_firmware(tmp_path: Path) -> None:
 def test_before_it_is_compiled(tmp_path: Path) -> None:
     out = compiled(tmp_path, "v3d42")
     subprocess.run(["make", "-s", "-C", str(out), "clean"], check=True)
-    done = CliRunner().invoke(main, ["sbom", str(out), "-o", str(tmp_path / "bill.json")])
+    done = CliRunner().invoke(main, ["publish", "sbom", str(out), "-o", str(tmp_path / "bill.json")])
     assert done.exit_code == 0, done.stderr
     bill = validated(tmp_path / "bill.json")
     assert "hashes" not in bill["metadata"]["component"]

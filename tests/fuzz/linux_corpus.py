@@ -49,7 +49,7 @@ def commands() -> Iterator[tuple[str, bytes]]:
     yield "nothing", made()
     yield "no-trace", made("verify", "--json")
     yield "other-file", made("verify", "other")
-    yield "two-traces", made("verify", "trace", "trace")
+    yield "two-traces", made("verify", "trace")
     yield "input-of-verify", made("verify", "trace", *given)
     yield "no-file", made("replay", "trace", "--input")
     yield "no-slot", made("replay", "trace", "--input", "=in.npy")

@@ -153,7 +153,7 @@ def verify_log(device: Device) -> Callable[..., list[str]]:
     def run(data: bytes, *more: str | Path, status: int = 1) -> list[str]:
         (at / "changed.log").write_bytes(data)
         proof = ("--report", at / "report.cbor", "--key", at / "device.pub.pem", "--nonce", NONCE)
-        words = ("verify-log", at / "changed.log", *proof, "--trace", at / "net.sgtr", *more)
+        words = ("verify", "log", at / "changed.log", *proof, "--trace", at / "net.sgtr", *more)
         return [finding["fault"] for finding in command(*words, status=status)["findings"]]
 
     return run
@@ -207,7 +207,7 @@ def report(device: Device, status: int, **changes: str | Path) -> list[str]:
         **changes,
     }
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
-    found = command("verify-report", at / "report.cbor", *words, status=status)
+    found = command("verify", "attestation", at / "report.cbor", *words, status=status)
     return [finding["fault"] for finding in found["findings"]]
 
 

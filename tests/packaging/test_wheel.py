@@ -124,8 +124,8 @@ def test_every_tracked_file_of_the_packages_is_in_the_wheel(wheel: Path, tracked
 def delivered(gramophone: Path, folder: Path) -> tuple[Path, Path]:
     """The demo network, signed, and the public key."""
     key, public, built, signed = (folder / name for name in ("key.pem", "pub.pem", "net.gtr", "net.sgtr"))
-    output_of(gramophone, "keygen", "-o", key)
-    output_of(gramophone, "getpub", key, "-o", public)
+    output_of(gramophone, "key", "new", "-o", key)
+    output_of(gramophone, "key", "public", key, "-o", public)
     output_of(gramophone, "build", CHECKOUT / "host_tools/demo/lenet/lenet.raw.gtr", "-o", built, "--keep-inputs")
     output_of(gramophone, "sign", built, "--signing-key", key, "-o", signed)
     return signed, public
@@ -224,10 +224,13 @@ def test_the_installed_command_works(wheel: Path, gramophone: Path, tmp_path: Pa
         return json.loads(output_of(gramophone, *arguments, "--json"))
 
     assert output_of(gramophone, "--version").split()[-1] == wheel.name.split("-")[1]
-    assert command("verify", VECTORS / "es256.sgtr", "--key", VECTORS / "es256.pub.pem")["verdict"] == "verified"
+    assert (
+        command("verify", "trace", VECTORS / "es256.sgtr", "--key", VECTORS / "es256.pub.pem")["verdict"]
+        == "verified"
+    )
     key, public, built, signed = (tmp_path / name for name in ("key.pem", "pub.pem", "net.gtr", "net.sgtr"))
-    command("keygen", "-o", key)
-    command("getpub", key, "-o", public)
+    command("key", "new", "-o", key)
+    command("key", "public", key, "-o", public)
     jobs = command("build", CHECKOUT / "host_tools/demo/lenet/lenet.raw.gtr", "-o", built, "--keep-inputs")["jobs"]
     command("sign", built, "--signing-key", key, "-o", signed)
     assert command("replay", signed, "--key", public, "--on", "vgpu")["jobs"] == jobs > 0

@@ -89,7 +89,7 @@ def verify_log(device: Path) -> Callable[..., list[str]]:
                 *("--key", device / "store/device.pub.pem"),
             ),
         }
-        words = ("verify-log", device / "changed.log", *proofs[by], "--trace", device / "net.sgtr")
+        words = ("verify", "log", device / "changed.log", *proofs[by], "--trace", device / "net.sgtr")
         is_whole = done is None and change is None
         found = command(*words, status=0 if is_whole else 1)
         assert found["ok"] == is_whole
@@ -117,7 +117,7 @@ def test_an_altered_log_is_caught(verify_log: Callable[..., list[str]], position
 
 
 def test_a_log_about_another_trace(device: Path) -> None:
-    words = ("verify-log", device / "replay.log", "--log-key", device / "store/log.key")
+    words = ("verify", "log", device / "replay.log", "--log-key", device / "store/log.key")
     found = command(*words, "--trace", device / "newer.sgtr", status=1)
     assert [finding["fault"] for finding in found["findings"]] == ["unknown-trace"]
     assert len(found["warnings"]) == 1, "nobody can tell whether the last entries are missing"
@@ -135,7 +135,7 @@ def report(device: Path, status: int, **changes: str | Path) -> list[str]:
         **changes,
     }
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
-    found = command("verify-report", device / "report.cbor", *words, status=status)
+    found = command("verify", "attestation", device / "report.cbor", *words, status=status)
     return [finding["fault"] for finding in found["findings"]]
 
 

@@ -128,7 +128,7 @@ def test_the_commands_in_a_row(
     command("import", "gpureplay", recordings / "mnist", "-o", "raw.gtr")
     command("build", "raw.gtr", "-o", "net.gtr")
     command("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr")
-    command("verify", "net.sgtr", "--key", "pub.pem")
+    command("verify", "trace", "net.sgtr", "--key", "pub.pem")
     trace = Trace.read(Path("net.gtr"))
     options: list[str] = ["--key", "pub.pem", "--on", runner, "--output", "output=output.npy"]
     for name, array in values(trace, 3).items():

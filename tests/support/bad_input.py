@@ -25,6 +25,7 @@ from signing.trust import Role
 from tee_replayer.generator.device import Device
 from tests.support import log_samples, merkle, trust_samples
 from tests.support.attestation_samples import attest, claims_of
+from tests.support.commands import split
 from tests.support.signing_samples import EDDSA, ES256
 from tests.support.trace_text import plain
 from trace_format.actions import MAP_READ, MAP_WRITE, Op, action, array_of
@@ -262,18 +263,14 @@ def listing() -> list[tuple[Path, bytes]]:
     return sorted((path, path.read_bytes() if path.is_file() else b"") for path in Path().rglob("*"))
 
 
-GROUPS = ("record", "policy", "suit", "tuf")  # commands with commands of their own
-
-
 def refused(words: list[str], written: str = "") -> str:
     """Its sentence, of a command that must refuse, with --json, too. `written`: what it leaves all the same."""
     before = listing()
     result = run(words)
     assert result.stdout == ""
     sentence = check(result)
-    with_json = run(
-        [*words[:2], "--json", *words[2:]] if words[0] in GROUPS else [*words[:1], "--json", *words[1:]]
-    )
+    command, more = split(words)
+    with_json = run([*command, "--json", *more])
     assert check(with_json) == sentence
     assert with_json.stdout.count("\n") == 1
     assert json.loads(with_json.stdout) == {"ok": False, "error": sentence}

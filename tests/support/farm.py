@@ -109,8 +109,8 @@ def program(kind: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
 def project_file(folder: Path) -> Path:
     """A project file whose recording is not there."""
     for words in (
-        ["keygen", "-o", f"{folder}/k.pem"],
-        ["getpub", f"{folder}/k.pem", "-o", f"{folder}/p.pem"],
+        ["key", "new", "-o", f"{folder}/k.pem"],
+        ["key", "public", f"{folder}/k.pem", "-o", f"{folder}/p.pem"],
     ):
         assert CliRunner().invoke(main, words).exit_code == 0
     file = folder / "gramophone.toml"

@@ -29,6 +29,7 @@ FOLDERS: Mapping[str, Set[str]] = {
 FLOORS: Sequence[Sequence[str]] = (
     ("__main__",),
     ("cli",),
+    ("extras",),
     ("commands",),
     ("demo", "flash", "device", "audit_firmware", "sbom", "provenance", "tasks", "text", "fleet"),
     ("audit",),
@@ -47,6 +48,7 @@ FLOORS: Sequence[Sequence[str]] = (
 WORDS = {
     "__main__": "where Python begins",
     "cli": "the command gramophone",
+    "extras": "what the core can do without, each with its commands",
     "commands": "one module a command",
     "demo": "digits",
     "flash": "images",

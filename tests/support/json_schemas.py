@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
 
 
+def name_of(words: str) -> str:
+    """The file of a command that is not typed yet: its first name, or that of its group."""
+    first = {new: old for old, new in main.tree.renamed.items()}
+    return next((old for new, old in first.items() if f"{words} ".startswith(f"{new} ")), words.split()[0])
+
+
 @functools.cache
 def validator(name: str) -> Draft202012Validator:
     """Of a command, by its words."""
@@ -36,7 +42,7 @@ def validator(name: str) -> Draft202012Validator:
 
         folder = CHECKOUT / "host_tools/commands/schemas"
         common = Resource.from_contents(json.loads((folder / "common.json").read_text()))
-        old = json.loads((folder / f"{name.split()[0]}.json").read_text())
+        old = json.loads((folder / f"{name_of(name)}.json").read_text())
         old["oneOf"] = [{"description": old["description"], **part} for part in old["oneOf"]]
         return Draft202012Validator(old, registry=Registry().with_resource("common.json", common))
     return Draft202012Validator(schema_of(tuple(name.split()), command))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone calibrate` and `time --constants`: what they take, write, and refuse."""
+"""`gramophone speed calibrate` and `time --constants`: what they take, write, and refuse."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_from_a_board_to_its_own_estimates(folder: Path) -> None:
     trace, mine = folder / "net.gtr", folder / "mine.toml"
     us = replay_time(Trace.read(trace), chips()["pi4"]).us
     (folder / "net.json").write_bytes(answer(round(2 * us)))
-    done = run("calibrate", f"{trace}={folder / 'net.json'}", "-o", mine, "--json")
+    done = run("speed", "calibrate", f"{trace}={folder / 'net.json'}", "-o", mine, "--json")
     assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["chip"], found["errors"]["left_out"]) == ("pi4", None)
@@ -52,14 +52,14 @@ def test_from_a_board_to_its_own_estimates(folder: Path) -> None:
     assert found["moved"]["start"]["value"] > 1.5 * found["moved"]["start"]["before"]
     of_linux = json.dumps({"status": 0, "jobs": JOBS, "replay_us": round(2 * us)})
     (folder / "net.json").write_text(of_linux)  # a process of Linux prints it flat
-    text = run("calibrate", f"{trace}={folder / 'net.json'}", "-o", mine).stdout
+    text = run("speed", "calibrate", f"{trace}={folder / 'net.json'}", "-o", mine).stdout
     assert "start: 20 -> " in text
     assert "(was a guess)" in text
     assert "mean error: 50.0 % before, " in text
-    timed = run("time", trace, "--constants", mine, "--json")
+    timed = run("speed", "time", trace, "--constants", mine, "--json")
     assert timed.exit_code == 0, timed.stderr
     assert json.loads(timed.stdout)["replay"]["us"] == pytest.approx(2 * us, rel=0.02)
-    assert json.loads(run("time", trace, "--json").stdout)["replay"]["us"] == pytest.approx(us)
+    assert json.loads(run("speed", "time", trace, "--json").stdout)["replay"]["us"] == pytest.approx(us)
 
 
 REFUSED: dict[str, tuple[list[str], dict[str, bytes], str]] = {
@@ -140,7 +140,7 @@ def test_what_is_refused(name: str, folder: Path, tmp_path: Path, monkeypatch: p
     for file, data in files.items():
         (tmp_path / file).write_bytes(data)
     monkeypatch.chdir(tmp_path)
-    done = run("calibrate", *words, "-o", "out.toml")
+    done = run("speed", "calibrate", *words, "-o", "out.toml")
     assert (done.exit_code, done.stdout) == (2, ""), done.output
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
@@ -163,7 +163,7 @@ def test_constants_that_are_none(name: str, folder: Path, tmp_path: Path) -> Non
     mine.write_bytes(data)
     if "another GPU" in name:
         (folder / "five.json").write_bytes(answer(4000))
-        assert run("calibrate", f"{folder / 'pi5.gtr'}={folder / 'five.json'}", "-o", mine).exit_code == 0
-    done = run("time", folder / "net.gtr", "--constants", mine)
+        assert run("speed", "calibrate", f"{folder / 'pi5.gtr'}={folder / 'five.json'}", "-o", mine).exit_code == 0
+    done = run("speed", "time", folder / "net.gtr", "--constants", mine)
     assert (done.exit_code, done.stdout) == (2, ""), done.output
     assert sentence in done.stderr

@@ -247,6 +247,7 @@ def test_commands(tmp_path: Path) -> None:
         files[-1].write_bytes(single(name).build())
     out = tmp_path / "joint.gtr"
     words: tuple[str | Path, ...] = (
+        "sharing",
         "join",
         *files,
         "-o",
@@ -258,7 +259,7 @@ def test_commands(tmp_path: Path) -> None:
         "--json",
     )
     found = json.loads(gramophone(*words).stdout)
-    check("join", found)
+    check("sharing join", found)
     first, second = found["networks"]
     assert (first["name"], first["period_us"], first["priority"]) == ("lenet", 20000, 9)
     assert 0 < second["longest_job_us"] < second["predicted_us"]
@@ -268,15 +269,23 @@ def test_commands(tmp_path: Path) -> None:
     gramophone("dump", out, "--format", "text", "-o", text)
     gramophone("assemble", text, "-o", tmp_path / "again.gtr")
     assert (tmp_path / "again.gtr").read_bytes() == out.read_bytes()
-    for command in (("time", out), ("build", out, "-o", tmp_path / "x"), ("report", out), ("diff", out, files[0])):
+    for command in (
+        ("speed", "time", out),
+        ("build", out, "-o", tmp_path / "x"),
+        ("report", out),
+        ("diff", out, files[0]),
+    ):
         assert "is a joint trace" in gramophone(*command, status=2).stderr
     check(
-        "join", json.loads(gramophone("join", out, "--take", "lenet", "-o", tmp_path / "one.gtr", "--json").stdout)
+        "sharing join",
+        json.loads(
+            gramophone("sharing", "join", out, "--take", "lenet", "-o", tmp_path / "one.gtr", "--json").stdout
+        ),
     )
     assert Trace.read(tmp_path / "one.gtr").jobs == single("lenet").jobs
     assert (
         "no network 'lent' (did you mean 'lenet'?)"
-        in gramophone("join", out, "--take", "lent", "-o", tmp_path / "x", status=2).stderr
+        in gramophone("sharing", "join", out, "--take", "lent", "-o", tmp_path / "x", status=2).stderr
     )
     assert "jobs" in gramophone("report", out, "--network", "lenet", "--no-run").stdout
 

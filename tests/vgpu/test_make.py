@@ -75,8 +75,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     folder = tmp_path / "project"
     folder.mkdir()
     for words in (
-        ["keygen", "-o", f"{folder}/owner.pem"],
-        ["getpub", f"{folder}/owner.pem", "-o", f"{folder}/pub.pem"],
+        ["key", "new", "-o", f"{folder}/owner.pem"],
+        ["key", "public", f"{folder}/owner.pem", "-o", f"{folder}/pub.pem"],
     ):
         assert CliRunner().invoke(main, words).exit_code == 0
     (folder / "lenet.raw.gtr").write_bytes(RAW.read_bytes())
@@ -97,7 +97,7 @@ def test_a_project_is_made_and_what_changes_is_made_again(project: Project) -> N
     out = project.folder / "out"
     names = {"lenet.gtr", "lenet.sgtr", "report.html", "lenet.cdx.json"}
     assert {path.name for path in (out / "lenet.v3d42").iterdir()} == names
-    verified = ["verify", f"{out}/lenet.v3d42/lenet.sgtr", "--key", f"{project.folder}/pub.pem"]
+    verified = ["verify", "trace", f"{out}/lenet.v3d42/lenet.sgtr", "--key", f"{project.folder}/pub.pem"]
     assert CliRunner().invoke(main, verified).exit_code == 0
     said = json.loads(project.results())
     json_schemas.check("make", {"warnings": [], "dry_run": False, "out": "out", "tasks": [], **said})

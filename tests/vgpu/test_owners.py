@@ -120,7 +120,7 @@ def test_the_command(tmp_path: Path) -> None:
     own.write_bytes(s.signed(single("lenet").build()))
 
     def run(*words: str, status: int = 0) -> str:
-        done = CliRunner().invoke(main, ["join", str(whole), *words], catch_exceptions=False)
+        done = CliRunner().invoke(main, ["sharing", "join", str(whole), *words], catch_exceptions=False)
         assert done.exit_code == status, done.output
         return done.output
 
@@ -130,7 +130,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert "lenet: detector reaches 2 pages of its image, 1 of them of zeros" in said
     said = run("--check", f"detector={own}", "--json", status=1)
     answer = json.loads(said.splitlines()[-1])
-    check("join", answer)
+    check("sharing join", answer)
     assert answer["checks"][0]["differences"]
     (other,) = answer["checks"][0]["reached"]
     assert (other["by"], other["time_budget_us"], other["retry_limit"]) == ("lenet", 60_000_000, 2)
@@ -139,6 +139,6 @@ def test_the_command(tmp_path: Path) -> None:
     assert "-o: expected the file to write" in run(status=2)
     built = tmp_path / "one.gtr"
     built.write_bytes(build(Trace.read(RECORDINGS["lenet"])).build())
-    done = CliRunner().invoke(main, ["join", str(built), "--check", f"lenet={own}"])
+    done = CliRunner().invoke(main, ["sharing", "join", str(built), "--check", f"lenet={own}"])
     assert done.exit_code == 2
     assert "is no joint trace" in done.output

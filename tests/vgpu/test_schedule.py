@@ -127,7 +127,7 @@ class Scheduled:
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_the_order_of_jobs_is_that_of_the_simulation(data: st.DataObject) -> None:
-    """The same requests, jobs of the same times: policy edf of `gramophone simulate`, for those accepted."""
+    """The same requests, jobs of the same times: policy edf of `sharing simulate`, for those accepted."""
     us = st.integers(1, 9).map(lambda number: number * MS)
     jobs = data.draw(st.lists(st.lists(us, min_size=1, max_size=5), min_size=2, max_size=4))
     within = [sum(one) * data.draw(st.integers(2, 9)) + MS for one in jobs]

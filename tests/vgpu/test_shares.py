@@ -255,7 +255,20 @@ def test_time_is_that_of_both_at_once() -> None:
 
 def test_the_command(lenet_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "both.gtr"
-    words = ["join", lenet_file, lenet_file, "--names", "a,b", "--share", "a=0x0f", "--share", "b=0xc0", "-o", out]
+    words = [
+        "sharing",
+        "join",
+        lenet_file,
+        lenet_file,
+        "--names",
+        "a,b",
+        "--share",
+        "a=0x0f",
+        "--share",
+        "b=0xc0",
+        "-o",
+        out,
+    ]
     done = run(*words, "--json")
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
@@ -273,12 +286,12 @@ def test_the_command(lenet_file: Path, tmp_path: Path) -> None:
         "join", out, lenet_file, "--names", "c,d", "--share", "c=0x0f", "--share", "d=0xf0", "-o", tmp_path / "x"
     )
     assert not (tmp_path / "x").exists()
-    timed = json.loads(run("time", out, "--json").stdout)
+    timed = json.loads(run("speed", "time", out, "--json").stdout)
     assert timed["replay"]["us"] == pytest.approx(estimate["us"])
-    assert "run on some of the cores already" in refused("time", out, "--cores", "2")
+    assert "run on some of the cores already" in refused("speed", "time", out, "--cores", "2")
     result = tmp_path / "result.json"
     result.write_text(json.dumps({"replay_us": 1000, "jobs": trace.jobs}))
-    fit = ["calibrate", f"{out}={result}", "-o", tmp_path / "fit.toml"]
+    fit = ["speed", "calibrate", f"{out}={result}", "-o", tmp_path / "fit.toml"]
     assert "its jobs run on some of the cores, and constants are those of all" in refused(*fit)
     plain = run(*words, "--no-estimate", "--json")
     assert json.loads(plain.stdout)["estimate"] is None
@@ -304,19 +317,19 @@ WRONG: list[tuple[str, list[str], str]] = [
 @pytest.mark.parametrize(("words", "message"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG])
 def test_wrong_shares(lenet_file: Path, tmp_path: Path, words: list[str], message: str) -> None:
     out = tmp_path / "out.gtr"
-    assert message in refused("join", lenet_file, lenet_file, "--names", "a,b", "-o", out, *words)
+    assert message in refused("sharing", "join", lenet_file, lenet_file, "--names", "a,b", "-o", out, *words)
     assert not out.exists()
 
 
 def test_three_networks_and_a_v3d(lenet_file: Path, tmp_path: Path) -> None:
     out, v3d = tmp_path / "out.gtr", tmp_path / "v3d.gtr"
-    three = ["join", lenet_file, lenet_file, lenet_file, "--names", "a,b,c", "-o", out]
+    three = ["sharing", "join", lenet_file, lenet_file, lenet_file, "--names", "a,b,c", "-o", out]
     assert "--share: expected two traces, found 3" in refused(*three, *SHARES)
     v3d.write_bytes(build(Trace.read(RAW)).build())
-    two = ["join", v3d, v3d, "--names", "a,b", "-o", out]
+    two = ["sharing", "join", v3d, v3d, "--names", "a,b", "-o", out]
     assert "v3d42: its cores cannot be shared: a V3D runs one job at a time" in refused(*two, *SHARES)
-    assert "jobs run on all of its cores" in refused("time", v3d, "--cores", "2")
-    same = ["join", lenet_file, lenet_file, "-o", out, "--share", "lenet=0x0f", "--share", "lenet=0xf0"]
+    assert "jobs run on all of its cores" in refused("speed", "time", v3d, "--cores", "2")
+    same = ["sharing", "join", lenet_file, lenet_file, "-o", out, "--share", "lenet=0x0f", "--share", "lenet=0xf0"]
     assert "both networks are called lenet: expected other --names" in refused(*same)
     assert not out.exists()
 
@@ -453,7 +466,7 @@ def test_a_difference_is_refused(lenet_file: Path, tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(join_shares, "_different", lambda trace, rows: "output a/prob")
     out = tmp_path / "out.gtr"
-    words = ["join", lenet_file, lenet_file, "--names", "a,b", "--no-estimate", "-o", out, *SHARES]
+    words = ["sharing", "join", lenet_file, lenet_file, "--names", "a,b", "--no-estimate", "-o", out, *SHARES]
     assert "together they compute something else than alone: output a/prob" in refused(*words)
     assert not out.exists()
 
@@ -461,7 +474,19 @@ def test_a_difference_is_refused(lenet_file: Path, tmp_path: Path, monkeypatch: 
 def test_networks_are_simulated_at_once(lenet_file: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.gtr"
     other.write_bytes(lenet().with_(meta=lenet().meta | {"name": "other"}).build())
-    words = ["simulate", lenet_file, other, "--seconds", "1", "--policy", "fifo", "--seed", "0", "--json"]
+    words = [
+        "sharing",
+        "simulate",
+        lenet_file,
+        other,
+        "--seconds",
+        "1",
+        "--policy",
+        "fifo",
+        "--seed",
+        "0",
+        "--json",
+    ]
     done = run(*words, "--share", "lenet=0x0f", "--share", "other=0xf0")
     assert done.exit_code == 0, done.output
     found = {one["policy"]: one for one in json.loads(done.stdout)["policies"]}
@@ -475,19 +500,21 @@ def test_networks_are_simulated_at_once(lenet_file: Path, tmp_path: Path) -> Non
 
 
 def test_cores_and_regret(lenet_file: Path, tmp_path: Path) -> None:
-    done = run("time", lenet_file, "--cores", "2,4,8", "--variant", lenet_file, "--json")
+    done = run("speed", "time", lenet_file, "--cores", "2,4,8", "--variant", lenet_file, "--json")
     assert done.exit_code == 0, done.output
     rows = json.loads(done.stdout)["on_cores"]
     assert [row["cores"] for row in rows] == [8, 4, 2]
     times = [row["replays"][0]["times"] for row in rows]
     assert times[0] == 1 < times[1] < times[2] < 4
     assert [row["regret"] for row in rows] == [0, 0, 0]
-    assert "has 8 cores: expected 1 to 8, found 9" in refused("time", lenet_file, "--cores", "9")
-    assert "--cores: expected numbers of cores" in refused("time", lenet_file, "--cores", "0,2")
-    assert "--variant goes with --cores" in refused("time", lenet_file, "--variant", lenet_file)
+    assert "has 8 cores: expected 1 to 8, found 9" in refused("speed", "time", lenet_file, "--cores", "9")
+    assert "--cores: expected numbers of cores" in refused("speed", "time", lenet_file, "--cores", "0,2")
+    assert "--variant goes with --cores" in refused("speed", "time", lenet_file, "--variant", lenet_file)
     other = tmp_path / "other.gtr"
     other.write_bytes(at_once([lenet(), lenet()]).trace.build())
-    assert "no trace of the same network" in refused("time", lenet_file, "--cores", "2", "--variant", other)
+    assert "no trace of the same network" in refused(
+        "speed", "time", lenet_file, "--cores", "2", "--variant", other
+    )
 
 
 def test_an_error_is_one_of_ours() -> None:

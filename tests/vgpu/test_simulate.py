@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone simulate`: networks share a GPU, by the times that the model gives their jobs."""
+"""`gramophone sharing simulate`: networks share a GPU, by the times that the model gives their jobs."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def run(*arguments: str | Path, status: int = 0) -> Any:
-    result = CliRunner().invoke(main, ["simulate", *map(str, arguments), "--json"])
+    result = CliRunner().invoke(main, ["sharing", "simulate", *map(str, arguments), "--json"])
     assert result.exit_code == status, result.output
     found = json.loads(result.stdout)
-    check("simulate", found)
+    check("sharing simulate", found)
     return found
 
 
@@ -56,7 +56,7 @@ def test_two_networks(traces: tuple[Path, Path], tmp_path: Path) -> None:
     assert by_name["fifo"]["late"] > by_name["edf-last-cut"]["late"]
     assert run(*arguments) == found, "seeds say all"
     assert ET.parse(plot).getroot().tag.endswith("svg")
-    text = CliRunner().invoke(main, ["simulate", *map(str, arguments)])
+    text = CliRunner().invoke(main, ["sharing", "simulate", *map(str, arguments)])
     assert text.exit_code == 0
     assert "edf-last-cut" in text.stdout
     assert "no times of hardware" in text.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone time`: estimates of jobs, and what it refuses to estimate."""
+"""`gramophone speed time`: estimates of jobs, and what it refuses to estimate."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(*words: object) -> Result:
-    return CliRunner().invoke(main, ["time", *map(str, words)])
+    return CliRunner().invoke(main, ["speed", "time", *map(str, words)])
 
 
 def refused(*words: object) -> str:

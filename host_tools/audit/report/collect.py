@@ -346,7 +346,7 @@ def _reproduce(asked: Asked, trace: Trace) -> list[str]:
     judging = f"gramophone lint {name} --strict{' --dynamic' if asked.run else ''}"
     lines = [f"sha256sum -- {name}", judging, f"gramophone dump {name}"]
     if asked.data.startswith(SIGNED_MAGIC):
-        lines.insert(1, f"gramophone verify {name} --key KEY.pem")
+        lines.insert(1, f"gramophone verify trace {name} --key KEY.pem")
         given = [s for s in trace.slots if s.kind.is_given and not s.bound]
         kinds = ((SlotKind.INPUT, "input"), (SlotKind.PARAMETER, "param"))
         options = "".join(

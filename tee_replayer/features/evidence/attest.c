@@ -2,7 +2,7 @@
 /*
  * An Entity Attestation Token (RFC 9711): claims in CBOR, in a COSE_Sign1 message (RFC 9052), ES256. The
  * encoding is the deterministic one (RFC 8949, 4.2.1), in which the claims' order is that of their labels'
- * bytes. Verifiers ('gramophone verify-report') read no other encoding.
+ * bytes. Verifiers ('gramophone verify attestation') read no other encoding.
  */
 #include "attest.h"
 #include "internal.h"

@@ -7,7 +7,7 @@ crowd at 340 to 440 us. Nobody says which, so the fit lets each job have one or 
 score is given twice: as predicted, and "aware", with the better of a prediction and that plus a wake-up. For a
 replayer that polls, the first is an upper bound of the error, the second a lower one.
 
-A network is predicted by a fit to the other two, through the family's `time_parts`, as `gramophone time` does.
+A network is predicted by a fit to the other two, through the family's `time_parts`, as `speed time` does.
 """
 
 from __future__ import annotations

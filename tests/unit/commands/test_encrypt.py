@@ -37,8 +37,8 @@ def answer(*arguments: str) -> Result:
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     enter(tmp_path, monkeypatch)
-    run("keygen", "-o", "me.pem")
-    run("getpub", "me.pem", "-o", "me.pub.pem")
+    run("key", "new", "-o", "me.pem")
+    run("key", "public", "me.pem", "-o", "me.pub.pem")
     run("enrol", "-o", "device")
 
 
@@ -49,11 +49,11 @@ def test_from_a_trace_to_a_signed_encrypted_one_and_back() -> None:
         "sign", "closed.gtr", "--signing-key", "key.pem", "--decrypt-with", "me.pem", "-o", "net.sgtr"
     )
     assert signed["recipients"] == made["recipients"]
-    run("getpub", "key.pem", "-o", "pub.pem", "--json")
-    verified = run_json("verify", "net.sgtr", "--key", "pub.pem")
+    run("key", "public", "key.pem", "-o", "pub.pem", "--json")
+    verified = run_json("verify", "trace", "net.sgtr", "--key", "pub.pem")
     assert (verified["verdict"], verified["summary"]) == ("verified", None)
     assert "what it does was not judged" in verified["warnings"][0]
-    judged = run_json("verify", "net.sgtr", "--key", "pub.pem", "--decrypt-with", "me.pem")
+    judged = run_json("verify", "trace", "net.sgtr", "--key", "pub.pem", "--decrypt-with", "me.pem")
     assert judged["summary"] == signed["summary"]
     for key in ("me.pem", "device/device.secret"):
         run("decrypt", "net.sgtr", "--decrypt-with", key, "-o", f"{Path(key).name}.gtr")
@@ -76,7 +76,7 @@ def test_without_a_key_its_head_is_shown() -> None:
     run("encrypt", "net.gtr", *FOR_ME, "-o", "closed.gtr")
     found = run("inspect", "closed.gtr").stdout
     assert found.startswith("closed.gtr: encrypted trace (--decrypt-with shows the rest)")
-    kid = run_json("keyinfo", "me.pub.pem")["key_id"]
+    kid = run_json("key", "show", "me.pub.pem")["key_id"]
     assert kid in found
     assert "jobs" in run("inspect", "closed.gtr", "--decrypt-with", "me.pem").stdout
 
@@ -87,8 +87,8 @@ def test_without_a_key_its_head_is_shown() -> None:
         "lint closed.gtr",
         "dump closed.gtr",
         "report closed.gtr -o r.html",
-        "sbom closed.gtr -o b.json",
-        "time closed.gtr",
+        "publish sbom closed.gtr -o b.json",
+        "speed time closed.gtr",
         "sign closed.gtr --signing-key key.pem -o x",
         "decrypt closed.gtr -o x",
     ],
@@ -133,10 +133,10 @@ def test_what_cannot_be_seen_without_a_key_is_said(line: str) -> None:
 )
 def test_wrong_input(line: str, what: str) -> None:
     run("encrypt", "net.gtr", *FOR_ME, "-o", "closed.gtr")
-    run("keygen", "--algorithm", "eddsa", "-o", "ed.pem")
-    run("getpub", "ed.pem", "-o", "ed.pub.pem")
-    run("keygen", "--algorithm", "hybrid", "-o", "h.pem")
-    run("getpub", "h.pem", "-o", "h.pub.pem")
+    run("key", "new", "--algorithm", "eddsa", "-o", "ed.pem")
+    run("key", "public", "ed.pem", "-o", "ed.pub.pem")
+    run("key", "new", "--algorithm", "hybrid", "-o", "h.pem")
+    run("key", "public", "h.pem", "-o", "h.pub.pem")
     Path("zeros").write_bytes(bytes(32))
     done = answer(*line.split())
     assert done.exit_code == 2
@@ -153,6 +153,6 @@ def test_a_devices_public_key_is_that_of_its_secret() -> None:
     made = json.loads(answer("enrol", "-o", "other", "--secret", "device/device.secret", "--json").stdout)
     other = "other/device.encryption.pub.pem"
     assert Path(other).read_bytes() == Path(DEVICE_KEY).read_bytes()
-    assert made["encryption_key_id"] == run_json("keyinfo", other)["key_id"]
+    assert made["encryption_key_id"] == run_json("key", "show", other)["key_id"]
     secret = derive(Path("device/device.secret").read_bytes())
     assert PublicKey(secret.decryption.public_key()).pem() == Path(other).read_bytes()

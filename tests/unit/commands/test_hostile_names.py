@@ -55,7 +55,7 @@ COMMANDS = {
     "dump @evil.sgtr": EXPECTED,
     "diff @good.gtr @evil.gtr": EXPECTED,
     "diff @evil.gtr @good.gtr": EXPECTED,
-    "verify @evil.sgtr --key @key.pem": "verified: ",
+    "verify trace @evil.sgtr --key @key.pem": "verified: ",
     "replay @evil.sgtr --key @key.pem --on vgpu --input x=y.npy": EXPECTED,
 }
 
@@ -77,7 +77,10 @@ def test_json_has_the_text_itself(folder: Path) -> None:
 
 def test_names_of_files(folder: Path) -> None:
     name = next(path.name for path in folder.iterdir() if path.name.startswith("a\x1b"))
-    for command in (["dump", f"{folder}/{name}"], ["verify", f"{folder}/{name}x", "--key", f"{folder}/key.pem"]):
+    for command in (
+        ["dump", f"{folder}/{name}"],
+        ["verify", "trace", f"{folder}/{name}x", "--key", f"{folder}/key.pem"],
+    ):
         found = CliRunner().invoke(main, command)
         assert found.exit_code == 2
         assert r"a\x1b]0;x\x07" in found.stderr

@@ -32,8 +32,8 @@ LIE = b"another trace's!"
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     enter(tmp_path, monkeypatch)
     for name in ("me", "eve"):
-        run("keygen", "-o", f"{name}.pem")
-        run("getpub", f"{name}.pem", "-o", f"{name}.pub.pem")
+        run("key", "new", "-o", f"{name}.pem")
+        run("key", "public", f"{name}.pem", "-o", f"{name}.pub.pem")
 
 
 def lying() -> bytes:
@@ -48,7 +48,7 @@ def lying() -> bytes:
         "inspect lie.gtr",
         "dump lie.sgtr",
         "report lie.sgtr --no-run -o r.html",
-        "sbom lie.gtr -o b.json",
+        "publish sbom lie.gtr -o b.json",
         "sign lie.gtr --signing-key key.pem -o x",
     ],
 )
@@ -71,12 +71,22 @@ def test_a_log_and_an_attestation_name_a_trace_by_its_head() -> None:
     Path("log.key").write_bytes(KEYS.log)
     Path("a.cbor").write_bytes(attest(claims))
     Path("device.pub.pem").write_bytes(KEYS.public.pem())
-    shown = run("verify-log", "a.log", "--log-key", "log.key").stdout
+    shown = run("verify", "log", "a.log", "--log-key", "log.key").stdout
     assert f"  trace with head {head.hex()}: 1 loaded, 1 replayed\n" in shown
     assert LIE.hex() not in shown
     claim = f"(its signers call it {LIE.hex()})"
-    other = run("verify-log", "a.log", "--log-key", "log.key", "--trace", "net.gtr", status=1).stdout
-    words = ["verify-report", "a.cbor", "--key", "device.pub.pem", "--nonce", NONCE.hex(), "--trace", "net.gtr"]
+    other = run("verify", "log", "a.log", "--log-key", "log.key", "--trace", "net.gtr", status=1).stdout
+    words = [
+        "verify",
+        "attestation",
+        "a.cbor",
+        "--key",
+        "device.pub.pem",
+        "--nonce",
+        NONCE.hex(),
+        "--trace",
+        "net.gtr",
+    ]
     for text in (other, run(*words, status=1).stdout):
         assert f"the head {head.hex()}" in text
         assert claim in text
@@ -87,7 +97,9 @@ def test_a_devices_id_is_that_of_the_key_that_signs() -> None:
     eve = load_public_key(Path("eve.pub.pem").read_bytes()).kid
     Path("a.cbor").write_bytes(attest(claims_of(LoggingDevice(), head, ueid=b"\1" + eve)))
     Path("device.pub.pem").write_bytes(KEYS.public.pem())
-    found = run("verify-report", "a.cbor", "--key", "device.pub.pem", "--nonce", NONCE.hex(), status=1).stdout
+    found = run(
+        "verify", "attestation", "a.cbor", "--key", "device.pub.pem", "--nonce", NONCE.hex(), status=1
+    ).stdout
     assert f"other-device: the device's id is 01{eve.hex()}, which is not that of its key" in found
 
 
@@ -99,7 +111,7 @@ def test_a_firmwares_hash_is_that_of_the_image() -> None:
     image = Device("qemu-virt", 1, 0, ES256.public).encoded
     Path("firmware.bin").write_bytes(image)
     words = ["a.cbor", "--key", "device.pub.pem", "--nonce", NONCE.hex(), "--firmware-image", "firmware.bin"]
-    found = run_json("verify-report", *words, status=1)
+    found = run_json("verify", "attestation", *words, status=1)
     own = hashlib.sha256(image).hexdigest()
     assert found["firmware_image"]["sha256"] == own
     assert f"the firmware is {FIRMWARE.hex()}, not {own}" in [one["text"] for one in found["findings"]]
@@ -113,11 +125,11 @@ def test_keys_of_a_device_are_named_by_what_its_secret_gives() -> None:
     for name in ("device", "device.encryption"):
         kid = load_public_key(Path(f"device/{name}.pub.pem").read_bytes()).kid.hex()
         assert kid in shown
-        assert kid == run_json("keyinfo", f"device/{name}.pub.pem")["key_id"]
+        assert kid == run_json("key", "show", f"device/{name}.pub.pem")["key_id"]
     device = LoggingDevice()
     device.session()
     Path("a.log").write_bytes(device.data)
-    assert "REFUSED" in run("verify-log", "a.log", "--log-key", "device/log.key", status=1).stdout
+    assert "REFUSED" in run("verify", "log", "a.log", "--log-key", "device/log.key", status=1).stdout
 
 
 def test_recipients_are_claims_until_their_key_opens_it() -> None:

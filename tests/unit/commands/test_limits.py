@@ -16,6 +16,7 @@ from host_tools.text.reader import assemble
 from host_tools.text.words import TextError
 from tee_replayer import crypto
 from tee_replayer.crypto import hashes
+from tests.support.commands import split
 from tests.support.signing_samples import ES256
 from tests.support.trace_samples import sample
 from tests.support.trace_text import plain
@@ -43,19 +44,19 @@ COMMANDS = (
     "inspect",
     "dump",
     "lint",
-    "time",
+    "speed time",
     "assemble -o out",
-    "verify --key pub.pem",
+    "verify trace --key pub.pem",
     "report -o out",
     "build -o out",
     "strip -o out",
     "diff other.gtr",
     "sign --signing-key pub.pem -o out",
-    "getpub -o out",
-    "verify-log --log-key pub.pem",
-    "provenance --signing-key pub.pem -o out",
-    "verify-provenance --trace other.gtr --key pub.pem",
-    "verify-report --key pub.pem --nonce 0001020304050607",
+    "key public -o out",
+    "verify log --log-key pub.pem",
+    "publish provenance --signing-key pub.pem -o out",
+    "verify provenance --trace other.gtr --key pub.pem",
+    "verify attestation --key pub.pem --nonce 0001020304050607",
 )
 
 
@@ -67,8 +68,8 @@ def test_a_hole_of_40_gib_is_refused(line: str, tmp_path: Path, monkeypatch: pyt
         with Path(name).open("wb") as file:
             file.truncate(40 * GIB if name == "hole" else 0)
     Path("pub.pem").write_bytes(ES256.public.pem())
-    command, *options = line.split()
-    found = CliRunner().invoke(main, [command, "hole", *options])
+    command, options = split(line.split())
+    found = CliRunner().invoke(main, [*command, "hole", *options])
     assert found.exit_code == 2, found.output
     assert "hole: size of the file in bytes: expected at most " in found.stderr
     assert str(40 * GIB) in found.stderr
@@ -77,7 +78,7 @@ def test_a_hole_of_40_gib_is_refused(line: str, tmp_path: Path, monkeypatch: pyt
 
 # Of these the file is not the first word, or one in a folder; hole: what is one there.
 ELSEWHERE = (
-    ("keyinfo hole", "hole"),
+    ("key show hole", "hole"),
     ("bench hole --key pub.pem", "hole"),
     ("audit-firmware hole", "hole"),
     ("audit-firmware folder", "folder/firmware.elf"),
@@ -85,16 +86,16 @@ ELSEWHERE = (
     ("lint net.gtr --allow hole", "hole"),
     ("diff net.gtr hole", "hole"),
     ("sign net.gtr --signing-key hole -o out", "hole"),
-    ("verify net.gtr --key hole", "hole"),
+    ("verify trace net.gtr --key hole", "hole"),
     ("replay net.gtr --key hole --on vgpu", "hole"),
     ("replay hole --key pub.pem --on vgpu", "hole"),
-    ("suit import hole --key pub.pem -o out", "hole"),
-    ("verify net.gtr --key pub.pem --transparency hole --transparency-key pub.pem", "hole"),
+    ("publish suit import hole --key pub.pem -o out", "hole"),
+    ("verify trace net.gtr --key pub.pem --transparency hole --transparency-key pub.pem", "hole"),
     ("enrol --secret hole -o out", "hole"),
     ("generate --gpu v3d42 --platform qemu-virt --key hole -o out", "hole"),
     ("generate --gpu v3d42 --board hole --key pub.pem -o out", "hole"),
     ("generate --gpu v3d42 --platform qemu-virt --key pub.pem -o folder", "folder/generated.sha256"),
-    ("sbom folder -o out", "folder/replayer.h"),
+    ("publish sbom folder -o out", "folder/replayer.h"),
     ("record onnx hole -o out", "hole"),
 )
 
@@ -135,10 +136,10 @@ def test_a_hole_in_a_folder_is_refused(read: Callable[[Path], object], name: str
         read(tmp_path)
 
 
-@pytest.mark.parametrize("line", ["dump", "lint", "assemble -o out", "verify-log --log-key key"])
+@pytest.mark.parametrize("line", ["dump", "lint", "assemble -o out", "verify log --log-key key"])
 def test_a_device_is_not_read(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    command, *options = line.split()
-    found = CliRunner().invoke(main, [command, "/dev/zero", *options])
+    command, options = split(line.split())
+    found = CliRunner().invoke(main, [*command, "/dev/zero", *options])
     assert found.exit_code == 2, found.output
     assert "/dev/zero: not readable: expected a regular file, found a device" in found.stderr

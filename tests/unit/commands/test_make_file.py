@@ -51,10 +51,10 @@ def test_a_project_gives_tasks(tmp_path: Path) -> None:
         "lenet.v3d42/build": "build lenet.raw.gtr -o lenet.gtr --gpu v3d42 --name lenet",
         "lenet.v3d42/sign": "sign lenet.gtr -o lenet.sgtr --signing-key owner.pem",
         "lenet.v3d42/report": "report lenet.sgtr -o report.html --key pub.pem",
-        "lenet.v3d42/sbom": "sbom lenet.sgtr -o lenet.cdx.json",
+        "lenet.v3d42/sbom": "publish sbom lenet.sgtr -o lenet.cdx.json",
         "virt/generate": "generate --platform qemu-virt --gpu v3d42 -o firmware --key pub.pem",
         "virt/make": "make -C firmware",
-        "virt/sbom": "sbom firmware -o firmware.cdx.json",
+        "virt/sbom": "publish sbom firmware -o firmware.cdx.json",
         "virt/flash": "flash firmware -o image/virt.img --trace lenet.sgtr",
     }
 

@@ -15,21 +15,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from host_tools.cli import COMMANDS, main
-from host_tools.commands.framework import GramophoneCommand
+from host_tools.cli import main
 from host_tools.device import cli as device
 from tests.support import installed
+from tests.support.commands import commands
 from tests.support.places import CHECKOUT
-
-
-def commands() -> dict[str, click.Command]:
-    """Every command that runs, by its words."""
-    found: dict[str, click.Command] = {}
-    for name in COMMANDS:
-        command = COMMANDS[name].load()
-        below = command.commands if isinstance(command, click.Group) else {}
-        found |= {f"{name} {child}": item for child, item in below.items()} or {name: command}
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +33,11 @@ def share(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_command_has_a_page_with_its_options_and_examples(share: Path) -> None:
-    for name, command in commands().items():
+    for name, command in commands():
         text = (share / "man" / "man1" / f"gramophone-{name.replace(' ', '-')}.1").read_text().replace("\\-", "-")
         for param in (param for param in command.params if isinstance(param, click.Option)):
             for option in param.opts:
                 assert (option in text) != param.hidden, (name, option)
-        assert isinstance(command, GramophoneCommand)
         for line in command.example.splitlines():
             assert line in text
     page = (share / "man" / "man1" / "gramophone-tee.1").read_text().replace("\\-", "-")
@@ -94,7 +83,7 @@ def test_bash_completes(words: str, expected: set[str]) -> None:
 
 
 def test_every_help_has_examples_of_that_command() -> None:
-    for name in [*commands(), "record", "import", "cache", ""]:
+    for name in [*dict(commands()), "record", "import", "cache", ""]:
         done = CliRunner().invoke(main, [*name.split(), "--help"])
         examples = done.stdout.partition("Example:\n")[2].splitlines()
         assert examples
@@ -107,11 +96,11 @@ def test_the_page_of_commands_has_them_all() -> None:
     """Every verb in its first table, every option that it names in some command."""
     page = (CHECKOUT / "docs" / "COMMANDS.md").read_text(encoding="utf-8")
     ours = {row.split("|")[2] for row in page.partition("### Verbs")[2].splitlines() if row.startswith("| ")}
-    for name in COMMANDS:
+    for name in main.list_commands(click.Context(main)):
         assert any(f"`{name}" in cell for cell in ours), name
     rows = page.partition("## One vocabulary")[2].partition("\n\nWhere a file")[0].splitlines()
     named = {option for row in rows for option in re.findall(r"`(--?[a-z-]+)`", row)}
-    params = [param for command in commands().values() for param in command.params]
+    params = [param for command in dict(commands()).values() for param in command.params]
     known = {opt for param in params for opt in (*param.opts, *param.secondary_opts)}
     assert named - known - {"-h", "--help"} == set()
 
@@ -121,7 +110,7 @@ LETTERS = {"--output": "-o", "--verbose": "-v", "--quiet": "-q"}
 
 
 def test_one_vocabulary() -> None:
-    for name, command in commands().items():
+    for name, command in commands():
         options = {opt: param for param in command.params for opt in param.opts if isinstance(param, click.Option)}
         assert {"--json", "--verbose", "--quiet", "--log"} <= options.keys()
         for long, short in LETTERS.items():
@@ -139,10 +128,9 @@ def test_one_vocabulary() -> None:
 
 
 def test_groups_name_options_and_help_shows_each_once() -> None:
-    grouped = {name: command for name, command in commands().items() if getattr(command, "groups", None)}
+    grouped = {name: command for name, command in commands() if getattr(command, "groups", None)}
     assert {"replay"} <= {name.split()[-1] for name in grouped}
     for name, command in grouped.items():
-        assert isinstance(command, GramophoneCommand)
         named = [option for options in command.groups.values() for option in options]
         assert len(named) == len(set(named)), name
         assert set(named) <= {opt for param in command.params for opt in param.opts}, name

@@ -20,7 +20,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from host_tools.__main__ import INTERRUPTED
 from host_tools.cli import main
 from host_tools.commands import framework
-from host_tools.commands.framework import GramophoneCommand, LazyCommand, Outcome, say, warn
+from host_tools.commands.framework import GramophoneCommand, Outcome, say, warn
+from host_tools.commands.tree import LazyCommand
 from host_tools.support import progress
 from host_tools.support.messages import LOG, listening
 from host_tools.support.results import Result
@@ -127,7 +128,9 @@ def test_standard_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         main, ["sign", "-", "--signing-key", "key.pem", "-o", "-", "-q"], input=small_trace()
     )
     assert (quiet.stdout_bytes, quiet.stderr) == (done.stdout_bytes, "")
-    found = CliRunner().invoke(main, ["verify", "-", "--key", "pub.pem", "--json"], input=done.stdout_bytes)
+    found = CliRunner().invoke(
+        main, ["verify", "trace", "-", "--key", "pub.pem", "--json"], input=done.stdout_bytes
+    )
     assert json.loads(found.stdout)["verdict"] == "verified"
     both = CliRunner().invoke(
         main, ["sign", "-", "--signing-key", "key.pem", "-o", "-", "--json"], input=small_trace()

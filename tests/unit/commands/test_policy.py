@@ -52,20 +52,20 @@ def test_from_keys_to_a_rotation() -> None:
     typed("policy show fleet.gtp")
     first = typed("sign net.gtr --trust-policy fleet.gtp --signing-key d.pem -o one.sgtr")
     assert "not enough for devices yet" in first
-    assert "found 1" in typed("verify one.sgtr --key fleet.gtp", status=1)
+    assert "found 1" in typed("verify trace one.sgtr --key fleet.gtp", status=1)
     second = typed("sign one.sgtr --trust-policy fleet.gtp --signing-key e.pem -o net.sgtr")
     assert "not enough" not in second
-    assert "under version 1 of policy fleet" in typed("verify net.sgtr --key fleet.gtp")
-    found = run_json("verify", "net.sgtr", "--key", "fleet.gtp")["trust"]
+    assert "under version 1 of policy fleet" in typed("verify trace net.sgtr --key fleet.gtp")
+    found = run_json("verify", "trace", "net.sgtr", "--key", "fleet.gtp")["trust"]
     assert (found["status"], found["threshold"], len(found["signed"]), found["missing"]) == ("OK", 2, 2, 0)
     Path("old.gtp").write_bytes(Path("fleet.gtp").read_bytes())
 
     typed("policy rotate fleet.gtp d.pub g.pub")
     signed_by("a", "c")
-    assert "revoked" in typed("verify net.sgtr --key fleet.gtp", status=1)
+    assert "revoked" in typed("verify trace net.sgtr --key fleet.gtp", status=1)
     typed("sign net.sgtr --trust-policy fleet.gtp --signing-key g.pem -o new.sgtr")
-    assert "under version 2" in typed("verify new.sgtr --key fleet.gtp")
-    assert "under version 2" in typed("verify new.sgtr --key old.gtp")  # a device that has version 1
+    assert "under version 2" in typed("verify trace new.sgtr --key fleet.gtp")
+    assert "under version 2" in typed("verify trace new.sgtr --key old.gtp")  # a device that has version 1
     typed("policy publish fleet.gtp --after old.gtp -o out.gtp")
     assert Path("out.gtp").read_bytes() == Path("fleet.gtp").read_bytes()
 
@@ -129,7 +129,7 @@ TAKING_A_POLICY = (
     "policy expire bad.gtp never",
     "generate --gpu v3d42 --platform qemu-virt --key bad.gtp -o out",
     "sign net.gtr --trust-policy bad.gtp --signing-key d.pem -o out",
-    "verify net.gtr --key bad.gtp",
+    "verify trace net.gtr --key bad.gtp",
     "inspect bad.gtp",
 )
 
@@ -172,7 +172,7 @@ def test_signing_elsewhere() -> None:
         "openssl dgst -sha256 -sign e.pem",
     )
     assert found.exit_code == 0
-    typed("verify net2.sgtr --key fleet.gtp")
+    typed("verify trace net2.sgtr --key fleet.gtp")
 
 
 def test_rules() -> None:
@@ -256,7 +256,7 @@ WRONG = {
     "policy drop fleet.gtp": "version 1 is the only one",
     "sign net.gtr --trust-policy fleet.gtp --signing-key g.pem -o net.sgtr": "does not sign traces named 'net'",
     "sign net.gtr --trust-policy fleet.gtp --signing-key d.pem -o net.sgtr": "version 1 is not signed",
-    "verify net.gtr --key fleet.gtp --key a.pub": "version 1 of policy fleet is not signed by enough root keys",
+    "verify trace net.gtr --key fleet.gtp --key a.pub": "version 1 of policy fleet is not signed by enough root",
     "generate --gpu v3d42 --platform qemu-virt --key a.pub --device-id 00 -o x": "expected 32 digits",
 }
 
@@ -289,13 +289,13 @@ def test_a_trace_is_judged_as_a_device_does() -> None:
     typed(f"policy allow fleet.gtp net --key d.pub --platform qemu-virt --device-id {t.DEVICE_ID.hex()}")
     signed_by("a", "b")
     typed("sign net.gtr --trust-policy fleet.gtp --signing-key d.pem -o net.sgtr")
-    line = "verify net.sgtr --key fleet.gtp"
+    line = "verify trace net.sgtr --key fleet.gtp"
     typed(line)
     typed(f"{line} --platform qemu-virt --device-id {t.DEVICE_ID.hex()}")
     assert "on another platform only" in typed(f"{line} --platform rpi4", status=1)
     assert "on other devices only" in typed(f"{line} --device-id {'9' * 32}", status=1)
     assert "expected 32 digits" in typed(f"{line} --device-id 12", status=2)
-    assert "are for trust policies" in typed("verify net.sgtr --key a.pub --platform rpi4", status=2)
+    assert "are for trust policies" in typed("verify trace net.sgtr --key a.pub --platform rpi4", status=2)
 
 
 def test_a_policy_that_has_expired(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,9 +304,9 @@ def test_a_policy_that_has_expired(monkeypatch: pytest.MonkeyPatch) -> None:
     signed_by("a", "b")
     typed("sign net.gtr --trust-policy fleet.gtp --signing-key d.pem -o net.sgtr")
     typed("sign net.sgtr --trust-policy fleet.gtp --signing-key e.pem -o two.sgtr")
-    typed("verify two.sgtr --key fleet.gtp")
+    typed("verify trace two.sgtr --key fleet.gtp")
     monkeypatch.setattr("time.time", lambda: 4_102_531_200.0)  # the day after
-    assert "does not hold at this time" in typed("verify two.sgtr --key fleet.gtp", status=1)
+    assert "does not hold at this time" in typed("verify trace two.sgtr --key fleet.gtp", status=1)
 
 
 def test_other_commands_know_them() -> None:
@@ -330,9 +330,9 @@ def test_kinds_of_signed_files_are_told_apart() -> None:
     signed_by("a", "b")
     typed("sign net.gtr --signing-key d.pem -o plain.sgtr")
     typed("sign net.gtr --trust-policy fleet.gtp --signing-key d.pem -o net.sgtr")
-    assert "signed under a trust policy (--key takes one)" in typed("verify net.sgtr --key d.pub", status=2)
-    assert "not under a trust policy" in typed("verify plain.sgtr --key fleet.gtp", status=2)
-    assert "--key takes it alone" in typed("verify net.sgtr --key fleet.gtp --key d.pub", status=2)
+    assert "signed under a trust policy (--key takes one)" in typed("verify trace net.sgtr --key d.pub", status=2)
+    assert "not under a trust policy" in typed("verify trace plain.sgtr --key fleet.gtp", status=2)
+    assert "--key takes it alone" in typed("verify trace net.sgtr --key fleet.gtp --key d.pub", status=2)
     assert "not under a trust policy" in typed(
         "sign plain.sgtr --trust-policy fleet.gtp --signing-key e.pem -o x", status=2
     )

@@ -7,42 +7,32 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
-from host_tools.commands.framework import GramophoneCommand, Outcome
+from host_tools.commands.framework import Outcome
 from host_tools.support.files import write_atomically
+from tests.support.commands import commands
 from tests.support.signing_commands import enter, run
 
 # What these write is as encrypted as what they read: traces, and envelopes that have them.
-PUBLIC = {"sign", "strip", "encrypt", "suit export", "suit import"}
+PUBLIC = {"sign", "strip", "encrypt", "publish suit export", "publish suit import"}
 UMASK = 0o022
 PRIVATE = 0o600
 KEY = ("--decrypt-with", "me.pem")
 
 
-def commands(group: click.Group, words: str = "") -> Iterator[tuple[str, GramophoneCommand]]:
-    """Every command that takes keys of encrypted traces."""
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        if isinstance(command, click.Group):
-            yield from commands(command, f"{words}{name} ")
-        elif isinstance(command, GramophoneCommand) and command.reads_traces:
-            yield f"{words}{name}", command
-
-
-ALL = dict(commands(main))
+# Every command that takes keys of encrypted traces.
+ALL = {words: command for words, command in commands() if command.reads_traces}
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     enter(tmp_path, monkeypatch)
-    run("keygen", "-o", "me.pem")
-    run("getpub", "me.pem", "-o", "me.pub.pem")
+    run("key", "new", "-o", "me.pem")
+    run("key", "public", "me.pem", "-o", "me.pub.pem")
     run("encrypt", "net.gtr", "--for", "me.pub.pem", "-o", "closed.gtr")
     before = os.umask(UMASK)
     yield

@@ -12,12 +12,12 @@ import pytest
 from host_tools.cli import main
 from signing import keys
 from signing.verify import verify_trace
-from tests.support.signing_commands import PROGRAM, answer, enter, run, run_json, write
+from tests.support.signing_commands import PROGRAM, enter, run, run_json, write
 from tests.support.signing_samples import flipped, small_trace
 from trace_format import layout
 from trace_format.trace import Trace
 
-COMMANDS = [name for name, command in main.lazy.items() if command.function.startswith("sign.")]
+COMMANDS = [words for words, command in main.tree.commands.items() if ".sign:" in command.function]
 
 
 @pytest.fixture(autouse=True)
@@ -27,13 +27,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("algorithm", "title"), [("es256", "ES256"), ("eddsa", "EdDSA")])
 def test_from_key_to_verified_trace(algorithm: str, title: str) -> None:
-    made = run_json("keygen", "-o", "k.pem", "--algorithm", algorithm)
+    made = run_json("key", "new", "-o", "k.pem", "--algorithm", algorithm)
     assert made["algorithm"] == title
     assert not made["encrypted"]
-    run("getpub", "k.pem", "-o", "p.pem")
+    run("key", "public", "k.pem", "-o", "p.pem")
     signed = run_json("sign", "net.gtr", "--signing-key", "k.pem", "-o", "net.sgtr")
     assert signed["bytes"] == Path("net.sgtr").stat().st_size == signed["trace_bytes"] + 128
-    found = run_json("verify", "net.sgtr", "--key", "p.pem")
+    found = run_json("verify", "trace", "net.sgtr", "--key", "p.pem")
     assert found.pop("summary") == signed["summary"]
     assert found == {
         "ok": True,
@@ -47,7 +47,7 @@ def test_from_key_to_verified_trace(algorithm: str, title: str) -> None:
     }
     public = keys.load_public_key(Path("p.pem").read_bytes())
     assert bytes(verify_trace(Path("net.sgtr").read_bytes(), [public]).trace or b"") == small_trace()
-    assert run("verify", "net.sgtr", "--key", "p.pem").stdout.startswith("verified: net.sgtr: signed by ")
+    assert run("verify", "trace", "net.sgtr", "--key", "p.pem").stdout.startswith("verified: net.sgtr: signed by ")
 
 
 def test_signing_twice_gives_the_same_file() -> None:
@@ -62,12 +62,12 @@ def test_a_raw_recording_is_signed_with_a_warning() -> None:
     raw = run("sign", "raw.gtr", "--signing-key", "key.pem", "-o", "raw.sgtr")
     assert built.stderr == ""
     assert raw.stderr.startswith("warning: raw.gtr is a raw recording, ")
-    assert run_json("verify", "raw.sgtr", "--key", "pub.pem")["verdict"] == "verified"
+    assert run_json("verify", "trace", "raw.sgtr", "--key", "pub.pem")["verdict"] == "verified"
 
 
 def test_a_signature_is_replaced() -> None:
     """It is as if the trace had been signed at once; without --replace the old signature stays."""
-    run("keygen", "-o", "new.pem")
+    run("key", "new", "-o", "new.pem")
     run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "old.sgtr")
     refused = run("sign", "old.sgtr", "--signing-key", "new.pem", "-o", "new.sgtr", status=2)
     assert refused.stderr.startswith(
@@ -109,16 +109,18 @@ def test_refused_trace_has_exit_status_1() -> None:
     run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr")
     signed = Path("net.sgtr").read_bytes()
     write("bad.sgtr", flipped(signed, 8 * len(signed) - 128))
-    found = run_json("verify", "bad.sgtr", "--key", "pub.pem", status=1)
+    found = run_json("verify", "trace", "bad.sgtr", "--key", "pub.pem", status=1)
     assert found["verdict"] == "bad-chunk"
     assert "bad.sgtr at offset" in found["reason"]
     write("bad.sgtr", flipped(signed, 8 * 100))
-    assert run_json("verify", "bad.sgtr", "--key", "pub.pem", status=1)["verdict"] == "bad-signature"
-    run("keygen", "-o", "other.pem")
-    run("getpub", "other.pem", "-o", "other.pub.pem")
-    assert run_json("verify", "net.sgtr", "--key", "other.pub.pem", status=1)["verdict"] == "unknown-key"
-    assert run("verify", "net.sgtr", "--key", "other.pub.pem", status=1).stdout.startswith("REFUSED: net.sgtr: ")
-    run("verify", "net.sgtr", "--key", "other.pub.pem", "--key", "pub.pem")
+    assert run_json("verify", "trace", "bad.sgtr", "--key", "pub.pem", status=1)["verdict"] == "bad-signature"
+    run("key", "new", "-o", "other.pem")
+    run("key", "public", "other.pem", "-o", "other.pub.pem")
+    assert run_json("verify", "trace", "net.sgtr", "--key", "other.pub.pem", status=1)["verdict"] == "unknown-key"
+    assert run("verify", "trace", "net.sgtr", "--key", "other.pub.pem", status=1).stdout.startswith(
+        "REFUSED: net.sgtr: "
+    )
+    run("verify", "trace", "net.sgtr", "--key", "other.pub.pem", "--key", "pub.pem")
 
 
 BAD_FILES: dict[str, Callable[[], bytes]] = {
@@ -135,10 +137,10 @@ BAD_FILES: dict[str, Callable[[], bytes]] = {
     [
         ["sign", "BAD", "--signing-key", "key.pem", "-o", "out"],
         ["sign", "net.gtr", "--signing-key", "BAD", "-o", "out"],
-        ["verify", "BAD", "--key", "pub.pem"],
-        ["verify", "net.gtr", "--key", "BAD"],
-        ["getpub", "BAD", "-o", "out"],
-        ["keyinfo", "BAD"],
+        ["verify", "trace", "BAD", "--key", "pub.pem"],
+        ["verify", "trace", "net.gtr", "--key", "BAD"],
+        ["key", "public", "BAD", "-o", "out"],
+        ["key", "show", "BAD"],
         ["strip", "BAD", "-o", "out"],
     ],
     ids=" ".join,
@@ -162,7 +164,7 @@ BAD_USE = {
         ["sign", "net.gtr", "--signing-key", "none.pem", "-o", "out"],
         "error: none.pem: No such file",
     ),
-    "a folder": (["verify", ".", "--key", "pub.pem"], "error: .: Is a directory"),
+    "a folder": (["verify", "trace", ".", "--key", "pub.pem"], "error: .: Is a directory"),
     "output in no folder": (
         ["sign", "net.gtr", "--signing-key", "key.pem", "-o", "no/out"],
         "error: no/out: No such file",
@@ -171,35 +173,47 @@ BAD_USE = {
         ["sign", "net.gtr", "--signing-key", "key.pem", "-o", "."],
         "error: .: not a regular file",
     ),
-    "output a device": (["keygen", "-o", "/dev/null", "--force"], "error: /dev/null: not a regular file"),
+    "output a device": (["key", "new", "-o", "/dev/null", "--force"], "error: /dev/null: not a regular file"),
     "signed by a public key": (
         ["sign", "net.gtr", "--signing-key", "pub.pem", "-o", "out"],
         "a private one is needed",
     ),
-    "verified by a private key": (["verify", "net.gtr", "--key", "key.pem"], "'gramophone getpub' makes it"),
+    "verified by a private key": (
+        ["verify", "trace", "net.gtr", "--key", "key.pem"],
+        "'gramophone key public' makes it",
+    ),
     "locked": (["sign", "net.gtr", "--signing-key", "locked.pem", "-o", "out"], "no passphrase was given"),
     "wrong passphrase": (
         ["sign", "net.gtr", "--signing-key", "locked.pem", "-o", "out", "--passphrase-file", "pub.pem"],
         "error: locked.pem: wrong passphrase",
     ),
-    "empty passphrase file": (["keygen", "-o", "out", "--passphrase-file", "empty.txt"], "no passphrase there"),
-    "passphrase of a device": (["keygen", "-o", "out", "--passphrase-file", "/dev/null"], "a regular file"),
+    "empty passphrase file": (
+        ["key", "new", "-o", "out", "--passphrase-file", "empty.txt"],
+        "no passphrase there",
+    ),
+    "passphrase of a device": (["key", "new", "-o", "out", "--passphrase-file", "/dev/null"], "a regular file"),
     "no such variable": (
-        ["keygen", "-o", "out", "--passphrase-env", "NO_SUCH"],
+        ["key", "new", "-o", "out", "--passphrase-env", "NO_SUCH"],
         "error: environment variable NO_SUCH: no passphrase there",
     ),
-    "passphrase of an open key": (["keyinfo", "key.pem", "--passphrase-file", "horse.txt"], "is not encrypted"),
+    "passphrase of an open key": (
+        ["key", "show", "key.pem", "--passphrase-file", "horse.txt"],
+        "is not encrypted",
+    ),
     "two passphrases": (
-        ["keygen", "-o", "out", "--passphrase-file", "horse.txt", "--passphrase-env", "HOME"],
+        ["key", "new", "-o", "out", "--passphrase-file", "horse.txt", "--passphrase-env", "HOME"],
         "exclude each other",
     ),
     "asked and given": (
-        ["keygen", "-o", "out", "--passphrase-file", "horse.txt", "--ask-passphrase"],
+        ["key", "new", "-o", "out", "--passphrase-file", "horse.txt", "--ask-passphrase"],
         "--ask-passphrase excludes",
     ),
-    "asked and nobody there": (["keygen", "-o", "out", "--ask-passphrase"], "error: interrupted"),
-    "unknown algorithm": (["keygen", "-o", "out", "--algorithm", "rsa"], "'rsa' is not one of 'es256', 'hybrid'"),
-    "no output": (["keygen"], "Missing option '-o'"),
+    "asked and nobody there": (["key", "new", "-o", "out", "--ask-passphrase"], "error: interrupted"),
+    "unknown algorithm": (
+        ["key", "new", "-o", "out", "--algorithm", "rsa"],
+        "'rsa' is not one of 'es256', 'hybrid'",
+    ),
+    "no output": (["key", "new"], "Missing option '-o'"),
 }
 
 
@@ -216,17 +230,14 @@ def test_bad_use(name: str) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_an_example_that_runs(command: str) -> None:
-    text = run(command, "--help").stdout
+    words = command.split()
+    text = run(*words, "--help").stdout
     example = text.split("Example:\n")[1].splitlines()[0].split()
-    assert example[:2] == ["gramophone", command]
+    assert example[: len(words) + 1] == ["gramophone", *words]
     run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr")
     Path("key.pem").rename("owner.pem")
     Path("pub.pem").rename("owner.pub.pem")
-    if command == "keygen":
-        Path("owner.pem").unlink()
-        assert answer(example[1:], ["horse", "horse"])[0] == 0
-    else:
-        run(*example[1:])
+    run(*example[1:])
 
 
 def test_exit_statuses_of_the_process() -> None:
@@ -237,7 +248,7 @@ def test_exit_statuses_of_the_process() -> None:
     write("cut.sgtr", signed[:-1])
     for file, status, lines in (("net.sgtr", 0, 0), ("bad.sgtr", 1, 0), ("cut.sgtr", 2, 1)):
         done = subprocess.run(
-            [*PROGRAM, "verify", file, "--key", "pub.pem"],
+            [*PROGRAM, "verify", "trace", file, "--key", "pub.pem"],
             capture_output=True,
             stdin=subprocess.DEVNULL,
             text=True,

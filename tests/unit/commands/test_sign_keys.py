@@ -29,7 +29,7 @@ def mode(path: str) -> int:
 
 @pytest.mark.parametrize(("algorithm", "warned"), [("es256", False), ("eddsa", True)])
 def test_a_key_that_counts_under_a_policy_only(algorithm: str, warned: bool) -> None:
-    found = CliRunner().invoke(main, ["keygen", "-o", "k.pem", "--algorithm", algorithm])
+    found = CliRunner().invoke(main, ["key", "new", "-o", "k.pem", "--algorithm", algorithm])
     assert found.exit_code == 0
     assert ("warning: it counts under a trust policy only" in found.stderr) == warned
 
@@ -37,10 +37,10 @@ def test_a_key_that_counts_under_a_policy_only(algorithm: str, warned: bool) -> 
 def test_private_key_file_is_for_its_owner_alone() -> None:
     before = os.umask(0)
     try:
-        run("keygen", "-o", "k.pem")
+        run("key", "new", "-o", "k.pem")
         Path("old.pem").touch(0o666)
-        run("keygen", "-o", "old.pem", "--force")
-        run("getpub", "k.pem", "-o", "p.pem")
+        run("key", "new", "-o", "old.pem", "--force")
+        run("key", "public", "k.pem", "-o", "p.pem")
     finally:
         os.umask(before)
     assert mode("k.pem") == mode("old.pem") == 0o600
@@ -49,9 +49,9 @@ def test_private_key_file_is_for_its_owner_alone() -> None:
 
 def test_private_key_is_not_overwritten() -> None:
     before = Path("key.pem").read_bytes()
-    assert "key.pem: exists; --force replaces it" in run("keygen", "-o", "key.pem", status=2).stderr
+    assert "key.pem: exists; --force replaces it" in run("key", "new", "-o", "key.pem", status=2).stderr
     assert Path("key.pem").read_bytes() == before
-    run("keygen", "-o", "key.pem", "--force")
+    run("key", "new", "-o", "key.pem", "--force")
     assert Path("key.pem").read_bytes() != before
 
 
@@ -62,11 +62,19 @@ def test_keyinfo() -> None:
         "key_id": ES256.kid.hex(),
         "public_key": ES256.public.raw.hex(),
     }
-    assert run_json("keyinfo", "key.pem") == expected | {"file": "key.pem", "private": True, "encrypted": False}
-    assert run_json("keyinfo", "pub.pem") == expected | {"file": "pub.pem", "private": False, "encrypted": False}
-    locked = run_json("keyinfo", "locked.pem", "--passphrase-file", "horse.txt")
+    assert run_json("key", "show", "key.pem") == expected | {
+        "file": "key.pem",
+        "private": True,
+        "encrypted": False,
+    }
+    assert run_json("key", "show", "pub.pem") == expected | {
+        "file": "pub.pem",
+        "private": False,
+        "encrypted": False,
+    }
+    locked = run_json("key", "show", "locked.pem", "--passphrase-file", "horse.txt")
     assert locked == expected | {"file": "locked.pem", "private": True, "encrypted": True}
-    assert f"key id:     {ES256.kid.hex()}\n" in run("keyinfo", "pub.pem").stdout
+    assert f"key id:     {ES256.kid.hex()}\n" in run("key", "show", "pub.pem").stdout
 
 
 def test_keys_of_other_programs() -> None:
@@ -74,22 +82,22 @@ def test_keys_of_other_programs() -> None:
     assert isinstance(ES256.key, ec.EllipticCurvePrivateKey)
     for form, name in ((PrivateFormat.TraditionalOpenSSL, "sec1"), (PrivateFormat.OpenSSH, "openssh")):
         write(name, ES256.key.private_bytes(Encoding.PEM, form, NoEncryption()))
-        found = run_json("keyinfo", name)
+        found = run_json("key", "show", name)
         assert (found["key_id"], found["private"], found["encrypted"]) == (ES256.kid.hex(), True, False)
         run("sign", "net.gtr", "--signing-key", name, "-o", f"{name}.sgtr")
-        run("verify", f"{name}.sgtr", "--key", "pub.pem")
+        run("verify", "trace", f"{name}.sgtr", "--key", "pub.pem")
     write("id.pub", ES256.key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH))
-    assert run("getpub", "id.pub").stdout.encode() == ES256.public.pem()
-    assert run_json("keyinfo", "id.pub")["private"] is False
-    run("verify", "sec1.sgtr", "--key", "id.pub")
+    assert run("key", "public", "id.pub").stdout.encode() == ES256.public.pem()
+    assert run_json("key", "show", "id.pub")["private"] is False
+    run("verify", "trace", "sec1.sgtr", "--key", "id.pub")
 
 
 @pytest.mark.parametrize("source", ["key.pem", "pub.pem"])
 def test_getpub(source: str) -> None:
-    assert run("getpub", source).stdout.encode() == ES256.public.pem()
-    assert run("getpub", source, "--c").stdout == ES256.public.c_source()
-    assert run_json("getpub", source)["text"].encode() == ES256.public.pem()
-    assert run_json("getpub", source, "--c", "-o", "key.h") == {
+    assert run("key", "public", source).stdout.encode() == ES256.public.pem()
+    assert run("key", "public", source, "--c").stdout == ES256.public.c_source()
+    assert run_json("key", "public", source)["text"].encode() == ES256.public.pem()
+    assert run_json("key", "public", source, "--c", "-o", "key.h") == {
         "ok": True,
         "file": "key.h",
         "algorithm": "ES256",
@@ -100,20 +108,20 @@ def test_getpub(source: str) -> None:
 
 def test_passphrase_from_a_file_and_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "horse")
-    made = run_json("keygen", "-o", "k.pem", "--passphrase-env", "SECRET")
+    made = run_json("key", "new", "-o", "k.pem", "--passphrase-env", "SECRET")
     assert made["encrypted"]
     assert keys.is_encrypted(Path("k.pem").read_bytes())
-    assert run_json("keyinfo", "k.pem", "--passphrase-file", "horse.txt")["key_id"] == made["key_id"]
+    assert run_json("key", "show", "k.pem", "--passphrase-file", "horse.txt")["key_id"] == made["key_id"]
     run("sign", "net.gtr", "--signing-key", "k.pem", "-o", "a.sgtr", "--passphrase-env", "SECRET")
     run("sign", "net.gtr", "--signing-key", "k.pem", "-o", "b.sgtr", "--passphrase-file", "horse.txt")
     assert Path("a.sgtr").read_bytes() == Path("b.sgtr").read_bytes()
 
 
 def test_passphrase_typed_at_a_terminal() -> None:
-    status, text = answer(["keygen", "-o", "k.pem", "--ask-passphrase"], ["horse", "horse"])
+    status, text = answer(["key", "new", "-o", "k.pem", "--ask-passphrase"], ["horse", "horse"])
     assert status == 0, text
     assert "horse" not in text
-    run("keyinfo", "k.pem", "--passphrase-file", "horse.txt")
+    run("key", "show", "k.pem", "--passphrase-file", "horse.txt")
     assert answer(["sign", "net.gtr", "--signing-key", "k.pem", "-o", "n.sgtr"], ["horse"])[0] == 0
     status, text = answer(["sign", "net.gtr", "--signing-key", "k.pem", "-o", "m.sgtr"], ["donkey"])
     assert status == 2

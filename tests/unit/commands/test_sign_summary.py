@@ -54,11 +54,11 @@ def test_what_is_signed_is_said() -> None:
         "slot             output out float32[2, 3] at 0x00011000",
     ]
     assert text.splitlines()[1:] == expected
-    assert run("verify", "net.sgtr", "--key", "pub.pem").stdout.splitlines()[1:] == expected
+    assert run("verify", "trace", "net.sgtr", "--key", "pub.pem").stdout.splitlines()[1:] == expected
     facts = run_json("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr")["summary"]
     assert facts["registers_written"] == ["hub.MMU_CTL", "core0.INT_CLR"]
     assert (facts["name"], facts["security_version"], facts["time_budget_us"]) == ("a\x1bb", 7, 60_000_000)
-    run("keygen", "-o", "ed.pem", "--algorithm", "eddsa")
+    run("key", "new", "-o", "ed.pem", "--algorithm", "eddsa")
     assert (
         "devices with one key verify ES256 only"
         in run("sign", "net.gtr", "--signing-key", "ed.pem", "-o", "ed.sgtr").stderr
@@ -107,10 +107,10 @@ def test_weights_that_callers_give_are_said(bound: tuple[bool, ...], words: str)
     assert f"the signature does not cover {words}" in found.stderr
     assert "[GR408]" in found.stderr
     assert f"not signed       {words}" in found.stdout
-    found = run("verify", "net.sgtr", "--key", "pub.pem")
+    found = run("verify", "trace", "net.sgtr", "--key", "pub.pem")
     assert found.stdout.splitlines()[0].endswith(", but not its weights")
     assert f"warning: net.sgtr: the signature does not cover {words}" in found.stderr
-    facts = run_json("verify", "net.sgtr", "--key", "pub.pem")
+    facts = run_json("verify", "trace", "net.sgtr", "--key", "pub.pem")
     assert facts["summary"]["unsigned_parameters"] == len(bound)
     assert facts["warnings"]
 
@@ -140,16 +140,16 @@ def test_verify_refuses_what_every_device_refuses() -> None:
     """Whoever holds the key signed it with another program."""
     bad = trace(*PROLOGUE, *REPLAY, s.write("hub.MMU_PT_PA_BASE", 0))
     write("bad.sgtr", s.signed(bad))
-    found = run("verify", "bad.sgtr", "--key", "pub.pem", status=1)
+    found = run("verify", "trace", "bad.sgtr", "--key", "pub.pem", status=1)
     assert found.stdout.startswith(f"REFUSED: bad.sgtr: {REFUSED}: expected")
-    assert run_json("verify", "bad.sgtr", "--key", "pub.pem", status=1)["verdict"] == "refused-by-devices"
+    assert run_json("verify", "trace", "bad.sgtr", "--key", "pub.pem", status=1)["verdict"] == "refused-by-devices"
 
 
 def test_a_malformed_trace_with_a_good_signature_is_refused_at_its_place_in_the_file() -> None:
     parts = s.Parts.of()
     at = parts.section(SectionType.SLOTS)[1]
     write("bad.sgtr", parts.slot(0, "flags", 0x80).signed())
-    found = run("verify", "bad.sgtr", "--key", "pub.pem", status=1)
+    found = run("verify", "trace", "bad.sgtr", "--key", "pub.pem", status=1)
     data = Path("bad.sgtr").read_bytes()
     where = at + len(data) - len(parts.data)
     assert found.stdout.startswith(f"REFUSED: bad.sgtr at offset {where:#x}: reserved slot flags"), found.stdout
@@ -158,6 +158,6 @@ def test_a_malformed_trace_with_a_good_signature_is_refused_at_its_place_in_the_
 def test_a_trace_of_another_policy_is_verified_and_not_judged() -> None:
     parts = s.Parts.of().manifest("profile_id", 5)
     write("old.sgtr", parts.signed())
-    found = run("verify", "old.sgtr", "--key", "pub.pem")
+    found = run("verify", "trace", "old.sgtr", "--key", "pub.pem")
     assert found.stdout.startswith("verified: old.sgtr: ")
     assert "warning: what it does was not judged: old.sgtr: made for another register policy" in found.stderr

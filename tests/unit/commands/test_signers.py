@@ -27,7 +27,7 @@ def signed(*words: str) -> None:
     found = run_json("sign", "net.gtr", "-o", "net.sgtr", *words)
     assert found["signed"] is True
     assert found["key_id"] == ES256.public.kid.hex()
-    run("verify", "net.sgtr", "--key", "pub.pem")
+    run("verify", "trace", "net.sgtr", "--key", "pub.pem")
 
 
 def test_a_token() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone time --cores --variant`: what the choice that is best on all cores costs on some of them."""
+"""`gramophone speed time --cores --variant`: what the choice that is best on all cores costs on some of them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone verify-report` says what an attestation does not tell of a trace with state."""
+"""`gramophone verify attestation` says what an attestation does not tell of a trace with state."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_trace_with_state_is_warned_of(state: bool, tmp_path: Path) -> None:
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     words = [f"{tmp_path}/a.cbor", "--key", f"{tmp_path}/pub.pem", "--nonce", NONCE.hex()]
-    found = CliRunner().invoke(main, ["verify-report", *words, "--trace", f"{tmp_path}/net.gtr"])
+    found = CliRunner().invoke(main, ["verify", "attestation", *words, "--trace", f"{tmp_path}/net.gtr"])
     assert found.exit_code == 0, found.output
     warned = f"warning: {tmp_path}/net.gtr: this trace may have state" in found.stderr
     assert warned == state
@@ -59,7 +59,9 @@ def test_the_firmware_is_named_by_its_hash(tmp_path: Path) -> None:
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     words = [f"{tmp_path}/a.cbor", "--key", f"{tmp_path}/pub.pem", "--nonce", NONCE.hex()]
-    found = CliRunner().invoke(main, ["verify-report", *words, "--firmware-image", f"{tmp_path}/firmware.bin"])
+    found = CliRunner().invoke(
+        main, ["verify", "attestation", *words, "--firmware-image", f"{tmp_path}/firmware.bin"]
+    )
     digest = hashlib.sha256(image).hexdigest()
     assert f"firmware image   {tmp_path}/firmware.bin: sha256 {digest}\n" in found.stdout
 

@@ -48,9 +48,9 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "key.pem").write_bytes(keys.private_pem(s.ES256.key))
     signer = ["--signing-key", str(tmp_path / "key.pem")]
     for name, words in {
-        "lenet.intoto.jsonl": ["provenance", *signer],
-        "lenet.cdx.json": ["sbom"],
-        "lenet.suit": ["suit", "export", "--vendor", "example.com", *signer],
+        "lenet.intoto.jsonl": ["publish", "provenance", *signer],
+        "lenet.cdx.json": ["publish", "sbom"],
+        "lenet.suit": ["publish", "suit", "export", "--vendor", "example.com", *signer],
     }.items():
         command = [*words, str(tmp_path / "lenet.sgtr"), "-o", str(tmp_path / name)]
         assert CliRunner().invoke(main, command, catch_exceptions=False).exit_code == 0
@@ -75,7 +75,7 @@ def run_python(folder: Path, address: str) -> None:
 
 
 def verify(path: Path, key: Path) -> int:
-    return CliRunner().invoke(main, ["verify", str(path), "--key", str(key)]).exit_code
+    return CliRunner().invoke(main, ["verify", "trace", str(path), "--key", str(key)]).exit_code
 
 
 def raw_manifest(address: str) -> bytes:
@@ -108,8 +108,8 @@ def check_beside(folder: Path) -> None:
         assert (pulled / name).read_bytes() == (folder / name).read_bytes()
     key = ["--key", str(folder / "pub.pem")]
     for words in (
-        ["verify-provenance", str(pulled / "lenet.intoto.jsonl"), "--trace", str(pulled / "lenet.sgtr")],
-        ["suit", "import", str(pulled / "lenet.suit"), "-o", str(folder / "again.sgtr")],
+        ["verify", "provenance", str(pulled / "lenet.intoto.jsonl"), "--trace", str(pulled / "lenet.sgtr")],
+        ["publish", "suit", "import", str(pulled / "lenet.suit"), "-o", str(folder / "again.sgtr")],
     ):
         assert CliRunner().invoke(main, [*words, *key], catch_exceptions=False).exit_code == 0
     assert (folder / "again.sgtr").read_bytes() == SIGNED

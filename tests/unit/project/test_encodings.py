@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from host_tools.cli import COMMANDS
 from signing import keys
 from tests.support import crypto_trees
+from tests.support.commands import commands
 from tests.support.places import CHECKOUT
 from tests.support.signing_samples import ES256, small_trace
 from trace_format.trace import Trace
@@ -26,12 +26,12 @@ ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIO
 NO_TEXT = ("os.open", "tarfile.open", "token.open")  # calls called open of what is no text
 # The odd name is that of a file, a trace and a folder.
 COMMAND_LINES = (
-    "keygen -o größe.pem",
-    "keyinfo größe.pem",
-    "getpub größe.pem -o größe.pub.pem",
+    "key new -o größe.pem",
+    "key show größe.pem",
+    "key public größe.pem -o größe.pub.pem",
     "sign größe.gtr --signing-key größe.pem -o größe.sgtr",
-    "verify größe.sgtr --key größe.pub.pem",
-    "verify größe.sgtr --key größe.pub.pem --json",
+    "verify trace größe.sgtr --key größe.pub.pem",
+    "verify trace größe.sgtr --key größe.pub.pem --json",
     "dump größe.sgtr",
     "dump größe.gtr --json",
     "diff größe.gtr größe.sgtr",
@@ -41,8 +41,8 @@ COMMAND_LINES = (
 )
 BAD_LINES = (
     "dump none.größe",
-    "verify größe.gtr --key größe.pub.pem",
-    "keygen --größe",
+    "verify trace größe.gtr --key größe.pub.pem",
+    "key new --größe",
     "größe",
     "build größe.gtr",
 )
@@ -102,8 +102,9 @@ COPIES = """
 import os, sys
 from host_tools.cli import main
 
-for name in {line.split()[0] for line in sys.argv[1:]} & main.lazy.keys():
-    main.lazy[name].load()
+for words, command in main.tree.commands.items():
+    if any(line.startswith(words) for line in sys.argv[1:]):
+        command.load()
 for number, line in enumerate(sys.argv[1:]):
     if not os.fork():
         for stream, name in ((1, "stdout"), (2, "stderr")):
@@ -149,15 +150,15 @@ def test_the_device_s_command_without_utf_8(folder: Path) -> None:
 def test_help_without_utf_8(folder: Path) -> None:
     """Of all commands, in one process: each start takes a second."""
     code = (
-        "import sys; from host_tools.cli import main\nfor name in sys.argv[1:]:\n    main([name, '--help'], "
+        "import sys; from host_tools.cli import main\nfor name in sys.argv[1:]:\n    "
+        "main([*name.split(), '--help'], "
         "standalone_mode=False)\nassert sys.stdout.encoding == 'ascii'"
     )
     environment = os.environ | {"PYTHONPATH": str(CHECKOUT)} | ASCII
-    done = subprocess.run(
-        [sys.executable, "-c", code, *COMMANDS], env=environment, capture_output=True, check=False
-    )
+    words = dict(commands())
+    done = subprocess.run([sys.executable, "-c", code, *words], env=environment, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count(b"Usage: ") == len(COMMANDS)
+    assert done.stdout.count(b"Usage: ") == len(words)
 
 
 def test_names_that_are_no_text(folder: Path) -> None:

@@ -18,6 +18,7 @@ PRODUCT = ("trace_format", "signing", "tee_replayer", "baremetal", "host_tools")
 # Modules that are imported by a name which is put together: whoever reaches the first reaches all in the second.
 BY_NAME = {
     "host_tools.cli": "host_tools.commands.",
+    "host_tools.extras": "host_tools.extras.",
     "host_tools.families.family": "host_tools.gpus.",
     "host_tools.runners": "host_tools.runners.",
 }
@@ -106,8 +107,9 @@ def name_of(path: Path) -> str:
 
 
 def says_nothing(node: ast.stmt) -> bool:
-    """A text, or an import."""
-    return isinstance(node, (ast.Expr, ast.Import, ast.ImportFrom))
+    """A text, an import, or the table of an extra, which the test of the command's tree reads."""
+    is_table = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "EXTRA"
+    return is_table or isinstance(node, (ast.Expr, ast.Import, ast.ImportFrom))
 
 
 def read_table(text: str) -> tuple[dict[str, list[str]], dict[str, str]]:

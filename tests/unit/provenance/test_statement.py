@@ -62,12 +62,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def state(*words: str, key: str = "es256", output: str = "net.intoto.jsonl") -> dict[str, Any]:
-    return run_json("provenance", "net.sgtr", "--signing-key", f"{key}.pem", "-o", output, *words)
+    return run_json("publish", "provenance", "net.sgtr", "--signing-key", f"{key}.pem", "-o", output, *words)
 
 
 def verify(*words: str, key: str = "es256.pub.pem", status: int = 0) -> dict[str, Any]:
     return run_json(
-        "verify-provenance", "net.intoto.jsonl", "--trace", "net.sgtr", "--key", key, *words, status=status
+        "verify", "provenance", "net.intoto.jsonl", "--trace", "net.sgtr", "--key", key, *words, status=status
     )
 
 
@@ -123,7 +123,7 @@ def test_what_is_verified() -> None:
     assert (found["findings"], found["covers"], found["signed_by"]) == ([], "file", [ES256.kid.hex()])
     assert found["statement"] == {name: made[name] for name in ("builder", "subjects", "dependencies", "checked")}
     assert run(
-        "verify-provenance", "net.intoto.jsonl", "--trace", "net.sgtr", "--key", "es256.pub.pem"
+        "verify", "provenance", "net.intoto.jsonl", "--trace", "net.sgtr", "--key", "es256.pub.pem"
     ).stdout == (
         f"verified: signed by {ES256.kid.hex()}, about this file\n"
         f"built by {builder_of(ES256.kid)} of {made['dependencies']} things that the trace names; "
@@ -151,6 +151,7 @@ def test_a_statement_of_another_trace_gets_no_signature() -> None:
     state()
     Path("net.sgtr").write_bytes(sign_trace(s.trace(meta={"name": "other"}).build(), ES256))
     words = (
+        "publish",
         "provenance",
         "net.sgtr",
         "--statement",
@@ -180,7 +181,7 @@ def test_under_a_trust_policy() -> None:
 def test_openssl_signs_and_verifies() -> None:
     """A program that signs; and the bytes that are signed, written to be signed on another machine."""
     key = shlex.quote(str(Path("es256.pem").absolute()))
-    words = ("provenance", "net.sgtr", "--public-key", "es256.pub.pem")
+    words = ("publish", "provenance", "net.sgtr", "--public-key", "es256.pub.pem")
     run(*words, "--signer-command", f"openssl dgst -sha256 -sign {key}", "-o", "net.intoto.jsonl")
     verify()
     assert run_json(*words, "--to-be-signed", "-o", "tbs")["signed"] is False
@@ -198,12 +199,12 @@ def test_a_token_signs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tokens.put(tmp_path, ES256.key, token="safe", label="net")
     Path("pin").write_bytes(tokens.PIN)
     words = ("--pkcs11", "pkcs11:token=safe;object=net", "--passphrase-file", "pin")
-    run("provenance", "net.sgtr", *words, "--public-key", "es256.pub.pem", "-o", "net.intoto.jsonl")
+    run("publish", "provenance", "net.sgtr", *words, "--public-key", "es256.pub.pem", "-o", "net.intoto.jsonl")
     verify()
 
 
 def test_a_signature_of_another_key_is_not_written() -> None:
-    words = ("provenance", "net.sgtr", "--public-key", "es256.pub.pem", "-o", "out")
+    words = ("publish", "provenance", "net.sgtr", "--public-key", "es256.pub.pem", "-o", "out")
     key = shlex.quote(str(Path("other.pem").absolute()))
     found = run(*words, "--signer-command", f"openssl dgst -sha256 -sign {key}", status=2)
     assert "expected one of the statement by ES256 key" in found.stderr
@@ -359,7 +360,7 @@ MALFORMED: dict[str, tuple[bytes, str]] = {
 def test_what_is_no_statement(name: str) -> None:
     data, text = MALFORMED[name]
     Path("net.intoto.jsonl").write_bytes(data)
-    words = ("verify-provenance", "net.intoto.jsonl", "--trace", "net.sgtr", "--key", "es256.pub.pem")
+    words = ("verify", "provenance", "net.intoto.jsonl", "--trace", "net.sgtr", "--key", "es256.pub.pem")
     found = run(*words, status=2)
     assert "net.intoto.jsonl" in found.stderr
     assert text in found.stderr
@@ -367,7 +368,17 @@ def test_what_is_no_statement(name: str) -> None:
 
 
 def test_a_source_that_the_trace_does_not_name() -> None:
-    words = ("provenance", "net.sgtr", "--source", "es256.pem", "--signing-key", "es256.pem", "-o", "out")
+    words = (
+        "publish",
+        "provenance",
+        "net.sgtr",
+        "--source",
+        "es256.pem",
+        "--signing-key",
+        "es256.pem",
+        "-o",
+        "out",
+    )
     assert "es256.pem: the trace does not say that it was made of this file" in run(*words, status=2).stderr
     assert not Path("out").exists()
     with pytest.raises(GramophoneError, match="expected the SHA-256 of none"):
@@ -377,6 +388,7 @@ def test_a_source_that_the_trace_does_not_name() -> None:
 def test_options_that_do_not_fit() -> None:
     state()
     words = (
+        "publish",
         "provenance",
         "net.sgtr",
         "--statement",

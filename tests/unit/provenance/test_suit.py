@@ -69,12 +69,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def export(*words: str, key: str = "es256") -> dict[str, Any]:
     words = ("net.sgtr", "--vendor", "example.com", "--signing-key", f"{key}.pem", "-o", "net.suit", *words)
-    return run_json("suit", "export", *words)
+    return run_json("publish", "suit", "export", *words)
 
 
 def taken(*words: str, key: str = "es256", status: int = 0) -> dict[str, Any]:
     words = ("net.suit", "--key", f"{key}.pub.pem", "-o", "out.sgtr", *words)
-    found = run_json("suit", "import", *words, status=status)
+    found = run_json("publish", "suit", "import", *words, status=status)
     assert Path("out.sgtr").exists() == (status == 0)
     return found
 
@@ -156,8 +156,8 @@ def test_out_and_in() -> None:
     found = taken(*words)
     assert Path("out.sgtr").read_bytes() == NET
     assert (found["signed_by"], found["manifest"]) == ([ES256.kid.hex()], made["manifest"])
-    assert "trace small, sequence number 7" in run("suit", "import", "net.suit", "--key", "es256.pub.pem",
-                                                    "-o", "again").stdout  # fmt: skip
+    words = ("publish", "suit", "import", "net.suit", "--key", "es256.pub.pem", "-o", "again")
+    assert "trace small, sequence number 7" in run(*words).stdout
 
 
 def test_a_trace_that_is_fetched() -> None:
@@ -169,7 +169,7 @@ def test_a_trace_that_is_fetched() -> None:
 
 
 def test_signed_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ("suit", "export", "net.sgtr", "--vendor", "example.com", "--public-key", "es256.pub.pem")
+    words = ("publish", "suit", "export", "net.sgtr", "--vendor", "example.com", "--public-key", "es256.pub.pem")
     key = shlex.quote(str(Path("es256.pem").absolute()))
     run(*words, "--signer-command", f"openssl dgst -sha256 -sign {key}", "-o", "net.suit")
     taken()
@@ -352,7 +352,7 @@ def test_what_is_no_envelope(name: str) -> None:
     data, text = MALFORMED[name]
     assert isinstance(data, bytes)
     Path("net.suit").write_bytes(data)
-    found = run("suit", "import", "net.suit", "--key", "es256.pub.pem", "-o", "out.sgtr", status=2)
+    found = run("publish", "suit", "import", "net.suit", "--key", "es256.pub.pem", "-o", "out.sgtr", status=2)
     assert "net.suit" in found.stderr
     assert text in found.stderr
     assert found.stderr.count("\n") == 1
@@ -361,7 +361,18 @@ def test_what_is_no_envelope(name: str) -> None:
 
 def test_what_cannot_be_exported() -> None:
     Path("net.gtr").write_bytes(s.trace().build())
-    words = ("suit", "export", "net.gtr", "--vendor", "example.com", "--signing-key", "es256.pem", "-o", "out")
+    words = (
+        "publish",
+        "suit",
+        "export",
+        "net.gtr",
+        "--vendor",
+        "example.com",
+        "--signing-key",
+        "es256.pem",
+        "-o",
+        "out",
+    )
     assert "net.gtr at offset 0x0: a trace that is not signed" in run(*words, status=2).stderr
     assert "--uri: without it" in run(*words, "--uri", "#x", status=2).stderr
     assert not Path("out").exists()

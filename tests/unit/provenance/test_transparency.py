@@ -145,7 +145,7 @@ def bundle(*entries: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def verify(
-    proof: Any, *, key: str = "log.pem", status: int = 0, command: str = "verify net.sgtr"
+    proof: Any, *, key: str = "log.pem", status: int = 0, command: str = "verify trace net.sgtr"
 ) -> dict[str, Any]:
     Path("proof.json").write_bytes(proof if isinstance(proof, bytes) else json.dumps(proof).encode())
     words = (*command.split(), "--key", "pub.pem", "--transparency", "proof.json", "--transparency-key", key)
@@ -160,8 +160,8 @@ ABOUT = {"log": ORIGIN, "log_key_id": EDDSA.kid.hex(), "index": 2, "size": 4, "k
 )
 def test_a_trace_that_is_logged(proof: Any) -> None:
     assert verify(proof)["transparency"] == ABOUT
-    text = run("verify", "net.sgtr", "--key", "pub.pem", "--transparency", "proof.json", "--transparency-key",
-               "log.pem").stdout  # fmt: skip
+    words = ("--transparency", "proof.json", "--transparency-key", "log.pem")
+    text = run("verify", "trace", "net.sgtr", "--key", "pub.pem", *words).stdout
     assert f"\nlogged: entry 2 of 4 of {ORIGIN} (hashedrekord)\n" in text
 
 
@@ -180,7 +180,7 @@ def envelope_entry(kind: str, version: str, envelope: Envelope = STATEMENT) -> b
 def test_a_statement_that_is_logged(kind: str, version: str) -> None:
     """Beside the statement's own file, and in a bundle that has the statement, about the trace."""
     entry = Log([hashedrekord(b"one"), envelope_entry(kind, version)], EDDSA).entry(1)
-    command = "verify-provenance net.intoto.jsonl --trace net.sgtr"
+    command = "verify provenance net.intoto.jsonl --trace net.sgtr"
     expected = ABOUT | {"index": 1, "size": 2, "kind": kind}
     assert verify(bundle(entry), command=command)["transparency"] == expected
     assert verify(bundle(entry, dsseEnvelope=json.loads(STATEMENT.encode())))["transparency"] == expected
@@ -340,7 +340,7 @@ def test_what_is_no_proof(name: str) -> None:
     proof, text = MALFORMED[name]
     Path("proof.json").write_bytes(proof if isinstance(proof, bytes) else json.dumps(proof).encode())
     words = ("--key", "pub.pem", "--transparency", "proof.json", "--transparency-key", "log.pem")
-    found = run("verify", "net.sgtr", *words, status=2)
+    found = run("verify", "trace", "net.sgtr", *words, status=2)
     assert "proof.json" in found.stderr
     assert text in found.stderr
     assert found.stderr.count("\n") == 1
@@ -355,7 +355,7 @@ def test_a_good_proof_of_a_trace_that_is_not_well_signed() -> None:
 
 def test_options_that_belong_together() -> None:
     for word in ("--transparency", "--transparency-key"):
-        found = run("verify", "net.sgtr", "--key", "pub.pem", word, "log.pem", status=2)
+        found = run("verify", "trace", "net.sgtr", "--key", "pub.pem", word, "log.pem", status=2)
         assert "--transparency and --transparency-key belong together" in found.stderr
 
 

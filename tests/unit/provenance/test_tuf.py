@@ -56,7 +56,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def tuf(command: str, *words: str, status: int = 0) -> dict[str, Any]:
-    return run_json("tuf", command, "repo", *words, status=status)
+    return run_json("publish", "tuf", command, "repo", *words, status=status)
 
 
 def sign(role: str, *names: str) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def fetch(server: str, name: str = "net.sgtr") -> bytes:
 def test_a_client_gets_what_was_published(server: str) -> None:
     assert fetch(server) == NET
     assert fetch(server, "fleet.gtp") == FLEET
-    run("verify", "got/net.sgtr", "--key", "pub.pem")
+    run("verify", "trace", "got/net.sgtr", "--key", "pub.pem")
     assert client(server).get_targetinfo("other.sgtr") is None
 
 
@@ -263,7 +263,7 @@ def test_by_token_program_and_another_machine(
 
 
 def refused(text: str, command: str, *words: str) -> None:
-    found = run("tuf", command, *words, status=2)
+    found = run("publish", "tuf", command, *words, status=2)
     assert text in found.stderr
     assert found.stderr.count("\n") == 1
 
@@ -332,7 +332,9 @@ def test_what_cannot_be_begun() -> None:
         ["publish"],
     ):
         signer = ["--signing-key", "online.pem"] if command in ("sign", "publish") else []
-        refused("repo: no TUF repository ('gramophone tuf init' begins one)", command, "repo", *words, *signer)
+        refused(
+            "repo: no TUF repository ('gramophone publish tuf init' begins one)", command, "repo", *words, *signer
+        )
 
 
 def _json(change: Callable[[dict[str, Any]], object]) -> Callable[[bytes], bytes]:
@@ -413,7 +415,7 @@ def test_malformed_metadata(name: str) -> None:
     file, change, text = MALFORMED[name]
     path = Path("repo", file)
     path.write_bytes(change(path.read_bytes()))
-    found = run("tuf", "show", "repo", status=2)
+    found = run("publish", "tuf", "show", "repo", status=2)
     assert f"repo/{file}: " in found.stderr
     assert text in found.stderr
     assert found.stderr.count("\n") == 1

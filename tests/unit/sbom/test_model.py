@@ -24,7 +24,7 @@ from trace_format.trace import Trace
 def bill(tmp_path: Path, data: bytes) -> dict[str, object]:
     file, out = tmp_path / "net.gtr", tmp_path / "net.cdx.json"
     file.write_bytes(data)
-    done = CliRunner().invoke(main, ["sbom", str(file), "-o", str(out)])
+    done = CliRunner().invoke(main, ["publish", "sbom", str(file), "-o", str(out)])
     assert done.exit_code == 0, done.stderr
     return validated(out)
 
@@ -73,7 +73,7 @@ def test_notes_that_say_nonsense(tmp_path: Path) -> None:
 def test_what_is_no_trace(what: str, tmp_path: Path) -> None:
     file, out = tmp_path / "net.gtr", tmp_path / "out"
     file.write_bytes(bad_input.TRACE[what])
-    done = CliRunner().invoke(main, ["sbom", str(file), "-o", str(out)])
+    done = CliRunner().invoke(main, ["publish", "sbom", str(file), "-o", str(out)])
     assert done.exit_code == 2
     assert str(file) in done.stderr
     assert done.stderr.count("\n") == 1

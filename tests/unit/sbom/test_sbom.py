@@ -25,7 +25,7 @@ from tests.support.signing_samples import ES256
 
 
 def sbom(*args: str | Path) -> Result:
-    return CliRunner().invoke(main, ["sbom", *map(str, args)])
+    return CliRunner().invoke(main, ["publish", "sbom", *map(str, args)])
 
 
 @pytest.fixture(scope="module")

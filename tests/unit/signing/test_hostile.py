@@ -32,7 +32,7 @@ def test_the_host_says_what_is_wrong(row: Hostile) -> None:
 def test_verify_says_no(row: Hostile, tmp_path: Path) -> None:
     (tmp_path / "net.sgtr").write_bytes(row.make())
     (tmp_path / "pub.pem").write_bytes(s.KEY.pem())
-    line = ["verify", str(tmp_path / "net.sgtr"), "--key", str(tmp_path / "pub.pem"), "--json"]
+    line = ["verify", "trace", str(tmp_path / "net.sgtr"), "--key", str(tmp_path / "pub.pem"), "--json"]
     found = CliRunner().invoke(main, line, catch_exceptions=False)
     if row.host is OtherPolicyError:  # another version of this program may judge it
         assert found.exit_code == 0

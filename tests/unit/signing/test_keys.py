@@ -204,8 +204,8 @@ BAD_PRIVATE = {
 }
 BAD_PUBLIC = {
     "empty": (b"", "not a PEM key file"),
-    "private": (GOOD, "'gramophone getpub' makes it"),
-    "encrypted private": (ENCRYPTED, "'gramophone getpub' makes it"),
+    "private": (GOOD, "'gramophone key public' makes it"),
+    "encrypted private": (ENCRYPTED, "'gramophone key public' makes it"),
     "cut": (
         b"-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE\n-----END PUBLIC KEY-----\n",
         "damaged public key",

@@ -55,7 +55,7 @@ def test_ours_are_ours() -> None:
     ("name", "words"),
     [
         ("trace_format", ["--version"]),
-        ("signing", ["keygen", "-o", "key.pem"]),
+        ("signing", ["key", "new", "-o", "key.pem"]),
         ("signing", ["sign", "net.gtr", "--signing-key", "key.pem"]),
         ("tee_replayer", ["generate", "--gpu", "v3d42", "--platform", "optee", "--key", "k", "-o", "out"]),
     ],

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Recordings that other tools made. For researchers who have recordings of GPUReplay.
+
+Not in here: our own recordings (`record`).
+
+Read first: __init__.py
+"""
+
+from __future__ import annotations
+
+from host_tools.commands.tree import LazyCommand
+from host_tools.extras import Extra
+
+EXTRA = Extra(
+    "importers",
+    "Turn a recording that another tool made into a raw trace.",
+    {
+        "import gpureplay": LazyCommand(
+            "host_tools.commands.import_recording:gpureplay_command", "Import a GPUReplay recording of a Mali."
+        ),
+    },
+    example="gramophone import gpureplay recordings/mnist -o mnist.raw.gtr",
+)

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Project files: all traces, firmware and images of a project from one file, here or on a farm of computers.
+For teams who build many networks for many devices.
+
+Not in here: what a single step does: those are commands of the core, which `make` runs.
+
+Read first: __init__.py
+"""
+
+from __future__ import annotations
+
+from host_tools.commands.tree import LazyCommand
+from host_tools.extras import Extra
+
+EXTRA = Extra(
+    "project",
+    "Make what a project file names.",
+    {
+        "make": LazyCommand(
+            "host_tools.commands.make:make_command",
+            "Make what a project file names and is not up to date.",
+        )
+    },
+)

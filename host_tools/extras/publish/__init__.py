@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What goes with a signed trace when it is published: statements of provenance, bills of materials, SUIT
+envelopes, TUF repositories. For model owners whose users ask where a trace comes from, and if it is the newest.
+
+Not in here: signatures and trust policies, without which nothing is published (`signing`).
+
+Read first: __init__.py
+"""
+
+from __future__ import annotations
+
+from host_tools.commands.tree import LazyCommand
+from host_tools.extras import Extra
+
+EXTRA = Extra(
+    "publish",
+    "Say what a trace was made of, and publish it by SUIT or TUF.",
+    {
+        "publish provenance": LazyCommand(
+            "host_tools.commands.provenance:provenance",
+            "Write a signed statement of what a trace was made of.",
+        ),
+        "publish sbom": LazyCommand(
+            "host_tools.commands.sbom:sbom",
+            "Write a bill of materials (SBOM, CycloneDX 1.6).",
+        ),
+        "publish suit": LazyCommand(
+            "host_tools.commands.suit:suit_group",
+            "Put a signed trace into a SUIT envelope, or take it out.",
+        ),
+        "publish tuf": LazyCommand(
+            "host_tools.commands.tuf:tuf_group",
+            "Publish signed traces and policies in a TUF repository.",
+        ),
+        "verify provenance": LazyCommand(
+            "host_tools.commands.provenance:verify_provenance",
+            "Check a signed statement of what a trace was made of.",
+        ),
+    },
+    example="gramophone publish sbom net.sgtr -o net.cdx.json",
+    renamed={
+        "provenance": "publish provenance",
+        "sbom": "publish sbom",
+        "suit": "publish suit",
+        "tuf": "publish tuf",
+        "verify-provenance": "verify provenance",
+    },
+)

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""How long jobs take on a board's GPU, by a model that is fitted to measurements. For model owners who must meet
+a time on a board that they do not have at hand.
+
+Not in here: measurements of replays: that is `bench` in the core.
+
+Read first: __init__.py
+"""
+
+from __future__ import annotations
+
+from host_tools.commands.tree import LazyCommand
+from host_tools.extras import Extra
+
+EXTRA = Extra(
+    "speed",
+    "Estimate how long a trace takes on a board.",
+    {
+        "speed time": LazyCommand(
+            "host_tools.commands.time:time_command",
+            "Estimate the time of each job of a trace on a board.",
+        ),
+        "speed calibrate": LazyCommand(
+            "host_tools.commands.calibrate:calibrate_command",
+            "Fit the constants of `speed time` to a board's times.",
+        ),
+    },
+    example="gramophone speed time net.gtr",
+    renamed={"time": "speed time", "calibrate": "speed calibrate"},
+)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Extras: what our own folders and other people's packages add to the command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from host_tools import extras
+from host_tools.commands.tree import LazyCommand, Tree, Word
+from tests.support.places import CHECKOUT
+
+MODULE = '''
+import click
+from host_tools.commands.framework import GramophoneCommand, Outcome
+from host_tools.commands.tree import LazyCommand
+from host_tools.extras import Extra
+
+@click.command("wave", cls=GramophoneCommand, example="gramophone greet wave")
+def wave():
+    """Wave once."""
+    return Outcome({"waved": True}, "waved")
+
+EXTRA = Extra(
+    "greet",
+    "Greet people.",
+    {
+        "greet wave": LazyCommand("greeting:wave", "Wave once."),
+        "verify wave": LazyCommand("gone:wave", "Check it."),
+    },
+    renamed={"wave": "greet wave"},
+)
+'''
+
+
+def package(folder: Path, name: str, value: str, module: str = "") -> None:
+    """A package as pip installs it: its module, and the folder that has its entry point."""
+    about = folder / f"{name}-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(f"[{extras.GROUP}]\n{name} = {value}\n")
+    if module:
+        (folder / f"{value.partition(':')[0]}.py").write_text(module)
+
+
+def gramophone(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
+    """The command where a folder has more packages."""
+    environment = os.environ | {"PYTHONPATH": f"{CHECKOUT}{os.pathsep}{folder}"}
+    command = [sys.executable, "-m", "host_tools", *line.split()]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_package_adds_commands(tmp_path: Path) -> None:
+    package(tmp_path, "hello", "greeting:EXTRA", MODULE)
+    shown = gramophone(tmp_path, "--help")
+    assert shown.stderr == ""
+    assert "  greet           Greet people.\n" in shown.stdout.partition("\nMore:\n")[2]
+    assert gramophone(tmp_path, "greet wave").stdout == "waved\n"
+    assert gramophone(tmp_path, "wave --json").stdout == '{"ok": true, "warnings": [], "waved": true}\n'
+    assert "  wave         Check it.\n" in gramophone(tmp_path, "verify --help").stdout
+    broken = gramophone(tmp_path, "verify wave")
+    assert broken.returncode == 2
+    assert broken.stderr.startswith("error: package hello: cannot use gone:wave: ModuleNotFoundError(")
+
+
+@pytest.mark.parametrize(
+    ("value", "module", "said"),
+    [
+        ("gone:EXTRA", "", "ModuleNotFoundError"),
+        ("other:EXTRA", "EXTRA = 1 / 0", "ZeroDivisionError"),
+        ("other:EXTRA", "EXTRA = 5", "AttributeError"),
+        ("other:EXTRA", MODULE.replace("greet wave", "sign"), "there is a command 'sign' already"),
+        ("other:EXTRA", MODULE.replace('"wave": "g', '"lint": "g'), "there is a command 'lint' already"),
+    ],
+)
+def test_a_broken_package_is_a_warning(tmp_path: Path, value: str, module: str, said: str) -> None:
+    package(tmp_path, "broken", value, module)
+    shown = gramophone(tmp_path, "--help")
+    assert shown.returncode == 0
+    assert shown.stderr.startswith("warning: extra 'broken' of package broken cannot be used: ")
+    assert said in shown.stderr
+    assert shown.stderr.count("\n") == 1
+    assert "Greet people" not in shown.stdout
+    assert gramophone(tmp_path, "verify trace --help").stderr == ""  # not looked for
+
+
+def test_words_are_nobody_else_s() -> None:
+    lazy = LazyCommand("no:where", "Do it.")
+    tree = Tree({"Start": {"a b": lazy, "c": lazy}, extras.SECTION: {}}, {"a": Word("A.", "")}, {})
+    for taken in ("a", "a b", "a b c", "c", "c d"):
+        with pytest.raises(ValueError, match=f"there is a command '{taken}' already"):
+            extras.add(tree, extras.Extra("x", "X.", {"new": lazy, taken: lazy}))
+        assert tree.commands.keys() == {"a b", "c"}
+    extras.add(tree, extras.Extra("x", "X.", {"a d": lazy, "e f": lazy}))
+    assert tree.below("", whole=False) == {"a": "A.", "c": "Do it.", "e": "X."}
+    assert tree.below("a", whole=False) == {"b": "Do it.", "d": "Do it."}
+
+
+def test_our_own_are_found() -> None:
+    names = {path.parent.name for path in Path(extras.__file__).parent.glob("*/__init__.py")}
+    assert {extra.name for extra in extras.own()} == names
