@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from host_tools.accesses.job_work import JobWork, job_work
 from host_tools.accesses.observe import random_inputs
-from host_tools.families.family import family_of
 from host_tools.families.page_tables import DivergenceError
-from host_tools.families.shares import elapsed
+from host_tools.families.shares import elapsed, order_of
 from host_tools.model.timing import Chip, Estimate, JobTime, TimingError, chip_of, estimate, together
 from host_tools.support.progress import phase
 from host_tools.vgpu import confined
@@ -55,10 +54,9 @@ def replayed(trace: Trace, timed: Sequence[tuple[JobWork, JobTime]]) -> Estimate
         timed: its jobs, as `job_times`.
     """
     times = [time for _, time in timed]
-    job_order = family_of(trace.gpu).job_order
-    if job_order is None:
+    order = order_of(trace)
+    if order is None:
         return together([time for job, time in timed if not job.prepares])
-    order = job_order(trace)
     us, low, high = (
         elapsed(order, [getattr(time, name) for time in times]) for name in ("us", "low_us", "high_us")
     )

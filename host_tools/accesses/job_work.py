@@ -9,7 +9,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from host_tools.families.family import family_of
+from host_tools.families.family import part_of
+from host_tools.families.timing import Timing
 from host_tools.model.interpreter import Interpreter
 from host_tools.vgpu.binding import Dispatch
 from trace_format.actions import Action, Columns, Op
@@ -90,7 +91,8 @@ def job_work_and_outputs(
         meter.end_job()
     finally:
         meter.close()
-    if job_cores := family_of(trace.gpu).job_cores:
-        for job, cores in zip(meter.jobs, job_cores(trace), strict=True):
+    timing = part_of(trace.gpu, Timing)
+    if timing and timing.job_cores:
+        for job, cores in zip(meter.jobs, timing.job_cores(trace), strict=True):
             job.cores = cores
     return meter.jobs, outputs

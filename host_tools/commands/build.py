@@ -23,9 +23,9 @@ from host_tools.commands.framework import (
     warn,
 )
 from host_tools.commands.streams import OUTPUT, check_output, read, write
-from host_tools.families.family import family_of
+from host_tools.families.family import part_of
 from host_tools.families.page_tables import DivergenceError
-from host_tools.families.retargeting import Applied
+from host_tools.families.retargeting import Applied, Retargeting
 from host_tools.passes.listing import PASSES
 from host_tools.passes.note_check import LEFT_OUT, NOT_CHECKED
 from host_tools.passes.pipeline import KEEP_INPUTS, Step, build
@@ -280,7 +280,7 @@ def _needs(trace: Trace) -> list[str]:
 
 def _retarget(trace: Trace, gpu: str) -> tuple[Trace, Sequence[Applied]]:
     """The recording as one for another GPU, and what was changed."""
-    retarget = family_of(trace.profile).retarget
-    if retarget is None:
+    part = part_of(trace.profile, Retargeting)
+    if part is None:
         raise TraceError(f"no rules turn a recording of {trace.gpu} into a trace for {gpu}, or for any other GPU")
-    return retarget(trace, gpu)
+    return part.retarget(trace, gpu)

@@ -16,9 +16,8 @@ from host_tools.accesses.observe import random_inputs
 from host_tools.commands.facts import facts
 from host_tools.commands.framework import Outcome, UsageError, warn
 from host_tools.commands.streams import write
-from host_tools.families.family import family_of
 from host_tools.families.page_tables import DivergenceError
-from host_tools.families.shares import NotSharedError, Share, Together, overlap
+from host_tools.families.shares import NotSharedError, Share, Together, order_of, overlap, sharing_of
 from host_tools.model.interpreter import Interpreter
 from host_tools.model.joining import Joining, joint
 from host_tools.model.parts import SEPARATOR
@@ -140,12 +139,12 @@ def _planned(
     whole: Trace, files: Sequence[Path], rows: Sequence[Joining], cores: Sequence[int], chip: Chip | None
 ) -> tuple[Together, list[Share], list[Times]]:
     """Both at once; their shares, and what the jobs of each take there: [] where that is not known."""
-    together = family_of(whole.gpu).shares
+    together = sharing_of(whole.gpu).shares
     if isinstance(together, str):
         raise NotSharedError(f"{whole.gpu}: its cores cannot be shared: {together}")
-    job_order = family_of(whole.gpu).job_order
     for file, row in zip(files, rows, strict=True):
-        if job_order and overlap(job_order(row.trace)):
+        order = order_of(row.trace)
+        if order and overlap(order):
             raise NotSharedError(
                 f"{file}: its jobs run at the same time already: expected the trace of one network"
             )

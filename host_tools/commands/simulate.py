@@ -17,9 +17,8 @@ from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair
 from host_tools.commands.join_shares import masks, replay_of_both
 from host_tools.commands.streams import check_output, write
 from host_tools.commands.traces import read_trace
-from host_tools.families.family import family_of
 from host_tools.families.page_tables import DivergenceError
-from host_tools.families.shares import overlap
+from host_tools.families.shares import order_of, overlap
 from host_tools.model import sharing
 from host_tools.model.joining import Joining
 from host_tools.model.late_plot import Bars, drawn
@@ -219,8 +218,8 @@ def _names(traces: Sequence[Trace]) -> list[str]:
 def _times(trace: Trace, chip: Chip) -> tuple[float, ...]:
     """Of each job of a replay; jobs that run at the same time are one, which nobody can interrupt."""
     timed = job_times(trace, chip)
-    job_order = family_of(trace.gpu).job_order
-    if job_order and overlap(job_order(trace)):
+    order = order_of(trace)
+    if order and overlap(order):
         return (replayed(trace, timed).us,)
     return tuple(time.us for job, time in timed if not job.prepares)
 

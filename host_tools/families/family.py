@@ -2,38 +2,34 @@
 """What is particular to a GPU family: one description each, which everything else asks.
 
 A family is a folder of host_tools/gpus, above all rooms that work with traces; its `__init__.py` has the
-description as FAMILY, and these rooms ask it by this interface, never by name. Rooms below find the rest in the
-folder by name: `vgpu/` is the C model (host_tools/vgpu/build.py), `guest.toml` says what the recording machine
-needs (host_tools/machine/placements.py).
+description as FAMILY, and these rooms ask it by this interface, never by name. What few ask for (`Timing`,
+`Speed`, `Sharing`, `Retargeting`) is in the folder's modules of these names (`part_of`). Rooms below find the rest
+in the folder by name: `vgpu/` is the C model (host_tools/vgpu/build.py), `guest.toml` says what the recording
+machine needs (host_tools/machine/placements.py).
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
+import importlib.util
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from host_tools.families.accesses import Accesses, Flaw, Followed, Span, nothing
 from host_tools.families.checkpoints import Checkpoints
 from host_tools.families.conversion import Conversion
-from host_tools.families.cutting import Cutting
-from host_tools.families.kernel_costs import KernelCosts
 from host_tools.families.listing import Listing, Read
 from host_tools.families.page_tables import PageTables
-from host_tools.families.retargeting import Applied
-from host_tools.families.shares import Order, Share, Together
-from host_tools.families.timing import Parts, Values
 from host_tools.families.transfers import Transfers
 from host_tools.support.gpu_folders import FOLDERS
-from host_tools.vgpu.binding import Dispatch
 from trace_format import profile as profiles
 from trace_format.errors import ProfileError
 from trace_format.profile import Job, Profile
 from trace_format.trace import Trace
 
+Part = TypeVar("Part")
 NOTHING = re.compile(r"(?!)")  # matches no name
 
 
@@ -87,8 +83,6 @@ class Family:
         check: what `lint` finds in a trace besides what registers and actions say, as rule and text.
         queues: a job may be started while another runs, and waits for its end.
         frames_are_buffers: frames that lie together were allocated together, and stay so until a pass moves them.
-        retarget: a raw recording of another GPU of the family, made of a raw trace and the other's name, and what
-            was changed. Raises RuleError. None: there are no rules.
         block_pages: pages that one entry above the last level of page tables maps; 1: there are no such entries.
         tlb_only_flushes: whether the profile's `mmu.flush` touches the TLB only, so that flushes between jobs may
             go where mappings do not change; otherwise the same commands flush caches.
@@ -105,20 +99,7 @@ class Family:
         list_job: what a job says that is started now, given the GPU, how it is started, what has been written to a
             register (0: not known) and a reader of memory; None: nothing is said of its jobs.
         transfers: how lists copy and fill memory, and how compute jobs do; None: lists do not.
-        cutting: how one compute job becomes several; text: why none does.
         checkpoints: where replays can stop and go on after a reset; None: nothing is known of that.
-        loads_vectors: kernels that are compiled here load and store vectors, since its driver does not join loads
-            of what lies side by side.
-        kernel_costs: by what a search for faster kernels orders what it tries; None: it is not possible.
-        time_parts: where a dispatch's time goes, given a chip's constants (host_tools/model/timing.py);
-            None: of its chips nothing is known.
-        shares: two networks of a joint trace, with the cores of each, as one that runs both at the same time.
-            Raises NotSharedError. Text: why none can.
-        job_cores: of each job of a trace, by its JOB action, on how many cores it runs; 0: on all. None: all jobs
-            run on all.
-        job_order: in which order a replay starts its jobs and waits for their ends; None: one after another.
-        on_cores: the constants of a chip as they hold for a dispatch that runs on so many of its cores; None: jobs
-            run on all.
         passes: passes that are for its GPUs only (host_tools/passes/registry.py), by the name of the pass of all
             GPUs after which they run, in their order.
     """
@@ -144,28 +125,22 @@ class Family:
     ) = None
     list_job: Callable[[Profile, Job, Callable[[str], int], Read], Listing] | None = None
     transfers: Transfers | None = None
-    cutting: Cutting | str = "nothing is known of cutting jobs of its GPU"
     checkpoints: Checkpoints | None = None
     follow: Callable[[Trace], Followed] | None = None
     check: Callable[[Trace], Iterator[Flaw]] = nothing
     queues: bool = False
     frames_are_buffers: bool = False
-    retarget: Callable[[Trace, str], tuple[Trace, Sequence[Applied]]] | None = None
-    loads_vectors: bool = False
-    kernel_costs: KernelCosts | None = None
-    time_parts: Callable[[Dispatch, Values], Parts] | None = None
-    shares: Callable[[Trace, Sequence[Share]], Together] | str = "nothing is known of parts of its GPU"
-    job_cores: Callable[[Trace], Sequence[int]] | None = None
-    job_order: Callable[[Trace], Order] | None = None
-    on_cores: Callable[[Dispatch, Values, int], Values] | None = None
     passes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 
 @functools.cache
+def _by_folder() -> dict[str, Family]:
+    return {path.name: importlib.import_module(f"host_tools.gpus.{path.name}").FAMILY for path in FOLDERS}
+
+
 def families() -> tuple[Family, ...]:
     """All families."""
-    found: list[Family] = [importlib.import_module(f"host_tools.gpus.{path.name}").FAMILY for path in FOLDERS]
-    return tuple(found)
+    return tuple(_by_folder().values())
 
 
 def profile_of(gpu: str) -> Profile:
@@ -175,8 +150,30 @@ def profile_of(gpu: str) -> Profile:
 
 def family_of(gpu: Profile | str) -> Family:
     """The family of a GPU, by its profile or by the name of a profile or virtual GPU; ProfileError: none."""
+    return _by_folder()[_folder_of(gpu)]
+
+
+def part_of(gpu: Profile | str, kind: type[Part]) -> Part | None:
+    """What a GPU's family says besides its description, to those who ask for it.
+
+    Args:
+        gpu: as `family_of` takes it.
+        kind: a class of this room. `Timing` is asked for in the module `timing` of the family's folder, which has
+            it as TIMING and is imported only now.
+
+    Returns:
+        None if the folder has no such module.
+    """
+    module = f"host_tools.gpus.{_folder_of(gpu)}.{kind.__name__.lower()}"
+    if importlib.util.find_spec(module) is None:
+        return None
+    part: Part = getattr(importlib.import_module(module), kind.__name__.upper())
+    return part
+
+
+def _folder_of(gpu: Profile | str) -> str:
     name = gpu.name if isinstance(gpu, Profile) else profile_of(gpu).name
-    for family in families():
+    for folder, family in _by_folder().items():
         if name in family.gpus:
-            return family
+            return folder
     raise ProfileError(f"GPU {name} belongs to no family of host_tools/gpus")

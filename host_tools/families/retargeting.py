@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What is said of a recording that was turned into one for another GPU of its family."""
+"""How a recording becomes one for another GPU of its family, and what is said of that."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from trace_format.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -13,3 +16,15 @@ class Applied:
     rule: str
     reason: str
     places: int
+
+
+@dataclass(frozen=True)
+class Retargeting:
+    """What the module `retargeting` of a family's folder has as RETARGETING.
+
+    Attributes:
+        retarget: a raw recording of another GPU of the family, made of a raw trace and the other's name, and what
+            was changed. Raises a TraceError: there are no rules, or one cannot be applied.
+    """
+
+    retarget: Callable[[Trace, str], tuple[Trace, Sequence[Applied]]]

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from host_tools.families.family import part_of
 from trace_format.errors import GramophoneError
 from trace_format.trace import Trace
 
@@ -44,6 +45,31 @@ class Together:
 
     trace: Trace
     rendezvous: int
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """What the module `sharing` of a family's folder has as SHARING.
+
+    Attributes:
+        shares: two networks of a joint trace, with the cores of each, as one that runs both at the same time.
+            Raises NotSharedError. Text: why none can.
+        job_order: in which order a replay starts its jobs and waits for their ends; None: one after another.
+    """
+
+    shares: Callable[[Trace, Sequence[Share]], Together] | str = "nothing is known of parts of its GPU"
+    job_order: Callable[[Trace], Order] | None = None
+
+
+def order_of(trace: Trace) -> Order | None:
+    """In which order a replay starts its jobs and waits for their ends; None: one after another."""
+    job_order = sharing_of(trace.gpu).job_order
+    return job_order(trace) if job_order else None
+
+
+def sharing_of(gpu: str) -> Sharing:
+    """What the family of a GPU says; that nothing is known, if it says nothing."""
+    return part_of(gpu, Sharing) or Sharing()
 
 
 def overlap(order: Order) -> bool:

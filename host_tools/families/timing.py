@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+
+from host_tools.vgpu.binding import Dispatch
+from trace_format.trace import Trace
 
 Values = Mapping[str, float]  # constants of a chip by name, in the units that its timing.toml states
 
@@ -41,3 +44,20 @@ def total(parts: Parts, serial: float) -> float:
     access = parts.lines + parts.words + parts.misses + parts.memory
     overlapped = max(parts.issue, access) + serial * min(parts.issue, access)
     return parts.start + parts.workgroups + overlapped
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What the module `timing` of a family's folder has as TIMING.
+
+    Attributes:
+        time_parts: where a dispatch's time goes, given a chip's constants (host_tools/model/timing.py).
+        on_cores: the constants of a chip as they hold for a dispatch that runs on so many of its cores; None: jobs
+            run on all.
+        job_cores: of each job of a trace, by its JOB action, on how many cores it runs; 0: on all. None: all jobs
+            run on all.
+    """
+
+    time_parts: Callable[[Dispatch, Values], Parts]
+    on_cores: Callable[[Dispatch, Values, int], Values] | None = None
+    job_cores: Callable[[Trace], Sequence[int]] | None = None

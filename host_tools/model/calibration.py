@@ -16,9 +16,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from host_tools.families.family import family_of
 from host_tools.families.timing import total
-from host_tools.model.timing import LARGEST, Chip, Constant, TimingError
+from host_tools.model.timing import LARGEST, Chip, Constant, TimingError, timing_of
 from host_tools.vgpu.binding import Dispatch
 
 ROOM = 4.0  # times best and worst
@@ -106,9 +105,7 @@ def free(chip: Chip) -> dict[str, tuple[float, float]]:
 
 
 def _estimate(chip: Chip, values: Mapping[str, float], one: Measured) -> float:
-    parts_of = family_of(chip.gpu).time_parts
-    if parts_of is None:
-        raise TimingError(f"GPU {chip.gpu}: nothing is known of its time")
+    parts_of = timing_of(chip).time_parts
     return sum(times * total(parts_of(row, values), values["serial"]) for row, times in one.rows.items())
 
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from host_tools.families.family import family_of
-from host_tools.families.timing import Parts, total
+from host_tools.families.family import part_of
+from host_tools.families.timing import Parts, Timing, total
 from host_tools.support.gpu_folders import FOLDERS
 from host_tools.vgpu.binding import Dispatch
 from trace_format import limits
@@ -99,10 +99,8 @@ def estimate(rows: Sequence[Dispatch], chip: Chip, cores: int = 0) -> JobTime:
     Raises:
         TimingError: nothing is known of the chip's time, or there are no parts of its cores.
     """
-    family = family_of(chip.gpu)
-    parts_of, on_cores = family.time_parts, family.on_cores
-    if parts_of is None:
-        raise TimingError(f"GPU {chip.gpu}: nothing is known of its time")
+    timing = timing_of(chip)
+    parts_of, on_cores = timing.time_parts, timing.on_cores
     if cores and on_cores is None:
         raise TimingError(f"{chip.name}: its jobs run on all of its cores, none on {cores} of them")
     given = rows or (Dispatch(**{field.name: 0 for field in fields(Dispatch)}),)
@@ -119,6 +117,14 @@ def estimate(rows: Sequence[Dispatch], chip: Chip, cores: int = 0) -> JobTime:
         parts,
         max(parts, key=lambda name: parts[name]),
     )
+
+
+def timing_of(chip: Chip) -> Timing:
+    """How its family tells where time goes; TimingError: nothing is known of it."""
+    timing = part_of(chip.gpu, Timing)
+    if timing is None:
+        raise TimingError(f"GPU {chip.gpu}: nothing is known of its time")
+    return timing
 
 
 def together(times: Sequence[Estimate]) -> Estimate:

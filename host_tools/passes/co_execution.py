@@ -24,8 +24,8 @@ from host_tools.accesses.pieces import alike, why_not
 from host_tools.accesses.proof import Job
 from host_tools.accesses.slot_places import bytes_of
 from host_tools.families.cutting import Cutting, NotCutError
-from host_tools.families.family import family_of
 from host_tools.families.page_tables import DivergenceError
+from host_tools.families.speed import speed_of
 from host_tools.model.interpreter import interpreter
 from host_tools.model.job_names import job_names
 from host_tools.model.memory import Conflict, Memory
@@ -56,7 +56,7 @@ def co_execute(program: Program) -> str:
     """Let the CPU compute a part of pointwise convolutions and dense layers beside the GPU (`--co-execute`)."""
     trace = program.trace()
     claims = noted(trace)
-    cutting = family_of(trace.profile).cutting
+    cutting = speed_of(trace.profile).cutting
     if isinstance(cutting, str):
         return cutting
     if not claims:

@@ -23,8 +23,8 @@ from host_tools.accesses.job_work import job_work
 from host_tools.accesses.observe import FIRST_SEED, OTHER_SEED, Watched, random_inputs, watched
 from host_tools.accesses.pieces import alike, why_not
 from host_tools.families.cutting import Cutting, NotCutError, Words
-from host_tools.families.family import family_of
 from host_tools.families.page_tables import DivergenceError
+from host_tools.families.speed import speed_of
 from host_tools.model.job_names import job_names
 from host_tools.model.timing import JobTime, TimingError, chip_of, estimate
 from host_tools.passes.cut_actions import Found, jobs_in, named, with_pieces
@@ -75,7 +75,7 @@ class _Cutter:
     def run(self) -> Trace:
         """The trace with jobs cut; the same where none is."""
         before = self._times(self.trace)
-        cutting = family_of(self.trace.profile).cutting
+        cutting = speed_of(self.trace.profile).cutting
         long = {number: time for number, (_, time) in enumerate(before) if time.us > self.longest_us}
         parts: Parts = {}
         after, seen = self.trace, list[int]()

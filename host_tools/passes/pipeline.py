@@ -11,8 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from host_tools.accesses.noted_accesses import NOTE
-from host_tools.families.family import family_of
-from host_tools.families.shares import overlap
+from host_tools.families.shares import order_of, overlap
 from host_tools.model import products
 from host_tools.model.checkpoints import unmarked
 from host_tools.model.slot_mappings import check_slots
@@ -98,8 +97,8 @@ def build(
         program.actions = actions
     if job_count(actions) and not Columns(actions).is_op(Op.MAP_GPU_MEM).any():
         raise TraceError("it holds registers only, no GPU memory: it can be dumped and compared, not built")
-    job_order = family_of(program.profile).job_order
-    if job_order and overlap(job_order(program.trace())):
+    order = order_of(program.trace())
+    if order and overlap(order):
         raise TraceError("two of its jobs run at the same time: traces are built before `join --share`")
     check_slots(program.trace())
     bind_program(program, parameters or {})

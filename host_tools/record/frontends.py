@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.families.family import family_of
+from host_tools.families.speed import speed_of
 from host_tools.machine.boot import BOOT_TIMEOUT_S
 from host_tools.machine.errors import RecordError
 from host_tools.record.compiled import compilers
@@ -183,7 +183,7 @@ def _compiled(
             search.follow,
             cpu_gflops=search.cpu_gflops,
         )
-    wide = family_of(gpu).loads_vectors
+    wide = speed_of(gpu).loads_vectors
     compiled = network.compile_onnx(
         model, shapes, compiler=by, values=values, tolerance=tolerance, how=settings, wide=wide
     )

@@ -17,8 +17,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from host_tools.accesses.job_times import job_times
-from host_tools.families.family import family_of
-from host_tools.model.timing import Chip, chip_of
+from host_tools.model.timing import Chip, chip_of, timing_of
 from host_tools.passes.pipeline import build
 from host_tools.support.cache import written_whole
 from host_tools.vgpu.binding import Dispatch
@@ -54,8 +53,7 @@ def points(trace: Trace, chip: Chip) -> list[Point]:
 
 def roofs(chip: Chip) -> tuple[float, float, float]:
     """G instructions in a second at most; G lines in a second from the first cache, and from DRAM."""
-    parts = family_of(chip.gpu).time_parts
-    assert parts is not None
+    parts = timing_of(chip).time_parts
     nothing = {field.name: 0 for field in fields(Dispatch)} | {"groups": MANY}
 
     def each_us(**counts: int) -> float:

@@ -22,7 +22,7 @@ from host_tools.audit.dynamic import lint_dynamic
 from host_tools.audit.lint import lint
 from host_tools.cli import main
 from host_tools.demo import RAW
-from host_tools.families.family import family_of
+from host_tools.families.speed import speed_of
 from host_tools.model.interpreter import interpreter
 from host_tools.model.products import BLOCKS, COLUMNS, LAYOUTS, NOTE, ROWS, Product, laid_out, noted
 from host_tools.model.timing import chip_of, estimate
@@ -244,7 +244,7 @@ def test_the_predicted_share_is_within_5_percent_of_the_best(gflops: float, raw:
     trace = build(raw)
     trace.notes[NOTE] = raw.notes[NOTE]
     found, chip = jobs_in(trace), chip_of(trace.gpu)
-    cutting = family_of(trace.profile).cutting
+    cutting = speed_of(trace.profile).cutting
     assert not isinstance(cutting, str)
     inputs = random_inputs(trace, 1, (SlotKind.INPUT,))
     whole = [estimate(job.dispatches, chip) for job in job_work(trace, inputs)]

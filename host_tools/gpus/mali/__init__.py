@@ -22,10 +22,6 @@ from host_tools.gpus.mali.panfrost import Registers
 from host_tools.gpus.mali.passes import FAULT_CLEARS, PASSES
 from host_tools.gpus.mali.planning import chain_spans
 from host_tools.gpus.mali.preparation import prepare_once
-from host_tools.gpus.mali.rules import retarget
-from host_tools.gpus.mali.share_order import order
-from host_tools.gpus.mali.shares import together
-from host_tools.gpus.mali.timing import KERNEL_COSTS, job_cores, on_cores, time_parts
 
 FAMILY = Family(
     gpus=("mali_g31", "mali_g52r1", "mali_g71", "mali_g72"),
@@ -39,7 +35,6 @@ FAMILY = Family(
     check=check,
     queues=True,  # js*.*_NEXT
     frames_are_buffers=True,
-    retarget=retarget,
     list_job=list_job,
     block_pages=512,  # 2 MiB
     tlb_only_flushes=False,
@@ -47,14 +42,6 @@ FAMILY = Family(
     cache_states=re.compile(r"as\d+\.STATUS"),
     fault_clears=FAULT_CLEARS,
     describes_job=re.compile(r"js\d+\.(HEAD|TAIL|AFFINITY|CONFIG|XAFFINITY)\w*_NEXT\w*"),
-    cutting="a Mali's job has no first workgroup: its descriptor says how many there are, and they count from 0",
     checkpoints=CHECKPOINTS,
-    loads_vectors=True,
-    time_parts=time_parts,
-    kernel_costs=KERNEL_COSTS,
-    shares=together,
-    job_cores=job_cores,
-    job_order=order,
-    on_cores=on_cores,
     passes={"no-op-lists": PASSES, "dead-memory": (prepare_once,)},
 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 from host_tools.families.kernel_costs import KernelCosts
-from host_tools.families.timing import Parts, Values
+from host_tools.families.timing import Parts, Timing, Values
 from host_tools.gpus.mali.job_manager import starts_chain
 from host_tools.vgpu.binding import Dispatch
 from trace_format.actions import Op, actions_of
@@ -41,7 +41,7 @@ def time_parts(row: Dispatch, values: Values) -> Parts:
 
 
 def on_cores(row: Dispatch, values: Values, cores: int) -> Values:
-    """The constants for a dispatch that runs on so many cores (`Family.on_cores`).
+    """The constants for a dispatch that runs on so many cores (`Timing.on_cores`).
 
     A workgroup runs on one core, so no dispatch uses more cores than it has workgroups: on a share it takes longer
     by the cores that it loses of those that it can use. Memory is as fast as for all, which is too good where
@@ -52,7 +52,7 @@ def on_cores(row: Dispatch, values: Values, cores: int) -> Values:
 
 
 def job_cores(trace: Trace) -> list[int]:
-    """On how many cores jobs run (`Family.job_cores`): of one that starts several chains, on the least."""
+    """On how many cores jobs run (`Timing.job_cores`): of one that starts several chains, on the least."""
     registers = trace.profile.registers
     every = registers[_PRESENT].reset
     masks = {register.index: name[:3] for name, register in registers.items() if _AFFINITY.fullmatch(name)}
@@ -71,3 +71,6 @@ def job_cores(trace: Trace) -> list[int]:
             if cores != every:
                 found[-1] = min(cores.bit_count(), found[-1] or every.bit_count())
     return found
+
+
+TIMING = Timing(time_parts, on_cores, job_cores)

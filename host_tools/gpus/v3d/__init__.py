@@ -13,13 +13,11 @@ from host_tools.families.family import Family, every_write
 from host_tools.gpus.v3d.checkpoints import CHECKPOINTS
 from host_tools.gpus.v3d.conversion import Registers
 from host_tools.gpus.v3d.copies import TRANSFERS
-from host_tools.gpus.v3d.cutting import CUTTING
 from host_tools.gpus.v3d.jobs import addresses, work
 from host_tools.gpus.v3d.listing import list_job
 from host_tools.gpus.v3d.page_tables import V3dTables
 from host_tools.gpus.v3d.planning import job_spans
 from host_tools.gpus.v3d.shaders import read_shader
-from host_tools.gpus.v3d.timing import KERNEL_COSTS, time_parts
 from host_tools.gpus.v3d.versions import VERSIONS
 from host_tools.passes.program import Program
 
@@ -41,9 +39,5 @@ FAMILY = Family(
     describes_job=re.compile(r"core0\.CSD_QUEUED_CFG\d"),
     list_registers=re.compile(r"core0\.(CLE_CT[01]Q|PTB_).*"),
     transfers=TRANSFERS,
-    cutting=CUTTING,
     checkpoints=CHECKPOINTS,
-    time_parts=time_parts,
-    kernel_costs=KERNEL_COSTS,
-    shares="a V3D runs one job at a time, on all its QPUs",
 )

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from host_tools.families.kernel_costs import KernelCosts
-from host_tools.families.timing import Parts, Values
+from host_tools.families.timing import Parts, Timing, Values
 from host_tools.vgpu.binding import Dispatch
 
 CLOCKS_AN_INSTRUCTION = 4  # 16 lanes on a QPU's four (timing.toml, qpus)
@@ -36,3 +36,6 @@ def time_parts(row: Dispatch, values: Values) -> Parts:
         lines=clocks / slices / mhz,
         memory=row.second_misses * values["load"] / slices / mhz,
     )
+
+
+TIMING = Timing(time_parts)

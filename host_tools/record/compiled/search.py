@@ -19,7 +19,7 @@ from math import prod
 from pathlib import Path
 from typing import TypeVar
 
-from host_tools.families.family import family_of
+from host_tools.families.speed import speed_of
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import ready_root
 from host_tools.model.timing import Chip, TimingError, chip_of
@@ -216,7 +216,7 @@ def search(plan: Plan, folder: Path, how: Search) -> Found:
         chip = chip_of(how.gpu)
     except TimingError as error:
         raise NetworkError(f"--search: {error}") from None
-    if family_of(how.gpu).kernel_costs is None:
+    if speed_of(how.gpu).kernel_costs is None:
         raise NetworkError(f"--search: GPU {how.gpu}: nothing is known of what its kernels cost")
     cache = Cache(chip, ready_root(how.snapshot).key, how.cache)
     return _Rounds(plan, folder, how, chip, cache).run()
@@ -228,7 +228,7 @@ class _Rounds:
         self.began = time.monotonic()
         self.states: list[_State] = []
         self.steps: list[Step] = []
-        cost = partial(predicted, costs=family_of(how.gpu).kernel_costs)
+        cost = partial(predicted, costs=speed_of(how.gpu).kernel_costs)
         described = plain.loads(list[Kernel], read_file(folder / candidates.DESCRIBED))
         repeated = {id(call) for call in plan.preparing()[1].calls}  # constants are prepared once
         for kernel in described:

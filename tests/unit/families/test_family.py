@@ -7,7 +7,11 @@ import dataclasses
 
 import pytest
 
-from host_tools.families.family import families, family_of, profile_of
+from host_tools.families.family import Family, families, family_of, part_of, profile_of
+from host_tools.families.retargeting import Retargeting
+from host_tools.families.shares import Sharing, sharing_of
+from host_tools.families.speed import Speed, speed_of
+from host_tools.families.timing import Timing
 from trace_format import profile as profiles
 from trace_format.errors import ProfileError
 
@@ -36,3 +40,20 @@ def test_facts_fit_the_profile(name: str) -> None:
     gpu, family = profile_of(name), family_of(name)
     assert family.queues == ("js0.HEAD_NEXT_LO" in gpu.registers)
     assert any(family.cache_commands.fullmatch(register) for register in gpu.registers)
+
+
+def test_a_family_says_no_more_than_the_core_asks() -> None:
+    assert len(dataclasses.fields(Family)) <= 25
+
+
+@pytest.mark.parametrize("kind", [Timing, Speed, Sharing, Retargeting])
+def test_parts_are_found_in_the_familys_folder(kind: type[object]) -> None:
+    assert isinstance(part_of("mali_g71", kind), kind)
+
+
+def test_a_part_that_a_folder_lacks() -> None:
+    """A V3D has no rules; of a family without the others, nothing is known."""
+    assert part_of("v3d42", Retargeting) is None
+    assert isinstance(sharing_of("v3d42").shares, str)
+    assert (Speed().kernel_costs, Sharing().job_order) == (None, None)
+    assert speed_of("v3d42") is part_of("v3d42", Speed)

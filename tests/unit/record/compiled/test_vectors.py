@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from host_tools.families.family import family_of
+from host_tools.families.speed import speed_of
 from host_tools.record import frontends, onnx_model
 from host_tools.record.compiled import (
     network,
@@ -116,8 +116,8 @@ def test_a_kernel_that_reads_what_it_writes() -> None:
 
 def test_who_gets_them() -> None:
     """Mesa joins a V3D's loads itself (ADR 0077)."""
-    assert family_of("mali_g52r1").loads_vectors
-    assert not family_of("v3d42").loads_vectors
+    assert speed_of("mali_g52r1").loads_vectors
+    assert not speed_of("v3d42").loads_vectors
 
 
 def test_the_recorder_asks_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
