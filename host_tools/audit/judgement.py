@@ -51,11 +51,11 @@ class Judged:
         return self.refusal or self.signature.reason
 
 
-def judge(data: bytes, trusted: Iterable[Anchor], file: str, where: Judge = ANYWHERE) -> Judged:
+def judge(delivery: Delivery, trusted: Iterable[Anchor], file: str, where: Judge = ANYWHERE) -> Judged:
     """Verify a signed trace, and judge what it does by its GPU's policy.
 
     Args:
-        data: the whole file.
+        delivery: the whole file.
         trusted: keys, or one trust policy.
         file: its name, for messages.
         where: of which device, under a trust policy.
@@ -63,7 +63,6 @@ def judge(data: bytes, trusted: Iterable[Anchor], file: str, where: Judge = ANYW
     Raises:
         GramophoneError: it is no signed trace.
     """
-    delivery = Delivery(data)
     anchors = list(trusted)
     policies = [anchor for anchor in anchors if isinstance(anchor, Policy)]
     if policies:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,10 @@ from host_tools.accesses.job_costs import JobCost, job_costs
 from host_tools.accesses.job_times import estimated
 from host_tools.commands.framework import GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.replay import outcome
-from host_tools.commands.replay_request import Prepared, prepare, run_options
+from host_tools.commands.replay_request import Files, Prepared, check_options, prepare, run_options
 from host_tools.families.page_tables import DivergenceError
 from host_tools.model.job_names import job_names
+from host_tools.runners import why_not
 from host_tools.runners.replay import NONE, ReplayResult
 from host_tools.support.progress import phase
 from trace_format.errors import GramophoneError
@@ -41,7 +42,9 @@ PARTS = ("verify", "load", "replay")
 @click.option(
     "--repeat", type=click.IntRange(1, 100_000), default=RUNS, show_default=True, help="Replays to measure."
 )
-def bench_command(signed: Path, runner: str, repeat: int, **options: Any) -> Outcome[Any]:
+def bench_command(
+    signed: Path, key: Path, inputs: Files, parameters: Files, runner: str, repeat: int, **where: Any
+) -> Outcome[Any]:
     """Measure what replays of a signed trace cost.
 
     The result is the minimum and the median of several replays. On qemu and optee, instructions of the device's
@@ -50,7 +53,8 @@ def bench_command(signed: Path, runner: str, repeat: int, **options: Any) -> Out
     jobs is measured on the virtual GPU, whatever the rest runs on: a job's real time there says nothing of a
     real GPU's.
     """
-    prepared = prepare(signed=signed, runner=runner, **options)
+    on, taken = check_options(runner, **where)
+    prepared = prepare(signed, key, inputs, parameters, on, taken)
     with phase(f"replaying on {runner}"):
         results, seconds = _results(prepared, repeat)
     if not results[-1].ok:
@@ -63,7 +67,7 @@ def bench_command(signed: Path, runner: str, repeat: int, **options: Any) -> Out
         raise UsageError(f"{signed}: expected a trace that can be read")
     try:
         with phase("measuring the jobs"):
-            jobs = job_costs(prepared.trace, prepared.request.inputs, repeat)
+            jobs = job_costs(prepared.trace, prepared.inputs, repeat)
     except DivergenceError as error:
         raise GramophoneError(f"{signed}: {error}") from error
     if results[-1].compute == NONE:
@@ -88,12 +92,11 @@ def bench_command(signed: Path, runner: str, repeat: int, **options: Any) -> Out
 
 def _results(prepared: Prepared, repeat: int) -> tuple[list[ReplayResult], list[float]]:
     """Results and real times of whole runs. A runner that sees each replay makes them in one run."""
-    boots = "timeout_s" in prepared.options
-    prepared.request = replace(prepared.request, repeat=REPLAYS_A_BOOT if boots else repeat)
+    boots = not why_not(prepared.runner, ["timeout_s"])
     results, seconds = [], []
     for _ in range(repeat if boots else 1):
         began = time.perf_counter()
-        results.append(prepared.replay())
+        results.append(prepared.replay(repeat=REPLAYS_A_BOOT if boots else repeat))
         seconds.append(time.perf_counter() - began)
         if not results[-1].ok:
             break

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,9 @@ from host_tools.audit.verdicts import rules_of_report
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.outputs import Expected, Shown, compare, read_expected, read_labels, show
 from host_tools.commands.replay_jobs import Asked, look
-from host_tools.commands.replay_request import Files, prepare, run_options
+from host_tools.commands.replay_request import Files, check_options, prepare, run_options
 from host_tools.commands.verify_report import Nonce
 from host_tools.record.differences import TOLERANCE
-from host_tools.runners import OPTEE, runner_of
 from host_tools.runners.replay import NONE, ReplayResult, Tensor
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase
@@ -134,6 +132,10 @@ def _replays(repeat: int | None, series: Mapping[str, Tensor]) -> int:
 @click.option("--nonce", type=Nonce(), help="Ask the device for an attestation on this nonce; with --store.")
 @click.option("--attestation", type=FILE, help="Where to write the attestation; with --nonce.")
 def replay_command(
+    signed: Path,
+    key: Path,
+    inputs: Files,
+    parameters: Files,
     outputs: Files,
     expected: Files,
     tolerance: float,
@@ -153,7 +155,8 @@ def replay_command(
     entries: Path | None,
     nonce: bytes | None,
     attestation: Path | None,
-    **options: Any,
+    firmware: Path | None,
+    **where: Any,
 ) -> Outcome[Any]:
     """Verify and replay a signed trace on an emulated device.
 
@@ -165,20 +168,26 @@ def replay_command(
     targets, files = assigned("output", outputs), assigned("expected output", expected)
     if labels is not None and top is None:
         raise UsageError("--labels names what --top shows: give both")
-    _check_evidence(runner, options["firmware"], store, entries, nonce, attestation)
+    now = None if clock is None else int(clock.replace(tzinfo=UTC).timestamp())
+    has_log = None if store is None else entries is not None
+    where |= {"firmware": firmware, "network": network, "store": store, "has_log": has_log, "flash": flash}
+    on, options = check_options(runner, clock=now, nonce=nonce, **where)
+    _check_evidence(firmware, store, entries, nonce, attestation)
     asked = Asked(until, dump, other)
     if asked.is_any:
         given = {"--output": outputs, "--expect": expected, "--series": series, "--each": each, "--repeat": repeat}
         asked.check(runner, [name for name, value in given.items() if value])
-    for name, is_given in (("flash", flash is not None), ("clock", clock is not None)):
-        _check_device(runner, options["firmware"], name, is_given)
+    for option, feature in (("flash", "store"), ("clock", "clock")):
+        if option in options and firmware is None:
+            raise UsageError(
+                f"--{option} needs --firmware, a folder of 'generate' with the feature {feature}, after make"
+            )
     if flash is not None and not flash.exists():
         check_writable(flash)
-    now = None if clock is None else int(clock.replace(tzinfo=UTC).timestamp())
     earlier = read_file(entries, limits.LOG_BYTES) if entries is not None and entries.exists() else b""
-    prepared = prepare(runner=runner, series=series, network=network, **options)
+    prepared = prepare(signed, key, inputs, parameters, on, options, series)
     if asked.is_any:
-        return look(asked, options["signed"], prepared.request)
+        return look(asked, prepared)
     every = assigned("output", each)
     if both := sorted(every.keys() & targets.keys()):
         raise UsageError(
@@ -192,12 +201,9 @@ def replay_command(
         wanted = read_expected(prepared.trace, files)
         boxes = frozenset(counted(prepared.trace.actions, prepared.trace.slots))
         shown = Shown(top, read_labels(labels, prepared.trace) if labels else None, boxes)
-    count = _replays(repeat, prepared.request.series)
-    prepared.request = replace(prepared.request, repeat=count, each=frozenset(every), nonce=nonce)
-    has_log = store is None or entries is not None
-    prepared.request = replace(prepared.request, store=store, has_log=has_log, flash=flash, clock=now)
+    more = {"repeat": _replays(repeat, prepared.options.get("series", {}))}
     with phase(f"replaying on {runner}"):
-        result = prepared.replay()
+        result = prepared.replay(**more, **({"each": frozenset(every)} if every else {}))
     if entries is not None:
         write_atomically(entries, earlier + result.evidence.entries)
     if attestation is not None and result.evidence.attestation:
@@ -214,7 +220,6 @@ def replay_command(
 
 
 def _check_evidence(
-    runner: str,
     firmware: Path | None,
     store: Path | None,
     entries: Path | None,
@@ -232,11 +237,6 @@ def _check_evidence(
         raise UsageError("--nonce needs --entries: attestations are of firmware with a replay log, which goes on")
     if store is None:
         return
-    if "store" not in runner_of(runner).OPTIONS:
-        where = (
-            "'gramophone-tee replay --entries' does it" if runner == OPTEE else "no firmware with a log runs there"
-        )
-        raise UsageError(f"--store cannot be used with --on {runner}: {where}")
     if firmware is None:
         raise UsageError(
             "--store needs --firmware, a folder of 'generate' with evidence or encryption, after make"
@@ -246,19 +246,6 @@ def _check_evidence(
     for path in (entries, attestation):
         if path is not None:
             check_writable(path)
-
-
-def _check_device(runner: str, firmware: Path | None, name: str, is_given: bool) -> None:
-    """UsageError for flash or clock where there is none, or nothing that uses it."""
-    if not is_given:
-        return
-    if name not in runner_of(runner).OPTIONS:
-        raise UsageError(f"--{name} cannot be used with --on {runner}: no firmware that uses it runs there")
-    if firmware is None:
-        feature = "store" if name == "flash" else "clock"
-        raise UsageError(
-            f"--{name} needs --firmware, a folder of 'generate' with the feature {feature}, after make"
-        )
 
 
 def _json(

@@ -19,8 +19,8 @@ from host_tools.audit.jobs import jobs_of
 from host_tools.audit.judgement import judge
 from host_tools.audit.report.collect import parse
 from host_tools.commands.framework import Outcome, UsageError
+from host_tools.commands.replay_request import Prepared
 from host_tools.commands.streams import read
-from host_tools.runners.replay import ReplayRequest
 from host_tools.support.progress import phase
 from host_tools.support.tensors import npy
 from host_tools.vgpu import confined
@@ -59,21 +59,22 @@ class Asked:
             raise UsageError(f"--dump {self.dump}: expected a new or an empty folder")
 
 
-def look(asked: Asked, signed: Path, request: ReplayRequest) -> Outcome[Any]:
+def look(asked: Asked, prepared: Prepared) -> Outcome[Any]:
     """Verify, and do what is asked.
 
     Raises:
         GramophoneError: there is no such job, the traces take other inputs, or one cannot be replayed.
     """
-    found = judge(request.delivery.data, [request.key], str(signed))
+    subject, inputs = prepared.subject, prepared.inputs
+    found = judge(subject.delivery, [subject.key], subject.file)
     if not found.ok or found.content is None:
         reason = found.reason if not found.ok else found.not_judged
         return Outcome({"error": reason}, f"refused: {reason}", ok=False)
     if asked.other is not None:
-        return _compare(found.content, asked.other, request.inputs)
+        return _compare(found.content, asked.other, inputs)
     assert asked.until is not None
     assert asked.dump is not None
-    return _dump(found.content, request.inputs, asked.until, asked.dump)
+    return _dump(found.content, inputs, asked.until, asked.dump)
 
 
 def _dump(trace: Trace, inputs: Inputs, job: int, folder: Path) -> Outcome[Any]:

@@ -3,35 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
+from host_tools.api.replaying import Subject, opened, replayed
 from host_tools.commands.framework import FILE, UsageError
 from host_tools.commands.generate import AWS_LC, BEARSSL, DEVICE_ID, KEY, MIN_VERSION
 from host_tools.commands.streams import read
-from host_tools.model.parts import named
-from host_tools.runners import LINUX, NORMAL_WORLDS, OPTEE, WITHOUT_OPTEE, run, runner_of
-from host_tools.runners.needs import what_helps
-from host_tools.runners.replay import ReplayRequest, ReplayResult
-from host_tools.support.tensors import (
-    Assignment,
-    assigned,
-    boxes_found,
-    load_all,
-    load_series,
-    slot_of,
-    without_value,
-)
+from host_tools.runners import LINUX, NORMAL_WORLDS, OPTEE, WITHOUT_OPTEE, why_not
+from host_tools.runners.replay import ReplayResult, Tensor
+from host_tools.support.tensors import Assignment, assigned, load_all, load_series, slot_of
 from signing.delivery import Delivery
-from signing.trust_verdict import Judge
-from signing.verify import Verdict, verify_by
 from tee_replayer.generator.device_file import device_key
-from trace_format import layout
-from trace_format.errors import EncryptedError, GramophoneError, SlotError, TraceError, listed
+from trace_format.errors import SlotError, listed
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
@@ -93,35 +81,49 @@ def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-@dataclass
+@dataclass(frozen=True)
 class Prepared:
-    """A trace with all that a replay of it takes."""
+    """A trace with all that a replay of it takes.
+
+    Attributes:
+        runner: what it runs on.
+        subject: the signed trace.
+        inputs: slot name -> tensor.
+        options: of the runner.
+    """
 
     runner: str
-    request: ReplayRequest
+    subject: Subject
+    inputs: Mapping[str, Tensor]
+    options: Mapping[str, Any]
 
     @property
     def trace(self) -> Trace | None:
         """What is replayed; None where it is damaged."""
-        return self.request.trace
+        return self.subject.trace
 
-    @property
-    def options(self) -> frozenset[str]:
-        """What the runner takes besides what every runner takes."""
-        return runner_of(self.runner).OPTIONS
+    def replay(self, **more: Any) -> ReplayResult:
+        """Replay, with more options."""
+        return replayed(self.runner, self.subject, self.inputs, **self.options, **more)
 
-    def replay(self) -> ReplayResult:
-        """Replay, with as many rows of boxes as were found.
 
-        Where the device has too little memory, or an operator that it may not have, the error says what helps.
-        """
-        result = run(self.runner, self.request)
-        if self.trace is None:
-            return result
-        if result.ok:
-            return replace(result, outputs=boxes_found(self.trace, result.outputs))
-        hint = what_helps(self.request.delivery, result.report)
-        return replace(result, error=f"{result.error}; {hint}") if hint else result
+def check_options(
+    runner: str, normal_world: str | None, timeout: float | None, **given: Any
+) -> tuple[str, dict[str, Any]]:
+    """The runner, and its options that were given; UsageError for one that it does not have.
+
+    Args:
+        runner, normal_world, timeout: values of --on, --normal-world and --timeout.
+        given: further options of a runner; None where one was not given.
+    """
+    if normal_world and runner != OPTEE:
+        raise UsageError(f"--normal-world cannot be used with --on {runner}: only optee has one")
+    name = NORMAL_WORLDS[normal_world or "bare-metal"] if runner == OPTEE else runner
+    given |= {"timeout_s": timeout}
+    options = {option: value for option, value in given.items() if value is not None}
+    for option, reason in why_not(name, options).items():
+        raise UsageError(f"--{option.removesuffix('_s')} cannot be used with --on {runner}: {reason}")
+    return name, options
 
 
 def prepare(
@@ -130,91 +132,31 @@ def prepare(
     inputs: Files,
     parameters: Files,
     runner: str,
-    normal_world: str | None,
-    gpu: str | None,
-    firmware: Path | None,
-    timeout: float | None,
-    min_security_version: int,
-    device_id: bytes,
-    bearssl: Path | None,
-    aws_lc: Path | None,
+    options: Mapping[str, Any],
     series: Files = (),
-    network: str | None = None,
 ) -> Prepared:
-    """Read what `run_options` name, and what --series names, and check that it fits together."""
+    """Read what `run_options` name, and what --series names, and check that it fits together.
+
+    Args:
+        signed, key, inputs, parameters, series: values of the options.
+        runner, options: from `check_options`.
+    """
     files = assigned("input", inputs), assigned("parameter", parameters)
-    if normal_world and runner != OPTEE:
-        raise UsageError(f"--normal-world cannot be used with --on {runner}: only optee has one")
-    options = runner_of(runner).OPTIONS
-    if firmware is not None and "firmware" not in options:
-        raise UsageError(f"--firmware cannot be used with --on {runner}: no firmware runs there")
-    if timeout is not None and "timeout_s" not in options:
-        raise UsageError(f"--timeout cannot be used with --on {runner}: no machine boots there")
-    delivery = Delivery(read(signed))
-    trusted = device_key(key)
-    found = verify_by(delivery, trusted, Judge(), file=str(signed))
-    if found.verdict == Verdict.MALFORMED:  # not a signed trace at all; refusing one is the device's part
-        raise GramophoneError(found.reason)
-    try:
-        with layout.naming(str(signed)):
-            delivery.parse()
-    except EncryptedError:
-        raise  # nobody knows what its slots take
-    except TraceError:
-        pass  # refusing it is the device's part
-    trace = delivery.trace
-    if trace is not None:
-        trace = _network(signed, trace, network, runner)
+    subject = opened(Delivery(read(signed)), device_key(key), str(signed), options.get("network"))
     tensors, all_replays = {}, {}
-    if trace is not None:
+    if (trace := subject.trace) is not None:
         names = assigned("input", series).items()
         all_replays = {name: load_series(path, slot_of(trace, name, SlotKind.INPUT)) for name, path in names}
         tensors = load_all(trace, files[0], SlotKind.INPUT) | load_all(trace, files[1], SlotKind.PARAMETER)
-        if found.ok:  # what is not verified, the device refuses
-            _check_complete(signed, trace, {*tensors, *all_replays})
-    world = NORMAL_WORLDS[normal_world or "bare-metal"] if runner == OPTEE else runner
-    request = ReplayRequest(
-        delivery,
-        trusted,
-        tensors,
-        gpu,
-        1,
-        min_security_version,
-        bearssl,
-        aws_lc,
-        device_id=device_id,
-        firmware=firmware,
-        timeout_s=timeout,
-        series=all_replays,
-        network=network,
-    )
-    return Prepared(world, request)
+    _check_complete(subject, {*tensors, *all_replays})
+    return Prepared(runner, subject, tensors, {**options, **({"series": all_replays} if all_replays else {})})
 
 
-def _network(signed: Path, trace: Trace, network: str | None, runner: str) -> Trace:
-    """What of the trace is replayed: all, or a network of a joint one."""
-    if network is None:
-        if trace.networks:
-            names = listed(row.name for row in trace.networks)
-            raise UsageError(f"{signed} is a joint trace: expected --network with one of {names}")
-        return trace
-    if not trace.networks:
-        raise UsageError(f"--network: {signed} is no joint trace")
-    if "network" not in runner_of(runner).OPTIONS:
-        raise UsageError(f"--network cannot be used with --on {runner}: only vgpu replays joint traces")
-    with layout.naming(str(signed)):
-        return named(trace, network)
-
-
-def _check_complete(signed: Path, trace: Trace, given: set[str]) -> None:
+def _check_complete(subject: Subject, given: set[str]) -> None:
     """SlotError naming the slots without a value, and the option of each kind."""
-    missing = {
-        option: [name for name in without_value(trace, kind) if name not in given]
-        for option, kind in (("--input", SlotKind.INPUT), ("--param", SlotKind.PARAMETER))
-    }
-    wanting = [f"{listed(names)} ({option})" for option, names in missing.items() if names]
-    if wanting:
+    flags = {SlotKind.INPUT: "--input", SlotKind.PARAMETER: "--param"}
+    if wanting := [f"{listed(names)} ({flags[kind]})" for kind, names in subject.missing(given).items()]:
         raise SlotError(
-            f"{signed}: no value for {' and '.join(wanting)}: give SLOT=FILE.npy for each, or a folder with "
+            f"{subject.file}: no value for {' and '.join(wanting)}: give SLOT=FILE.npy for each, or a folder with "
             "SLOT.npy files; 'gramophone build --param' makes parameters a part of the trace"
         )

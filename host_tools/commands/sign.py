@@ -338,7 +338,7 @@ def verify(
         transparency, transparency_key, lambda proof, public: proof.entry_of_file(sha256, public)
     )
     with phase(f"verifying {trace}"):
-        found = judge(data, trusted, str(trace), where)
+        found = judge(Delivery(data), trusted, str(trace), where)
     ok = found.ok and not not_logged
     reason = not_logged if found.ok and not_logged else found.reason
     result, content = found.signature, found.content

@@ -17,7 +17,6 @@ from host_tools.demo.digits import load as load_digits
 from host_tools.demo.stages import DIGITS, classify, compare, make_firmware, run_demo, say, sizes
 from host_tools.passes.pipeline import build
 from host_tools.runners import run
-from host_tools.runners.replay import ReplayRequest
 from host_tools.support.messages import listening
 from host_tools.support.progress import phase
 from signing.delivery import Delivery
@@ -71,10 +70,8 @@ def _tamper(console: Console, signed: bytes, key: PublicKey, firmware: Path) -> 
     tampered[at] ^= 1
     stats = firmware / "stats.json"
     with phase("replaying a tampered trace"):
-        request = ReplayRequest(
-            Delivery(bytes(tampered)), key, firmware=firmware, plugin_args={"stats": str(stats)}
-        )
-        result = run("qemu", request)
+        arguments = {"stats": str(stats)}
+        result = run("qemu", Delivery(bytes(tampered)), key, firmware=firmware, plugin_args=arguments)
     writes = json.loads(read_file_text(stats))["writes"]
     say(console, "Tampered", f"one bit flipped at byte {at}: " + ("NOT REFUSED" if result.ok else result.error))
     console.print(f"  GPU register writes before the refusal: {writes}")

@@ -9,7 +9,6 @@ import time
 from host_tools.demo import RAW
 from host_tools.passes.pipeline import KEEP_INPUTS, build
 from host_tools.runners import NORMAL_WORLDS, run
-from host_tools.runners.replay import ReplayRequest
 from host_tools.support.messages import escape_unprintable, listening
 from host_tools.support.progress import phase
 from signing.delivery import Delivery
@@ -25,15 +24,15 @@ def main() -> int:
     signer = FileSigner(generate(Algorithm.ES256))
     data = RAW.read_bytes()
     signed = sign_trace(build(Trace.parse(data), source=data, skip=KEEP_INPUTS).build(), signer)
-    request = ReplayRequest(Delivery(signed), signer.public)
-    expected = run("qemu", request)
+    delivery = Delivery(signed)
+    expected = run("qemu", delivery, signer.public)
     all_same = True
     for name, runner in NORMAL_WORLDS.items():
         try:
             with phase(f"{name}: building what is missing (minutes, the first time)"):
-                run(runner, request)
+                run(runner, delivery, signer.public)
             start = time.monotonic()
-            found = run(runner, request)
+            found = run(runner, delivery, signer.public)
             seconds = time.monotonic() - start
         except GramophoneError as error:
             print(f"OP-TEE is skipped, normal world {name}: {error}", file=sys.stderr)

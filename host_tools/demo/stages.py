@@ -20,7 +20,7 @@ from host_tools.demo.digits import Digits
 from host_tools.record.differences import TOLERANCE, relative_difference
 from host_tools.runners import libraries, run
 from host_tools.runners.firmware import compile_firmware
-from host_tools.runners.replay import ReplayRequest, ReplayResult
+from host_tools.runners.replay import ReplayResult
 from host_tools.support.messages import escape_unprintable
 from host_tools.support.programs import Ended, ended_by_signals
 from host_tools.support.progress import phase
@@ -77,7 +77,7 @@ def classify(
     results = []
     for number, pixels in enumerate(pictures, start=1):
         with phase(f"booting the secure world, digit {number}"):
-            result = run("qemu", ReplayRequest(Delivery(signed), key, {slot: pixels}, firmware=firmware))
+            result = run("qemu", Delivery(signed), key, {slot: pixels}, firmware=firmware)
         if not result.ok:
             console.print(f"refused: {result.error}")
             return []

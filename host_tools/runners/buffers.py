@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from host_tools.runners.replay import InputError, Tensor
+from host_tools.runners.replay import InputError, ReplayRequest, Tensor
+from host_tools.runners.requests import SeriesRequest
 from host_tools.support.tensors import npy
 from trace_format.errors import listed, meant
 from trace_format.schema import SlotKind
@@ -82,6 +83,13 @@ class Buffers:
         for row in self.rows:
             if row.slot.kind == SlotKind.OUTPUT:
                 row.data[...] = np.load(io.BytesIO(files[f"{row.index}.npy"]), allow_pickle=False)
+
+
+def bound(request: ReplayRequest) -> Buffers:
+    """As `bind`, for a request."""
+    if isinstance(request, SeriesRequest):
+        return bind(request.trace, request.inputs, request.series, request.each, request.repeat)
+    return bind(request.trace, request.inputs)
 
 
 def bind(

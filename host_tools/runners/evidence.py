@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from host_tools.runners.mailbox import Extra, Layout, message
-from host_tools.runners.replay import Evidence, ReplayRequest, RunnerError
+from host_tools.runners.replay import Evidence, RunnerError
+from host_tools.runners.requests import BoardRequest
 from host_tools.support.files import write_atomically
 from trace_format import packing
 from trace_format.files import read_file
@@ -29,7 +30,7 @@ FAILED = (1 << 64) - 1
 _HANDLE = 3
 
 
-def extras(request: ReplayRequest) -> tuple[Extra, ...]:
+def extras(request: BoardRequest) -> tuple[Extra, ...]:
     """Buffers of a request for firmware with a replay log; none when it is not wanted."""
     if request.store is None or not request.has_log:
         return ()
@@ -41,7 +42,7 @@ def extras(request: ReplayRequest) -> tuple[Extra, ...]:
     return tuple(room)
 
 
-def answer(memory: memoryview, request: ReplayRequest, places: Layout) -> Evidence:
+def answer(memory: memoryview, request: BoardRequest, places: Layout) -> Evidence:
     """What the firmware wrote to these buffers."""
     found = {
         extra.slot: message(memory, at, len(extra.data))

@@ -20,7 +20,8 @@ from elftools.elf.elffile import ELFFile
 from host_tools.families.family import profile_of
 from host_tools.runners import libraries
 from host_tools.runners.needs import algorithms_in, decryption_for, gpu_of, operators_in, secure_bytes
-from host_tools.runners.replay import ReplayRequest, RunnerError
+from host_tools.runners.replay import RunnerError
+from host_tools.runners.requests import FirmwareRequest
 from host_tools.support import programs
 from host_tools.support.cache import cache_dir, made_once
 from host_tools.support.gpu_folders import DEFAULT_GPU
@@ -261,7 +262,7 @@ def compiled_once(write: Callable[[Path], None], *arguments: str) -> Path:
         return made_once(cache / digest.hexdigest()[:16], compiled)
 
 
-def firmware_for(request: ReplayRequest) -> Firmware:
+def firmware_for(request: FirmwareRequest) -> Firmware:
     """The firmware that a request names, or else one that is made for its key and that the trace fits.
 
     Raises:

@@ -3,29 +3,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from host_tools.runners import evidence, mailbox, nor_flash
 from host_tools.runners import firmware as firmwares
-from host_tools.runners.buffers import bind
+from host_tools.runners.buffers import bound
 from host_tools.runners.needs import gpu_of
-from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, result
+from host_tools.runners.replay import ReplayResult, RunnerError, result
+from host_tools.runners.requests import BoardRequest, MachineRequest, WatchedRequest
 from host_tools.runners.secure_machine import DRAM_BASE, MIB, Machine, dram, instructions, run
 from host_tools.runners.watching import watched
 from tee_replayer.generator import boards
 from tee_replayer.generator.interrupts import LISTED
 
 DEVICE = "QEMU virt, EL3, secure world"
-OPTIONS = frozenset(
-    (
-        *("firmware", "plugin_args", "timeout_s", "watch"),
-        *("store", "has_log", "flash", "clock", "nonce", "series", "each"),
-    )
-)
 TIMEOUT_S = 600
 
 
-def replay(request: ReplayRequest) -> ReplayResult:
+@dataclass(frozen=True, kw_only=True)
+class QemuRequest(MachineRequest, BoardRequest, WatchedRequest):
+    """What it takes."""
+
+
+REQUEST = QemuRequest
+
+
+def replay(request: QemuRequest) -> ReplayResult:
     """As Runner: the firmware verifies, loads and replays.
 
     Raises:
@@ -39,7 +43,7 @@ def replay(request: ReplayRequest) -> ReplayResult:
     if board.power_base:
         raise RunnerError(f"{request.firmware}: made for a board that QEMU does not have; its model: --on unicorn")
     _check_board(fw)
-    buffers = bind(delivery.trace, request.inputs, request.series, request.each, request.repeat)
+    buffers = bound(request)
     machine = machine_of(fw, gpu, _options(request))
     room, heads = evidence.extras(request), mailbox.heads_of(delivery.trace, fw.has_queue)
     at, used = board.mailbox_base - DRAM_BASE, mailbox.layout(delivery.data, buffers, room, heads).size
@@ -101,7 +105,7 @@ def _check_board(fw: firmwares.Firmware) -> None:
             )
 
 
-def _options(request: ReplayRequest) -> tuple[str, ...]:
+def _options(request: QemuRequest) -> tuple[str, ...]:
     """Of QEMU, for the devices that keep something: flash and clock."""
     flash = nor_flash.qemu_options(nor_flash.prepared(request.flash)) if request.flash else ()
     if request.clock is None:

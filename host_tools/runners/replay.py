@@ -3,30 +3,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy.typing as npt
 
 from host_tools.families.family import profile_of
-from host_tools.model.parts import named
 from host_tools.vgpu.binding import executes_shaders
 from signing.delivery import Delivery
 from signing.trust import Anchor
 from signing.trust_verdict import NO_ID
 from tee_replayer.generator.status import Report
-from trace_format.errors import GramophoneError, listed
+from trace_format.errors import GramophoneError
 from trace_format.trace import Trace
 
 Tensor = npt.NDArray[Any]
-Watch = Callable[[int, Mapping[str, bytes]], None]
 
 FULL, NONE = "full", "none"  # ReplayResult.compute
-EVERY_RUNNER = frozenset(  # takes these
-    ("delivery", "key", "inputs", "gpu", "repeat", "min_security_version", "bearssl", "aws_lc", "device_id")
-)
 
 
 class InputError(GramophoneError):
@@ -39,7 +34,7 @@ class RunnerError(GramophoneError):
 
 @dataclass(frozen=True)
 class ReplayRequest:
-    """A replay to be run. The attributes after `device_id` are options that only some runners have.
+    """A replay to be run: what every runner takes. Each runner's own request has more (`runners.requests`).
 
     Attributes:
         delivery: the signed trace; its bytes are what the device is given.
@@ -50,23 +45,6 @@ class ReplayRequest:
         min_security_version: older traces are refused.
         bearssl, aws_lc: the crypto libraries' sources, for what is compiled for this replay; None: Debian's.
         device_id: 16 bytes, for trust policies that name devices; zeros: it has none.
-        firmware: folder that `generate` wrote, compiled where it has a make file; None: one is made for `key`.
-        plugin_args: further arguments of the QEMU plugin (host_tools/vgpu/qemu).
-        timeout_s: of real time, for the whole run; None: the runner's own.
-        latency_ns: how long the virtual GPU takes for what takes time.
-        store: folder with what an emulated board keeps: its secret, and of a replay log what outlives a boot.
-        has_log: with `store`, whether the firmware has a replay log, whose entries are wanted.
-        flash: file of the flash in which an emulated board with a rollback store keeps versions, made where there
-            is none.
-        clock: what the clock of an emulated board says, in seconds since 1970 (UTC); None: QEMU's says what time
-            it is, and Unicorn has none.
-        nonce: of a verifier, for an attestation.
-        series: slot name -> tensors of all replays, the first dimension being the replay's.
-        each: outputs that are wanted of all replays, in the same form.
-        watch: called while a machine runs, from another thread, with the number of a replay that is over (from 0)
-            and the bytes of what `each` names; not of the last replay.
-        network: of a joint trace, the one to replay; None: it is no joint trace.
-        hang_job, fault_job: test aids: the compute job (from 1) that never completes, or faults.
     """
 
     delivery: Delivery
@@ -78,47 +56,11 @@ class ReplayRequest:
     bearssl: Path | None = None
     aws_lc: Path | None = None
     device_id: bytes = NO_ID
-    firmware: Path | None = None
-    plugin_args: Mapping[str, str] | None = None
-    timeout_s: float | None = None
-    latency_ns: int = 0
-    store: Path | None = None
-    has_log: bool = True
-    flash: Path | None = None
-    clock: int | None = None
-    nonce: bytes | None = None
-    series: Mapping[str, Tensor] = field(default_factory=dict)
-    each: frozenset[str] = frozenset()
-    watch: Watch | None = None
-    network: str | None = None
-    hang_job: int = 0
-    fault_job: int = 0
 
     @property
     def trace(self) -> Trace | None:
-        """What is replayed: the trace, or its network; None when it is damaged (`Delivery.trace`)."""
-        trace = self.delivery.trace
-        return named(trace, self.network) if trace is not None and self.network is not None else trace
-
-    def check_options(self, runner: str, options: frozenset[str]) -> None:
-        """Raise RunnerError for what is set and not among the runner's options, or contradicts another option."""
-        optional = [item for item in fields(self) if item.name not in EVERY_RUNNER]
-        given = [item.name for item in optional if getattr(self, item.name) not in (item.default, {})]
-        if unknown := [name for name in given if name not in options]:
-            raise RunnerError(
-                f"the runner {runner} has no option {listed(unknown)}; it has: {listed(sorted(options))}"
-            )
-        if self.firmware is not None and (self.bearssl or self.aws_lc):
-            raise RunnerError(
-                f"{self.firmware}: the firmware has its own crypto libraries; no others can be given"
-            )
-        if self.firmware is not None and self.device_id != NO_ID:
-            raise RunnerError(f"{self.firmware}: the firmware has its own device id; no other can be given")
-        if self.firmware is not None and self.min_security_version:
-            raise RunnerError(
-                f"{self.firmware}: the minimum security version is that which the firmware was generated with; "
-                "no other can be given"
-            )
+        """What is replayed; None when it is damaged (`Delivery.trace`)."""
+        return self.delivery.trace
 
 
 @dataclass(frozen=True)
@@ -193,16 +135,17 @@ NO_EVIDENCE = Evidence()
 
 
 class Runner(Protocol):
-    """What a replay can run on. Each runner is a module with these two names.
+    """What a replay can run on. Each runner is a module with these two names."""
 
-    Attributes:
-        OPTIONS: attributes of ReplayRequest that it takes besides those that every runner takes (EVERY_RUNNER).
-    """
+    @property
+    def REQUEST(self) -> type[ReplayRequest]:
+        """The type of its requests, whose fields are the options that it takes."""
 
-    OPTIONS: frozenset[str]
-
-    def replay(self, request: ReplayRequest) -> ReplayResult:
+    def replay(self, request: Any) -> ReplayResult:
         """Verify, load and replay a signed trace.
+
+        Args:
+            request: of the runner's own type.
 
         Raises:
             InputError: a tensor does not fit.

@@ -20,11 +20,12 @@ from unicorn import arm64_const as arm64
 
 from host_tools.runners import evidence, mailbox, nor_flash
 from host_tools.runners import firmware as firmwares
-from host_tools.runners.buffers import Buffers, bind
+from host_tools.runners.buffers import Buffers, bound
 from host_tools.runners.needs import gpu_of
 from host_tools.runners.power import model
 from host_tools.runners.power.block import PowerBlock
-from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, Tensor, result
+from host_tools.runners.replay import ReplayResult, RunnerError, Tensor, result
+from host_tools.runners.requests import BoardRequest, FirmwareRequest, SeriesRequest, TroubleRequest
 from host_tools.vgpu import confined
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from tee_replayer.generator import boards
@@ -49,15 +50,17 @@ NOWHERE = (1 << 64) - 4  # only the exit ends the emulation
 HLT_SEMIHOSTING = 0xD45E0000  # hlt #0xf000
 SEMIHOSTING_EXIT = 0x18
 DEVICE = "Unicorn, EL3"
-OPTIONS = frozenset(
-    (
-        *("firmware", "latency_ns", "hang_job", "fault_job"),
-        *("store", "has_log", "flash", "clock", "nonce", "series", "each"),
-    )
-)
 
 
-def replay(request: ReplayRequest) -> ReplayResult:
+@dataclass(frozen=True, kw_only=True)
+class UnicornRequest(FirmwareRequest, BoardRequest, SeriesRequest, TroubleRequest):
+    """What it takes."""
+
+
+REQUEST = UnicornRequest
+
+
+def replay(request: UnicornRequest) -> ReplayResult:
     """As Runner: the firmware verifies, loads and replays.
 
     Raises:
@@ -72,7 +75,7 @@ def replay(request: ReplayRequest) -> ReplayResult:
             f"{request.firmware}: the firmware's board is a {block.TITLE}, which has a {block.GPU}, no {gpu}"
         )
     gpu = block.GPU if block else gpu_of(delivery, gpu)
-    buffers = bind(delivery.trace, request.inputs, request.series, request.each, request.repeat)
+    buffers = bound(request)
     room, heads = evidence.extras(request), mailbox.heads_of(delivery.trace, fw.has_queue)
     size = -(-mailbox.layout(delivery.data, buffers, room, heads).size // PAGE) * PAGE
     if size > fw.board.mailbox_bytes:
@@ -102,7 +105,7 @@ class Done:
 
 
 def _replay(
-    request: ReplayRequest,
+    request: UnicornRequest,
     fw: firmwares.Firmware,
     gpu: str,
     buffers: Buffers,

@@ -19,10 +19,11 @@ from host_tools.machine.boot import BOOT_TIMEOUT_S, GuestJob, boot
 from host_tools.machine.placements import PLACEMENTS
 from host_tools.machine.root import RecordRoot, ready_root
 from host_tools.runners import libraries
-from host_tools.runners.buffers import bind
+from host_tools.runners.buffers import bound
 from host_tools.runners.firmware import CROSS, compile_firmware, compiled_once
 from host_tools.runners.needs import algorithms_in, decryption_for, gpu_of
-from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, result
+from host_tools.runners.replay import ReplayResult, RunnerError, result
+from host_tools.runners.requests import MachineRequest
 from host_tools.vgpu.build import qemu_plugin
 from signing.trust import Anchor
 from signing.trust_verdict import NO_ID
@@ -36,14 +37,14 @@ from trace_format.files import read_file
 from trace_format.schema.trust import KeyKind
 
 DEVICE = "QEMU virt, Linux, user space"
-OPTIONS = frozenset(("firmware", "plugin_args", "timeout_s"))
+REQUEST = MachineRequest
 PROGRAM, OVERLAY = "gramophone-gpu", "carveout.dtbo"
 # The last 256 MiB of the guest's memory; its device tree has sizes of 64 bits.
 PLACE = ("CARVEOUT=0xb0000000", "MIB=256", "SIZE_CELLS=2")
 LOAD = "".join(f"insmod /usr/lib/modules/{name}.ko || exit\n" for name in (uio_module.NEEDED, uio_module.NAME))
 
 
-def replay(request: ReplayRequest) -> ReplayResult:
+def replay(request: MachineRequest) -> ReplayResult:
     """As Runner: the command takes the GPU, verifies, loads and replays, and gives it back.
 
     Raises:
@@ -57,7 +58,7 @@ def replay(request: ReplayRequest) -> ReplayResult:
         raise RunnerError(f"the guest has no {gpu} for a process: a variant's board is not in it")
     if decryption_for(delivery).wanted:
         raise RunnerError("the trace is encrypted, and the machine's root sees all that a process decrypts")
-    buffers = bind(delivery.trace, request.inputs)
+    buffers = bound(request)
     crypto = libraries.source(request.bearssl, request.aws_lc)
     folder = request.firmware or build(
         request.key,

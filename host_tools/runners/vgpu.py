@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import mmap
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from host_tools.families.family import profile_of
+from host_tools.model.parts import named
 from host_tools.runners import libraries
-from host_tools.runners.buffers import Buffers, bind
+from host_tools.runners.buffers import Buffers, bound
 from host_tools.runners.needs import decryption_for, gpu_of, secure_bytes
-from host_tools.runners.replay import ReplayRequest, ReplayResult, result
+from host_tools.runners.replay import ReplayResult, result
+from host_tools.runners.requests import SeriesRequest, TroubleRequest
 from host_tools.support.cache import cache_dir
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.vgpu import binding, confined
@@ -24,11 +27,31 @@ from tee_replayer.generator import hostlib
 from tee_replayer.generator.status import ReplayError, Report
 from trace_format import networks
 from trace_format.schema import MAX_NETWORKS
+from trace_format.trace import Trace
 
 CARVEOUT_PHYS = 0x1_0000_0000
 PLATFORM = "vgpu"  # as trust policies name it
 DEVICE = "virtual GPU, replayer on the host"
-OPTIONS = frozenset(("latency_ns", "hang_job", "fault_job", "series", "each", "network"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class VgpuRequest(SeriesRequest, TroubleRequest):
+    """What it takes.
+
+    Attributes:
+        network: of a joint trace, the one to replay; None: it is no joint trace.
+    """
+
+    network: str | None = None
+
+    @cached_property
+    def trace(self) -> Trace | None:
+        """What is replayed: the trace, or its network."""
+        trace = self.delivery.trace
+        return named(trace, self.network) if trace is not None and self.network is not None else trace
+
+
+REQUEST = VgpuRequest
 
 
 def library(
@@ -46,7 +69,7 @@ def library(
     return hostlib.build(profile_of(gpu), sources, cache_dir("replayer"), trust=trust, networks=networks)
 
 
-def replay(request: ReplayRequest) -> ReplayResult:
+def replay(request: VgpuRequest) -> ReplayResult:
     """As Runner.
 
     Raises:
@@ -55,7 +78,7 @@ def replay(request: ReplayRequest) -> ReplayResult:
     """
     delivery = request.delivery
     gpu = gpu_of(delivery, request.gpu)
-    buffers = bind(request.trace, request.inputs, request.series, request.each, request.repeat)
+    buffers = bound(request)
     binding.VirtualGpu(gpu, threads=1).close()  # an unknown name is an error before anything is compiled for it
     crypto = libraries.source(request.bearssl, request.aws_lc)
     most = MAX_NETWORKS if request.network is not None else 0
@@ -63,7 +86,7 @@ def replay(request: ReplayRequest) -> ReplayResult:
     return confined.call(lambda: _replay(request, gpu, buffers, built), ReplayResult, reads=(built,))
 
 
-def _load(replayer: hostlib.HostReplayer, request: ReplayRequest) -> Report:
+def _load(replayer: hostlib.HostReplayer, request: VgpuRequest) -> Report:
     data, anchor = request.delivery.data, request.key
     if isinstance(anchor, Policy):
         where = Judge(PLATFORM, request.device_id)
@@ -71,7 +94,7 @@ def _load(replayer: hostlib.HostReplayer, request: ReplayRequest) -> Report:
     return replayer.load(data, anchor, request.min_security_version)
 
 
-def _select(replayer: hostlib.HostReplayer, request: ReplayRequest) -> int:
+def _select(replayer: hostlib.HostReplayer, request: VgpuRequest) -> int:
     """Choose the network that is asked for; the index of its first slot."""
     trace = request.delivery.trace
     if trace is None or request.network is None:
@@ -81,7 +104,7 @@ def _select(replayer: hostlib.HostReplayer, request: ReplayRequest) -> int:
     return trace.networks[index].first_slot
 
 
-def _replay(request: ReplayRequest, gpu: str, buffers: Buffers, built: Path) -> ReplayResult:
+def _replay(request: VgpuRequest, gpu: str, buffers: Buffers, built: Path) -> ReplayResult:
     delivery = request.delivery
     carveout = mmap.mmap(-1, secure_bytes(delivery))
     memory = {CARVEOUT_PHYS: carveout}

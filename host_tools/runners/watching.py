@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from host_tools.runners.buffers import Buffer, Buffers
 from host_tools.runners.mailbox import Layout
-from host_tools.runners.replay import ReplayRequest, Watch
+from host_tools.runners.requests import Watch, WatchedRequest
 
 EVERY_S = 0.05
 BLANK = 0xA5  # fills the memory of what is watched
@@ -17,7 +17,7 @@ AHEAD = 8  # replays that are looked for: outputs of these bytes alone are told 
 
 
 @contextmanager
-def watched(request: ReplayRequest, memory: memoryview, buffers: Buffers, places: Layout) -> Iterator[None]:
+def watched(request: WatchedRequest, memory: memoryview, buffers: Buffers, places: Layout) -> Iterator[None]:
     """Tell `request.watch` of each replay whose outputs have come, while the machine runs, the last one but at the
     end: a replay is over when the next one's outputs come.
 

@@ -28,7 +28,7 @@ from host_tools.passes.pipeline import build
 from host_tools.record.differences import relative_difference
 from host_tools.record.frontends import convert_onnx
 from host_tools.record.ncnn import cpu as ncnn_cpu
-from host_tools.runners.replay import ReplayRequest, Tensor
+from host_tools.runners.replay import Tensor
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
@@ -125,7 +125,7 @@ def measure(name: str) -> Row:
     signed = sign_trace(trace.build(), signer)
     generator = np.random.default_rng(5)
     inputs = {blob: generator.normal(0, 1, shape).astype(np.float32) for blob, shape in network.shapes.items()}
-    result = runners.run("qemu", ReplayRequest(Delivery(signed), signer.public, inputs))
+    result = runners.run("qemu", Delivery(signed), signer.public, inputs)
     assert result.ok, f"{name}: {result.error}"
     assert result.instructions is not None
     with tempfile.TemporaryDirectory() as folder:

@@ -22,8 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from docs.examples.text import decoder, export
-from docs.examples.text.demo import CHOSEN, Decoder, asked, recorded, with_state
-from host_tools import runners
+from docs.examples.text.demo import CHOSEN, Decoder, recorded, replayed, with_state
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
@@ -91,8 +90,7 @@ def _measured(name: str, path: Path, gpu: str) -> Row:
     seconds = between - start, time.monotonic() - between
     given = np.array(GIVEN + [-1] * WRITTEN, np.int32).reshape(-1, 1)
     settings = {"temperature": np.ones(1, np.float32), "seed": np.ones(1, np.int32)}
-    request = asked(signed, signer.public, given, settings, timeout_s=3600)
-    result = runners.run("qemu", request)
+    result = replayed("qemu", signed, signer.public, given, settings, timeout_s=3600)
     if not result.ok or result.instructions is None:
         return Row(name, error=f"its replay fails: {result.error}")
     expected = list(known.chosen(given, settings))

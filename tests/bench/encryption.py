@@ -21,7 +21,6 @@ from host_tools.audit_firmware.analysis import Analysis
 from host_tools.audit_firmware.image import of_elf
 from host_tools.passes.pipeline import build
 from host_tools.runners import firmware, libraries
-from host_tools.runners.replay import ReplayRequest
 from signing import encryption
 from signing.delivery import Delivery
 from signing.trust import Anchor, Policy
@@ -119,8 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             with encryption.reading_with([e.FLEET]):
                 delivery = Delivery(data)
                 inputs = random_inputs(delivery.parse(), networks.SEED)
-                request = ReplayRequest(delivery, kind.key, inputs, gpu="v3d42", firmware=kind.firmware.folder)
-                found = runners.run("qemu", request)
+                found = runners.run("qemu", delivery, kind.key, inputs, gpu="v3d42", firmware=kind.firmware.folder)
             if found.instructions is None or not found.ok:
                 raise SystemExit(f"{name}, {words}: {found.error}")
             counted = found.instructions

@@ -18,7 +18,6 @@ from host_tools import runners
 from host_tools.passes.pipeline import build
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.runners import firmware
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
@@ -83,7 +82,7 @@ def measure(name: str) -> Row:
     inputs = {
         slot.name: np.zeros(slot.shape, slot.numpy_dtype) for slot in trace.slots if slot.kind != SlotKind.OUTPUT
     }
-    result = runners.run("qemu", ReplayRequest(Delivery(signed), signer.public, inputs, gpu="mali_g71-noshaders"))
+    result = runners.run("qemu", Delivery(signed), signer.public, inputs, gpu="mali_g71-noshaders")
     if not result.ok or result.jobs != trace.jobs or result.instructions is None:
         raise AssertionError(f"{name}: {result.error or 'not all jobs are done'}")
     host = instructions.count(signed, signer.public, trace, openssl=True)

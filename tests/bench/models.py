@@ -24,7 +24,6 @@ from host_tools.passes.pipeline import build
 from host_tools.record import onnx_model
 from host_tools.record.differences import relative_difference
 from host_tools.record.frontends import COMPILERS, TINYGRAD, record_onnx
-from host_tools.runners.replay import ReplayRequest
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
@@ -123,7 +122,7 @@ def replayed(row: Row, raw: Trace, given: Tensors, expected: Tensors) -> tuple[R
     signed = sign_trace(build(raw).build(), signer)
     slots = {slot.name: slot for slot in raw.slots}
     inputs = {of: value.reshape(slots[of].shape).astype(slots[of].numpy_dtype) for of, value in given.items()}
-    result = runners.run("qemu", ReplayRequest(Delivery(signed), signer.public, inputs))
+    result = runners.run("qemu", Delivery(signed), signer.public, inputs)
     if not result.ok or result.instructions is None:
         return dataclasses.replace(row, error=f"its replay fails: {result.error}"), {}
     found = {of: result.outputs[of].reshape(value.shape) for of, value in expected.items()}

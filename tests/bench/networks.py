@@ -11,8 +11,9 @@ import lzma
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from docs.examples import models
 from host_tools import runners
@@ -22,7 +23,8 @@ from host_tools.model.interpreter import interpreter
 from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import KEEP_INPUTS, build
 from host_tools.runners import firmware
-from host_tools.runners.replay import Instructions, ReplayRequest, ReplayResult, Tensor
+from host_tools.runners.replay import Instructions, ReplayResult, Tensor
+from host_tools.runners.requests import FirmwareRequest
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
@@ -86,11 +88,12 @@ def measure(name: str) -> Row:
     signer = FileSigner(generate(Algorithm.ES256))
     signed = sign_trace(trace.build(), signer)
     inputs = random_inputs(trace, SEED)
-    request = ReplayRequest(Delivery(signed), signer.public, inputs)
-    result = runners.run("qemu", request)
+    given: tuple[Any, ...] = (Delivery(signed), signer.public, inputs)
+    result = runners.run("qemu", *given)
     with tempfile.TemporaryDirectory() as folder:
-        result_plain = runners.run("qemu", replace(request, firmware=_plain_firmware(request, Path(folder))))
-    reference = runners.run("vgpu", request)
+        plain = _plain_firmware(FirmwareRequest(*given), Path(folder))
+        result_plain = runners.run("qemu", *given, firmware=plain)
+    reference = runners.run("vgpu", *given)
     for found in (result, result_plain):
         if not found.ok or found.outputs["prob"].tobytes() != reference.outputs["prob"].tobytes():
             raise AssertionError(f"{name}: {found.error or 'runners disagree'}")
@@ -118,7 +121,7 @@ def _counted(result: ReplayResult) -> Instructions:
     return result.instructions
 
 
-def _plain_firmware(request: ReplayRequest, folder: Path) -> Path:
+def _plain_firmware(request: FirmwareRequest, folder: Path) -> Path:
     """The firmware of a replay, in a folder, as a core without instructions for SHA-256 would run it."""
     made = firmware.firmware_for(request)
     for name in (firmware.ELF, firmware.BINARY):  # which are compared with one another

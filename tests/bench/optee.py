@@ -10,7 +10,6 @@ from host_tools.accesses.observe import random_inputs
 from host_tools.demo import RAW
 from host_tools.passes.pipeline import build
 from host_tools.runners import libraries, run
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
@@ -48,7 +47,7 @@ def measure() -> dict[str, int]:
     trace = build(Trace.parse(data), source=data)
     signed, inputs = sign_trace(trace.build(), signer), random_inputs(trace, SEED)
     for title, runner in (("OP-TEE", "optee"), ("bare metal", "qemu")):
-        result = run(runner, ReplayRequest(Delivery(signed), signer.public, inputs))
+        result = run(runner, Delivery(signed), signer.public, inputs)
         assert result.instructions, result.error
         figures[f"lenet in {title}: verify, CPU instructions"] = result.instructions.verify
         figures[f"lenet in {title}: load"] = result.instructions.load

@@ -20,7 +20,6 @@ from rich.console import Console
 from rich.table import Table
 
 from host_tools import runners
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.sign import sign_trace
 from tests.bench import ncnn_products
@@ -80,7 +79,7 @@ def measured(operator: Operator, *sizes: int) -> Row:
 
 def _instructions(trace: Trace, inputs: dict[str, Array]) -> int:
     delivery = Delivery(sign_trace(trace.build(), ES256))
-    result = runners.run("qemu", ReplayRequest(delivery, ES256.public, inputs, repeat=2))
+    result = runners.run("qemu", delivery, ES256.public, inputs, repeat=2)
     if not result.ok or result.instructions is None:
         raise SystemExit(f"no replay: {result.error}")
     return result.instructions.replay

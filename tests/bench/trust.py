@@ -15,7 +15,6 @@ from typing import Any
 
 from host_tools import runners
 from host_tools.runners import firmware, libraries
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.sign import FileSigner, sign_trace
 from signing.trust import Anchor
@@ -68,14 +67,14 @@ def main() -> None:
     print(f"{'':26}{'firmware':>10}{'own code':>10}{'in front of the trace':>23}{'verify':>14}")
     for words, (anchor, data) in CASES.items():
         folder = firmware.build(anchor, "v3d42").folder
-        row(words, ReplayRequest(Delivery(data), anchor, gpu="v3d42", firmware=folder))
+        row(words, data, anchor, folder)
     with tempfile.TemporaryDirectory() as name:
         for number, (case, option) in enumerate(PLACES):
             anchor, data = CASES[case]
             words = f"{case.removeprefix('policy, ')}, {option.replace('_', ' ')}"
             flash = Path(name) / str(number) if option == "rollback_store" else None
             folder = with_options(anchor, **{option: True})
-            row(words, ReplayRequest(Delivery(data), anchor, gpu="v3d42", firmware=folder, flash=flash))
+            row(words, data, anchor, folder, flash)
 
 
 def with_options(anchor: Anchor, **options: Any) -> Path:
@@ -87,15 +86,15 @@ def with_options(anchor: Anchor, **options: Any) -> Path:
     return firmware.compiled_once(write)
 
 
-def row(words: str, request: ReplayRequest) -> None:
+def row(words: str, data: bytes, anchor: Anchor, folder: Path, flash: Path | None = None) -> None:
     """Print one."""
-    found = runners.run("qemu", request)
-    if not found.ok or found.instructions is None or request.firmware is None:
+    found = runners.run("qemu", Delivery(data), anchor, gpu="v3d42", firmware=folder, flash=flash)
+    if not found.ok or found.instructions is None:
         raise SystemExit(f"{words}: {found.error}")
-    sizes = firmware.sizes(request.firmware)
+    sizes = firmware.sizes(folder)
     print(
         f"{words:26}{sizes['in all, code and constants']:10,}{sizes['our own code']:10,}"
-        f"{len(request.delivery) - len(TRACE):23,}{found.instructions.verify:14,}"
+        f"{len(data) - len(TRACE):23,}{found.instructions.verify:14,}"
     )
 
 

@@ -20,7 +20,7 @@ from host_tools.runners.buffers import bind
 from host_tools.runners.power.block import PowerBlock
 from host_tools.runners.power.hikey960 import RATE, Hikey960Power
 from host_tools.runners.power.rpi4 import ASB_MASTER, ASB_SLAVE, CM_V3DCTL, PM_GRAFX, Rpi4Power
-from host_tools.runners.replay import ReplayRequest, RunnerError, Tensor
+from host_tools.runners.replay import RunnerError, Tensor
 from host_tools.vgpu.binding import VirtualGpu
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
@@ -94,8 +94,8 @@ def is_wiped(carveout: Tensor) -> bool:
 def test_lenet_on_a_raspberry_pi_4(rpi4: Path) -> None:
     raw = RAW.read_bytes()
     data = sign_trace(build(Trace.parse(raw), source=raw, skip=KEEP_INPUTS).build(), s.ES256)
-    here = runners.run("vgpu", ReplayRequest(Delivery(data), s.KEY))
-    there = runners.run("unicorn", ReplayRequest(Delivery(data), s.KEY, firmware=rpi4))
+    here = runners.run("vgpu", Delivery(data), s.KEY)
+    there = runners.run("unicorn", Delivery(data), s.KEY, firmware=rpi4)
     assert there.ok, there.error
     assert there.device == "Unicorn, EL3, Raspberry Pi 4"
     assert here.outputs["prob"].tobytes() == there.outputs["prob"].tobytes()
@@ -114,10 +114,15 @@ def test_lenet_on_a_raspberry_pi_4(rpi4: Path) -> None:
 def test_a_mali_trace_on_a_hikey960(hikey960: Path, tmp_path: Path, trouble: dict[str, Any]) -> None:
     sample = small_mali(tmp_path)
     inputs = values(sample, 1)
-    here = runners.run("vgpu", ReplayRequest(Delivery(signed(sample)), s.KEY, inputs, latency_ns=6000, **trouble))
+    here = runners.run("vgpu", Delivery(signed(sample)), s.KEY, inputs, latency_ns=6000, **trouble)
     there = runners.run(
         "unicorn",
-        ReplayRequest(Delivery(signed(sample)), s.KEY, inputs, firmware=hikey960, latency_ns=6000, **trouble),
+        Delivery(signed(sample)),
+        s.KEY,
+        inputs,
+        firmware=hikey960,
+        latency_ns=6000,
+        **trouble,
     )
     assert there.ok, there.error
     assert {name: value.tobytes() for name, value in here.outputs.items()} == {
@@ -344,7 +349,11 @@ def test_a_board_like_another(tmp_path: Path) -> None:
     sample = small_mali(tmp_path)
     result = runners.run(
         "unicorn",
-        ReplayRequest(Delivery(signed(sample)), s.KEY, values(sample, 1), firmware=folder, latency_ns=6000),
+        Delivery(signed(sample)),
+        s.KEY,
+        values(sample, 1),
+        firmware=folder,
+        latency_ns=6000,
     )
     assert result.ok, result.error
 
@@ -353,17 +362,17 @@ def test_a_board_has_its_own_gpu(tmp_path: Path, rpi4: Path, mali: bytes) -> Non
     with pytest.raises(GenerateError, match="the GPU of rpi4 is v3d42, not mali_g71"):
         generate_sources(Options("mali_g71", platform_of("rpi4"), s.KEY, libraries.source()), tmp_path / "out")
     with pytest.raises(RunnerError, match="a Raspberry Pi 4, which has a v3d42-pi4, no mali_g71"):
-        runners.run("unicorn", ReplayRequest(Delivery(mali), s.KEY, firmware=rpi4, gpu="mali_g71"))
-    assert runners.run("unicorn", ReplayRequest(Delivery(mali), s.KEY, firmware=rpi4)).report.name == "TARGET"
+        runners.run("unicorn", Delivery(mali), s.KEY, firmware=rpi4, gpu="mali_g71")
+    assert runners.run("unicorn", Delivery(mali), s.KEY, firmware=rpi4).report.name == "TARGET"
 
 
 def test_qemu_is_no_board(rpi4: Path) -> None:
     with pytest.raises(RunnerError, match=r"made for a board .*--on unicorn"):
-        runners.run("qemu", ReplayRequest(Delivery(signed(trace())), s.KEY, firmware=rpi4))
+        runners.run("qemu", Delivery(signed(trace())), s.KEY, firmware=rpi4)
 
 
 def test_a_trace_that_does_not_fit_the_mailbox(hikey960: Path) -> None:
     image = np.random.default_rng(1).bytes(3 * MIB)
     sample = trace(action(Op.REPLAY_START), gpu="mali_g71", slots=[], image=image, carveout_bytes=4 * MIB)
     with pytest.raises(RunnerError, match=r"need a mailbox of .* bytes; the firmware's has 2097152"):
-        runners.run("unicorn", ReplayRequest(Delivery(signed(sample)), s.KEY, firmware=hikey960))
+        runners.run("unicorn", Delivery(signed(sample)), s.KEY, firmware=hikey960)

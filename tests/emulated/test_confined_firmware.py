@@ -10,7 +10,6 @@ import pytest
 from host_tools import runners
 from host_tools.demo import RAW
 from host_tools.passes.pipeline import KEEP_INPUTS, build
-from host_tools.runners.replay import ReplayRequest
 from host_tools.support.sandbox import VARIABLE
 from signing.delivery import Delivery
 from tests.support import attacks
@@ -21,14 +20,14 @@ from trace_format.trace import Trace
 
 
 @pytest.fixture(scope="module")
-def request_() -> ReplayRequest:
-    return ReplayRequest(Delivery(s.signed(build(Trace.read(RAW), skip=KEEP_INPUTS))), s.KEY)
+def delivery() -> Delivery:
+    return Delivery(s.signed(build(Trace.read(RAW), skip=KEEP_INPUTS)))
 
 
 @pytest.mark.parametrize("mode", ["on", "off"])
 @pytest.mark.parametrize("name", ["read_a_file", "open_a_socket", "start_a_program"])
 def test_an_attack(
-    name: str, mode: str, request_: ReplayRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, mode: str, delivery: Delivery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if mode == "on":
         needs(files=name in attacks.BY_FILES)
@@ -37,9 +36,9 @@ def test_an_attack(
     monkeypatch.setattr("host_tools.runners.unicorn.VirtualGpu", attacks.hostile(name, folder))
     said = "refused" if mode == "on" else "done"
     with pytest.raises(GramophoneError, match=f"the attack was {said}"):
-        runners.run("unicorn", request_)
+        runners.run("unicorn", delivery, s.KEY)
 
 
-def test_it_replays(request_: ReplayRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_replays(delivery: Delivery, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "on")
-    assert runners.run("unicorn", request_).ok
+    assert runners.run("unicorn", delivery, s.KEY).ok

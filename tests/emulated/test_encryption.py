@@ -15,7 +15,7 @@ from host_tools.families.family import profile_of
 from host_tools.passes.pipeline import build
 from host_tools.runners import firmware as firmwares
 from host_tools.runners import libraries
-from host_tools.runners.replay import ReplayRequest, ReplayResult
+from host_tools.runners.replay import ReplayResult
 from signing import encryption
 from signing.delivery import Delivery
 from tee_replayer.generator.decryption import Decryption
@@ -54,8 +54,8 @@ def made(platform: str, decryption: Decryption, gpu: str = "v3d42") -> Path:
 
 
 def run(folder: Path, trace: bytes, store: Path | None = None, **inputs: np.ndarray) -> ReplayResult:
-    request = ReplayRequest(Delivery(e.signed(trace)), s.KEY, inputs, firmware=folder, store=store, has_log=False)
-    return runners.run("unicorn", request)
+    options = {"firmware": folder, "store": store, "has_log": False}
+    return runners.run("unicorn", Delivery(e.signed(trace)), s.KEY, inputs, **options)
 
 
 @pytest.mark.sampled(3)

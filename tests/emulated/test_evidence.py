@@ -19,7 +19,7 @@ from host_tools import runners
 from host_tools.commands.verify_report import measured
 from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import Evidence as Said
-from host_tools.runners.replay import ReplayRequest, ReplayResult
+from host_tools.runners.replay import ReplayResult
 from signing.attestation import Expected, check_attestation, read_attestation, tensor_hashes
 from signing.delivery import Delivery
 from signing.log_checks import Fault, check_log
@@ -77,11 +77,10 @@ Run = Callable[..., ReplayResult]
 def run(folder: Path, store: Path) -> Run:
     """One boot of the device."""
 
-    def boot(data: bytes | None = None, **options: object) -> ReplayResult:
-        request = ReplayRequest(
-            Delivery(signed(SAMPLE) if data is None else data), s.KEY, {"in": INPUT}, firmware=folder
-        )
-        return runners.run("unicorn", dataclasses.replace(request, **{"store": store, **options}))  # type: ignore[arg-type]
+    def boot(data: bytes | None = None, **options: Any) -> ReplayResult:
+        delivery = Delivery(signed(SAMPLE) if data is None else data)
+        given: dict[str, Any] = {"inputs": {"in": INPUT}, "firmware": folder, "store": store, **options}
+        return runners.run("unicorn", delivery, s.KEY, **given)
 
     return boot
 
@@ -239,8 +238,7 @@ def test_without_a_place_for_the_log_nothing_is_replayed(run: Run, store: Path, 
     assert run().report.name == "LOG"
     (store / "device.secret").write_bytes(SECRET[:-1])
     assert run().report.name == "LOG"
-    request = ReplayRequest(Delivery(signed(SAMPLE)), s.KEY, firmware=folder)
-    assert runners.run("unicorn", request).report.name == "LOG"
+    assert runners.run("unicorn", Delivery(signed(SAMPLE)), s.KEY, firmware=folder).report.name == "LOG"
 
 
 def test_no_attestation_where_it_was_not_chosen(only_log: Path, run: Run) -> None:

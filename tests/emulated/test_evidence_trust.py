@@ -16,7 +16,6 @@ from host_tools import runners
 from host_tools.cli import main
 from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import Evidence as Said
-from host_tools.runners.replay import ReplayRequest
 from signing.attestation import Expected, check_attestation, read_attestation
 from signing.delivery import Delivery
 from signing.log_checks import Fault, check_log
@@ -56,10 +55,8 @@ def boot(folder: Path, tmp_path: Path) -> Callable[[bytes], Said]:
     (tmp_path / "store" / "device.secret").write_bytes(SECRET)
 
     def run(data: bytes) -> Said:
-        request = ReplayRequest(
-            Delivery(data), policy(), gpu="v3d42", firmware=folder, store=tmp_path / "store", nonce=NONCE
-        )
-        return runners.run("unicorn", request).evidence
+        options: dict[str, Any] = {"gpu": "v3d42", "firmware": folder, "store": tmp_path / "store", "nonce": NONCE}
+        return runners.run("unicorn", Delivery(data), policy(), **options).evidence
 
     return run
 

@@ -20,7 +20,7 @@ from unicorn import arm64_const as arm64
 from host_tools import runners
 from host_tools.runners import firmware, libraries, mailbox, unicorn
 from host_tools.runners.buffers import Buffers
-from host_tools.runners.replay import ReplayRequest, RunnerError
+from host_tools.runners.replay import RunnerError
 from host_tools.vgpu.binding import VirtualGpu
 from signing.delivery import Delivery
 from signing.keys import Algorithm, PublicKey
@@ -55,10 +55,8 @@ def good() -> bytes:
 
 def test_it_replays_as_the_host_does(folder: Path) -> None:
     for repeat in (1, 3):
-        here = runners.run("vgpu", ReplayRequest(Delivery(good()), s.KEY, {"in": INPUT}, repeat=repeat))
-        there = runners.run(
-            "unicorn", ReplayRequest(Delivery(good()), s.KEY, {"in": INPUT}, firmware=folder, repeat=repeat)
-        )
+        here = runners.run("vgpu", Delivery(good()), s.KEY, {"in": INPUT}, repeat=repeat)
+        there = runners.run("unicorn", Delivery(good()), s.KEY, {"in": INPUT}, firmware=folder, repeat=repeat)
         assert there.ok, there.error
         assert np.array_equal(there.outputs["out"], INPUT)
         assert here.outputs["out"].tobytes() == there.outputs["out"].tobytes()
@@ -81,8 +79,8 @@ def test_it_replays_as_the_host_does(folder: Path) -> None:
 )
 def test_it_reports_as_the_host_does(folder: Path, sample: object, status: str) -> None:
     data = signed(sample)  # type: ignore[arg-type]
-    here = runners.run("vgpu", ReplayRequest(Delivery(data), s.KEY, min_security_version=2))
-    there = runners.run("unicorn", ReplayRequest(Delivery(data), s.KEY, firmware=folder))
+    here = runners.run("vgpu", Delivery(data), s.KEY, min_security_version=2)
+    there = runners.run("unicorn", Delivery(data), s.KEY, firmware=folder)
     assert there.report.name == here.report.name == status
     assert there.error == here.error
     assert there.outputs == {}
@@ -90,11 +88,9 @@ def test_it_reports_as_the_host_does(folder: Path, sample: object, status: str) 
 
 def test_another_key_is_refused(folder: Path) -> None:
     key = STRANGER.public
-    assert runners.run("unicorn", ReplayRequest(Delivery(good()), key, firmware=folder)).ok, (
-        "the firmware has its own key"
-    )
+    assert runners.run("unicorn", Delivery(good()), key, firmware=folder).ok, "the firmware has its own key"
     own = firmware.build(key)
-    assert runners.run("unicorn", ReplayRequest(Delivery(good()), key, firmware=own.folder)).report.name == "KEY"
+    assert runners.run("unicorn", Delivery(good()), key, firmware=own.folder).report.name == "KEY"
 
 
 def answer(folder: Path, request: bytes, size: int = 1 << 16, replays: bool = False) -> Report:

@@ -23,7 +23,6 @@ from host_tools.flash.errors import FlashError
 from host_tools.flash.pack import Sources, pack
 from host_tools.runners import firmware, mailbox, unicorn
 from host_tools.runners.buffers import bind
-from host_tools.runners.replay import ReplayRequest
 from host_tools.vgpu.binding import VirtualGpu
 from signing.delivery import Delivery
 from tee_replayer.generator.device import find as find_device
@@ -140,7 +139,7 @@ def serve(packed: Packed, stub: tuple[int, bytes], request: tuple[int, bytes]) -
     with VirtualGpu(block.GPU, {fw.board.carveout_base: carveout}, latency_ns=6000) as device:
         unicorn.Machine(fw, device, carveout, dram).run()
     report = mailbox.response(dram.data, buffers, mailbox.layout(data, buffers))
-    expected = runners.run("vgpu", ReplayRequest(Delivery(data), s.KEY, latency_ns=6000))
+    expected = runners.run("vgpu", Delivery(data), s.KEY, latency_ns=6000)
     assert report.name == "OK"
     assert report.jobs == expected.jobs
     assert {name: array.tobytes() for name, array in buffers.outputs.items()} == {

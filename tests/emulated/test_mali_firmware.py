@@ -10,7 +10,6 @@ import pytest
 
 from host_tools import runners
 from host_tools.runners import firmware
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from tee_replayer.generator.board_checks import BoardError
 from tests.support import replayer_samples as s
@@ -44,12 +43,15 @@ def test_it_replays_and_reports_as_the_host_does(
     folder: Path, small: Trace, trouble: dict[str, Any], retries: int
 ) -> None:
     data = signed(small.with_(meta=small.meta | {"retry_limit": retries}))
-    here = runners.run(
-        "vgpu", ReplayRequest(Delivery(data), s.KEY, values(small, 1), latency_ns=LATENCY, **trouble)
-    )
+    here = runners.run("vgpu", Delivery(data), s.KEY, values(small, 1), latency_ns=LATENCY, **trouble)
     there = runners.run(
         "unicorn",
-        ReplayRequest(Delivery(data), s.KEY, values(small, 1), firmware=folder, latency_ns=LATENCY, **trouble),
+        Delivery(data),
+        s.KEY,
+        values(small, 1),
+        firmware=folder,
+        latency_ns=LATENCY,
+        **trouble,
     )
     assert there.ok == (not trouble or retries == 1)
     assert (here.report.name, here.error) == (there.report.name, there.error)
@@ -69,15 +71,12 @@ def test_each_interrupt_line_is_its_own(folder: Path, line: int) -> None:
     again = action(Op.REG_WRITE, register=0x30 // 4, value=1, mask=0xFFFFFFFF)
     wait = action(Op.WAIT_IRQ, line=line, timeout_us=200)
     sample = trace(again, enable, wait, gpu="mali_g71", slots=[], meta={"retry_limit": 0})
-    result = runners.run("unicorn", ReplayRequest(Delivery(signed(sample)), s.KEY, firmware=folder))
+    result = runners.run("unicorn", Delivery(signed(sample)), s.KEY, firmware=folder)
     assert result.report.name == ("OK" if line == 2 else "NO_IRQ")
 
 
 def test_a_firmware_refuses_the_traces_of_another_gpu(folder: Path) -> None:
-    assert (
-        runners.run("unicorn", ReplayRequest(Delivery(signed(trace())), s.KEY, firmware=folder)).report.name
-        == "TARGET"
-    )
+    assert runners.run("unicorn", Delivery(signed(trace())), s.KEY, firmware=folder).report.name == "TARGET"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +87,7 @@ def test_the_carveout_is_what_was_asked_for(mib: int, status: str, tmp_path: Pat
     sample = signed(trace(carveout_bytes=300 * MIB))
     out = compiled(tmp_path, "v3d42", carveout_bytes=mib * MIB)
     assert firmware.load(out).board.carveout_bytes == mib * MIB
-    assert runners.run("unicorn", ReplayRequest(Delivery(sample), s.KEY, firmware=out)).report.name == status
+    assert runners.run("unicorn", Delivery(sample), s.KEY, firmware=out).report.name == status
 
 
 def test_no_such_carveout(tmp_path: Path) -> None:
@@ -101,6 +100,6 @@ def test_no_such_carveout(tmp_path: Path) -> None:
 def test_runners_make_the_carveout_as_large_as_the_trace_needs(mib: int) -> None:
     sample = signed(trace(carveout_bytes=mib * MIB))
     for runner in ("vgpu", "unicorn"):
-        result = runners.run(runner, ReplayRequest(Delivery(sample), s.KEY))
+        result = runners.run(runner, Delivery(sample), s.KEY)
         assert result.ok, result.error
         assert result.secure_bytes > mib * MIB

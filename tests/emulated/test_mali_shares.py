@@ -11,7 +11,6 @@ import pytest
 from host_tools import runners
 from host_tools.accesses.observe import random_inputs
 from host_tools.model.interpreter import interpreter
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from tests.support import replayer_samples as s
 from tests.support.firmware_samples import kept
@@ -36,9 +35,13 @@ def test_outputs_are_those_of_the_single_traces(folder: Path, trouble: dict[str,
     given = {f"{name}/data": own["data"] for name, own in zip("ab", inputs, strict=True)}
     found = runners.run(
         "unicorn",
-        ReplayRequest(
-            Delivery(signed(trace)), s.KEY, given, firmware=folder, latency_ns=LATENCY, repeat=2, **trouble
-        ),
+        Delivery(signed(trace)),
+        s.KEY,
+        given,
+        firmware=folder,
+        latency_ns=LATENCY,
+        repeat=2,
+        **trouble,
     )
     assert found.ok, found.error
     assert (found.jobs, found.retries) == (trace.jobs, 0)

@@ -18,7 +18,6 @@ from host_tools.model.interpreter import interpreter
 from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
 from host_tools.record.differences import relative_difference
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.sign import sign_trace
 from tests.support import mixed
@@ -68,7 +67,7 @@ def test_replays_give_what_ncnn_does(built: Trace, name: str) -> None:
         require(COMPILER, "gcc-aarch64-linux-gnu")
     delivery = Delivery(sign_trace(built.build(), ES256))
     for seed in SEEDS:
-        result = runners.run(name, ReplayRequest(delivery, ES256.public, {"data": mixed.given(seed)}))
+        result = runners.run(name, delivery, ES256.public, {"data": mixed.given(seed)})
         assert result.ok, result.error
         check(result.outputs, seed)
 

@@ -21,7 +21,7 @@ from host_tools.audit_firmware.image import of_elf
 from host_tools.audit_firmware.judge import findings
 from host_tools.runners import firmware, libraries, unicorn
 from host_tools.runners.needs import secure_bytes
-from host_tools.runners.replay import ReplayRequest, RunnerError
+from host_tools.runners.replay import RunnerError
 from host_tools.support import sandbox
 from signing.delivery import Delivery
 from tee_replayer.generator import boards
@@ -78,11 +78,9 @@ def test_it_replays_as_the_host_does_with_the_mmu_on(folder: Path, monkeypatch: 
         write(self, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(unicorn.Machine, "_gpu_write", look)
-    request = ReplayRequest(Delivery(signed(trace())), s.KEY, {"in": INPUT}, repeat=3)
-    here = runners.run("vgpu", request)
-    there = runners.run(
-        "unicorn", ReplayRequest(request.delivery, s.KEY, {"in": INPUT}, firmware=folder, repeat=3)
-    )
+    delivery = Delivery(signed(trace()))
+    here = runners.run("vgpu", delivery, s.KEY, {"in": INPUT}, repeat=3)
+    there = runners.run("unicorn", delivery, s.KEY, {"in": INPUT}, firmware=folder, repeat=3)
     assert there.ok, there.error
     assert here.outputs["out"].tobytes() == there.outputs["out"].tobytes()
     assert set(seen) == {mapping.SCTLR_ON}
@@ -120,7 +118,7 @@ def test_what_the_gpu_reaches_is_not_cached(tmp_path: Path, some_of: SomeOf) -> 
     for bytes_there, status in some_of(((size - PAGE, "MEMORY"), (size, "OK")), 1):
         assert bytes_there >= needed
         out = compiled(tmp_path / str(bytes_there), "v3d42", carveout_bytes=bytes_there, mmu=True)
-        result = runners.run("unicorn", ReplayRequest(sample, s.KEY, {"in": INPUT}, firmware=out))
+        result = runners.run("unicorn", sample, s.KEY, {"in": INPUT}, firmware=out)
         assert (result.report.name, result.ok) == (status, status == "OK"), result.error
 
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from host_tools.runners import unicorn
-from host_tools.runners.replay import ReplayRequest
+from host_tools import runners
 from signing.delivery import Delivery
 from tests.support import replayer_samples as s
 from tests.support.bare_metal import COMPILER, require
@@ -35,9 +34,8 @@ def check(operator: Operator, arrays: Sequence[Array], gap: int = GAP) -> None:
     trace = trace_of(operator, slots)
     inputs = {x.name: array for x, array in zip(slots, arrays, strict=True) if x.kind == SlotKind.INPUT}
     firmware = compiled("v3d42", 0, ALL)
-    found = unicorn.replay(
-        ReplayRequest(Delivery(s.signed(trace)), s.KEY, inputs, "v3d42", firmware=firmware.folder)
-    )
+    delivery = Delivery(s.signed(trace))
+    found = runners.run("unicorn", delivery, s.KEY, inputs, gpu="v3d42", firmware=firmware.folder)
     assert found.report.ok, found.report
     expected = on_core(trace, inputs)
     assert all(np.array_equal(found.outputs[name], array) for name, array in expected.items())

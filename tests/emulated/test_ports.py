@@ -10,7 +10,7 @@ import pytest
 
 from host_tools import runners
 from host_tools.runners import firmware, unicorn
-from host_tools.runners.replay import ReplayRequest, RunnerError
+from host_tools.runners.replay import RunnerError
 from signing.delivery import Delivery
 from tee_replayer.generator import boards
 from tee_replayer.generator.board_checks import BoardError
@@ -39,8 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_it_replays(folder: Path, tmp_path: Path) -> None:
     small = small_mali(tmp_path)
-    request = ReplayRequest(Delivery(signed(small)), s.KEY, values(small, 1), firmware=folder)
-    result = runners.run("unicorn", request)
+    result = runners.run("unicorn", Delivery(signed(small)), s.KEY, values(small, 1), firmware=folder)
     assert result.ok, result.error
 
 
@@ -57,7 +56,7 @@ def test_each_line_is_polled_at_its_own_bit(folder: Path, spi: int, monkeypatch:
     for line, own in enumerate(SPIS):
         wait = action(Op.WAIT_IRQ, line=line, timeout_us=200)
         sample = trace(wait, gpu="mali_g71", slots=[], meta={"retry_limit": 0})
-        result = runners.run("unicorn", ReplayRequest(Delivery(signed(sample)), s.KEY, firmware=folder))
+        result = runners.run("unicorn", Delivery(signed(sample)), s.KEY, firmware=folder)
         assert result.report.name == ("OK" if own == spi else "NO_IRQ"), line
 
 
@@ -73,7 +72,7 @@ def test_an_8250_is_asked_before_each_character(folder: Path, busy: int, monkeyp
 
     monkeypatch.setattr(unicorn.Machine, "_uart_read", status)
     sample = trace(RESET, gpu="mali_g71", slots=[])
-    result = runners.run("unicorn", ReplayRequest(Delivery(signed(sample)), s.KEY, firmware=folder))
+    result = runners.run("unicorn", Delivery(signed(sample)), s.KEY, firmware=folder)
     assert result.ok, result.error
     assert set(asked) == {LSR}
     characters = len("=00000000\n")
@@ -83,7 +82,7 @@ def test_an_8250_is_asked_before_each_character(folder: Path, busy: int, monkeyp
 def test_qemus_machine_has_its_interrupts_in_order(folder: Path) -> None:
     sample = Delivery(signed(trace(RESET, gpu="mali_g71", slots=[])))
     with pytest.raises(RunnerError, match="expected its GPU's interrupts at one after another, found others"):
-        runners.run("qemu", ReplayRequest(sample, s.KEY, firmware=folder))
+        runners.run("qemu", sample, s.KEY, firmware=folder)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from host_tools import runners
-from host_tools.runners.replay import ReplayRequest
 from signing import envelope
 from signing.delivery import Delivery
 from tee_replayer.generator import profiles
@@ -47,7 +46,8 @@ def report_of(name: str, signed: bytes, folder: Path) -> Report:
     compiled = folder_of(name, V3D, MIN_SECURITY_VERSIONS[V3D])
     (folder / "device.secret").write_bytes(bytes(range(SECRET_BYTES)))  # of replay logs and encrypted traces
     flash = folder / "flash" if features.store else None
-    request = ReplayRequest(
+    found = runners.run(
+        "unicorn",
         Delivery(signed),
         anchor(name),
         gpu=V3D,
@@ -56,7 +56,7 @@ def report_of(name: str, signed: bytes, folder: Path) -> Report:
         flash=flash,
         clock=NOW if features.clock else None,
     )
-    return runners.run("unicorn", request).report
+    return found.report
 
 
 @pytest.mark.sampled(5 * len(NAMES))

@@ -13,10 +13,10 @@ from click.testing import CliRunner
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 
+from host_tools import runners
 from host_tools.cli import main
 from host_tools.model import parts
-from host_tools.runners import firmware, unicorn
-from host_tools.runners.replay import ReplayRequest
+from host_tools.runners import firmware
 from signing.delivery import Delivery
 from tee_replayer.generator.generate import generate
 from tee_replayer.generator.options import GenerateError
@@ -147,8 +147,8 @@ def test_the_command_asks_for_each_network(
     trace = joint(names).trace if is_joint else single(names[0])
     prefix = {name: f"{name}{parts.SEPARATOR}" if is_joint else "" for name in names}
     given = {prefix[name] + slot: data for name in names for slot, data in inputs(single(name), 1).items()}
-    request = ReplayRequest(Delivery(s.signed(trace)), s.KEY, given, repeat=repeat, firmware=scheduling.folder)
-    found = unicorn.replay(request)
+    delivery = Delivery(s.signed(trace))
+    found = runners.run("unicorn", delivery, s.KEY, given, repeat=repeat, firmware=scheduling.folder)
     assert found.report.ok, found.report.describe(s.GPU)
     for name in names:
         for slot, wanted in expected(name, 1).items():

@@ -6,7 +6,6 @@ from __future__ import annotations
 import pytest
 
 from host_tools import runners
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.trust_verdict import NO_ID
 from tests.support.bare_metal import COMPILER, require
@@ -19,8 +18,8 @@ from tests.support.trust_samples import policy
 def test_a_named_case(name: str) -> None:
     require(COMPILER, "gcc-aarch64-linux-gnu")
     case = ON_DEVICES[name]
-    request = ReplayRequest(Delivery(case.make()), case.root, gpu="v3d42", device_id=case.where.device_id or NO_ID)
-    found = runners.run("unicorn", request)
+    device_id = case.where.device_id or NO_ID
+    found = runners.run("unicorn", Delivery(case.make()), case.root, gpu="v3d42", device_id=device_id)
     assert found.report.name == case.status.name
 
 

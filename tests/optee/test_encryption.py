@@ -13,7 +13,6 @@ from host_tools.demo import RAW
 from host_tools.demo.digits import load as load_digits
 from host_tools.passes.pipeline import build
 from host_tools.runners import libraries
-from host_tools.runners.replay import ReplayRequest
 from signing import device_keys, encryption
 from signing.delivery import Delivery
 from tee_replayer.generator import boards
@@ -48,8 +47,8 @@ def decrypting(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(("trace", "status"), [row[1:] for row in CASES], ids=[name for name, _, _ in CASES])
 def test_what_is_refused(trace: bytes, status: str, decrypting: Path) -> None:
-    request = ReplayRequest(Delivery(e.signed(trace)), s.KEY, gpu="v3d42", firmware=decrypting)
-    assert runners.run("optee", request).report.name == status
+    found = runners.run("optee", Delivery(e.signed(trace)), s.KEY, gpu="v3d42", firmware=decrypting)
+    assert found.report.name == status
 
 
 @pytest.mark.parametrize("keys", [(DEVICE,), (e.OWNER, e.STRANGER, DEVICE)], ids=["alone", "beside others"])
@@ -58,8 +57,7 @@ def test_lenet_gives_the_same_bytes(keys: tuple[ec.EllipticCurvePrivateKey, ...]
     inputs = {"data": load_digits()[:1].inputs()[0]}
     trace = encryption.encrypt(plain, [e.public(key) for key in keys])
     with encryption.reading_with([DEVICE]):
-        request = ReplayRequest(Delivery(e.signed(trace)), s.KEY, inputs, firmware=decrypting)
-        found = runners.run("optee", request)
-    expected = runners.run("vgpu", ReplayRequest(Delivery(e.signed(plain)), s.KEY, inputs))
+        found = runners.run("optee", Delivery(e.signed(trace)), s.KEY, inputs, firmware=decrypting)
+    expected = runners.run("vgpu", Delivery(e.signed(plain)), s.KEY, inputs)
     assert found.ok, found.error
     assert found.outputs["prob"].tobytes() == expected.outputs["prob"].tobytes()

@@ -27,7 +27,6 @@ from host_tools.flash.names import CORE, TA_KEY
 from host_tools.flash.pack import Sources, pack
 from host_tools.runners.optee import build as optee
 from host_tools.runners.optee import images, normal_world
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.sign import FileSigner
 
@@ -150,7 +149,7 @@ def test_the_package_boots(
     (tmp_path / "flash.bin").write_bytes(flash)
     image = images.Image(tmp_path / "flash.bin", images.read_board(packed.folder))
     monkeypatch.setattr(normal_world, "image_for", lambda *_: image)
-    found = runners.run("optee", ReplayRequest(Delivery(signed), signer.public, firmware=packed.folder))
+    found = runners.run("optee", Delivery(signed), signer.public, firmware=packed.folder)
     assert found.ok, found.error
     assert found.jobs == 14
 

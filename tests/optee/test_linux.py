@@ -30,7 +30,6 @@ from host_tools.runners.optee import build, client, images
 from host_tools.runners.optee import linux as optee_linux
 from host_tools.runners.optee import linux_machine as linux
 from host_tools.runners.optee.normal_world import tee_result
-from host_tools.runners.replay import ReplayRequest
 from host_tools.support.tensors import npy
 from host_tools.vgpu.build import qemu_plugin
 from signing.delivery import Delivery
@@ -112,7 +111,7 @@ def test_the_command_gives_the_bytes_of_the_bare_metal_firmware(
     found = CliRunner().invoke(main, shlex.split(line), catch_exceptions=False)
     assert found.exit_code == 0, found.output
     assert json.loads(found.stdout)["device"] == optee_linux.DEVICE
-    expected = runners.run("qemu", ReplayRequest(Delivery(signed), signer.public, {"data": digit}))
+    expected = runners.run("qemu", Delivery(signed), signer.public, {"data": digit})
     assert np.load(tmp_path / "out.npy").tobytes() == expected.outputs["prob"].tobytes()
 
 
@@ -121,7 +120,7 @@ def test_a_damaged_trace_is_refused(root: RecordRoot, signed: bytes, signer: Fil
     """`replay` compares the TEEC_Result that gramophone-tee got with the report's status."""
     damaged = bytearray(signed)
     damaged[-20] ^= 1
-    found = runners.run("optee-linux", ReplayRequest(Delivery(bytes(damaged)), signer.public, firmware=pta))
+    found = runners.run("optee-linux", Delivery(bytes(damaged)), signer.public, firmware=pta)
     assert not found.ok
     assert found.report.status == value_of("CHUNK")
     assert found.outputs == {}
@@ -135,9 +134,9 @@ def test_mobilenet_in_both_normal_worlds(
     meta = {**trace.meta, "security_version": network.meta["security_version"]}
     signed = sign_trace(trace.with_(meta=meta).build(), signer)
     inputs = {"data": networks.picture("mobilenet_v1")}
-    expected = runners.run("qemu", ReplayRequest(Delivery(signed), signer.public, inputs)).outputs["prob"]
+    expected = runners.run("qemu", Delivery(signed), signer.public, inputs).outputs["prob"]
     for runner in ("optee", "optee-linux"):
-        found = runners.run(runner, ReplayRequest(Delivery(signed), signer.public, inputs, firmware=pta))
+        found = runners.run(runner, Delivery(signed), signer.public, inputs, firmware=pta)
         assert found.ok, found.error
         assert found.outputs["prob"].tobytes() == expected.tobytes()
 
@@ -164,7 +163,7 @@ def test_clients_that_die_leave_all_in_order(
 ) -> None:
     steps = ["open", "load", "run"]
     assert said(deaths, "killed") == dict.fromkeys([*steps, "busy"], KILLED), deaths.output
-    expected = runners.run("qemu", ReplayRequest(Delivery(signed), signer.public, {"data": digit})).outputs["prob"]
+    expected = runners.run("qemu", Delivery(signed), signer.public, {"data": digit}).outputs["prob"]
     for step in [*steps, "last"]:
         assert said(deaths, "status")[step] == 0, deaths.output
         assert array(deaths.files[f"{step}.npy"]).tobytes() == expected.tobytes()
@@ -258,9 +257,7 @@ def test_the_gpu_computes_the_same_in_both_worlds(
     replayed = array(hand_over.result.files["prob.npy"])
     assert (
         replayed.tobytes()
-        == runners.run("qemu", ReplayRequest(Delivery(signed), signer.public, {"data": digit}))
-        .outputs["prob"]
-        .tobytes()
+        == runners.run("qemu", Delivery(signed), signer.public, {"data": digit}).outputs["prob"].tobytes()
     )
     assert hand_over.gpu("before").tobytes() == hand_over.gpu("after").tobytes()
     # The signed trace may be of other versions of the stack than the guest's.

@@ -10,7 +10,6 @@ import pytest
 
 from host_tools import runners
 from host_tools.runners import libraries
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from tee_replayer.generator.generate import generate as generate_sources
 from tee_replayer.generator.options import Options
@@ -41,10 +40,14 @@ def test_it_replays_and_reports_as_the_host_does(
     )
     sample, stats = small_mali(tmp_path), tmp_path / "stats.json"
     data, inputs = s.signed(sample), values(sample, 1)
-    here = runners.run("vgpu", ReplayRequest(Delivery(data), s.KEY, inputs, fault_job=1 if trouble else 0))
+    here = runners.run("vgpu", Delivery(data), s.KEY, inputs, fault_job=1 if trouble else 0)
     there = runners.run(
         "optee",
-        ReplayRequest(Delivery(data), s.KEY, inputs, firmware=folder, plugin_args={"stats": str(stats)} | trouble),
+        Delivery(data),
+        s.KEY,
+        inputs,
+        firmware=folder,
+        plugin_args={"stats": str(stats)} | trouble,
     )
     assert there.ok, there.error
     assert there.retries == (1 if trouble else 0)

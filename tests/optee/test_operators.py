@@ -10,7 +10,6 @@ import pytest
 from host_tools import runners
 from host_tools.passes.pipeline import build
 from host_tools.runners.needs import what_helps
-from host_tools.runners.replay import ReplayRequest
 from host_tools.support.tensors import boxes_found
 from signing.delivery import Delivery
 from signing.sign import sign_trace
@@ -30,9 +29,8 @@ def test_boxes_come_out_of_a_pseudo_ta(pta: Path) -> None:
     """`pta` is requested so that without OP-TEE the test is skipped with its reason."""
     assert pta.is_dir()
     trace = build(Trace.read(detector.RAW))
-    signed = sign_trace(trace.build(), ES256)
-    request = ReplayRequest(Delivery(signed), ES256.public, {"data": detector.picture(PICTURE)[0]}, repeat=2)
-    here, there = runners.run("vgpu", request), runners.run("optee", request)
+    delivery, inputs = Delivery(sign_trace(trace.build(), ES256)), {"data": detector.picture(PICTURE)[0]}
+    here, there = (runners.run(on, delivery, ES256.public, inputs, repeat=2) for on in ("vgpu", "optee"))
     assert there.ok, there.error
     assert (there.jobs, there.retries) == (here.jobs, 0)
     assert len(boxes_found(trace, there.outputs)["boxes"]) > 1
@@ -49,9 +47,8 @@ def test_products_are_the_same_to_the_bit(operator: Operator, pta: Path) -> None
     arrays = OPERANDS[operator]
     slots = slots_of(operator, arrays)
     inputs = {s.name: a for s, a in zip(slots, arrays, strict=True) if s.kind is SlotKind.INPUT}
-    signed = sign_trace(trace_of(operator, slots).build(), ES256)
-    request = ReplayRequest(Delivery(signed), ES256.public, inputs, repeat=2)
-    here, there = runners.run("vgpu", request), runners.run("optee", request)
+    delivery = Delivery(sign_trace(trace_of(operator, slots).build(), ES256))
+    here, there = (runners.run(on, delivery, ES256.public, inputs, repeat=2) for on in ("vgpu", "optee"))
     assert there.ok, there.error
     for name, array in here.outputs.items():
         assert array.any()
@@ -61,8 +58,8 @@ def test_products_are_the_same_to_the_bit(operator: Operator, pta: Path) -> None
 def test_a_pseudo_ta_without_operators_refuses(pta: Path) -> None:
     trace = build(Trace.read(detector.RAW))
     trace = trace.with_(meta={**trace.meta, "security_version": MIN_SECURITY_VERSION})
-    request = ReplayRequest(Delivery(sign_trace(trace.build(), ES256)), ES256.public, firmware=pta)
-    result = runners.run("optee", request)
+    delivery = Delivery(sign_trace(trace.build(), ES256))
+    result = runners.run("optee", delivery, ES256.public, firmware=pta)
     assert not result.ok
     assert (result.report.name, result.report.op) == ("ACTION", Op.OPERATE)
-    assert "yolov3_detection_output" in what_helps(request.delivery, result.report)
+    assert "yolov3_detection_output" in what_helps(delivery, result.report)

@@ -17,7 +17,7 @@ from host_tools.demo.digits import load as load_digits
 from host_tools.runners import libraries
 from host_tools.runners.optee import bare_metal as optee
 from host_tools.runners.optee.normal_world import tee_result
-from host_tools.runners.replay import ReplayRequest, RunnerError
+from host_tools.runners.replay import RunnerError
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
@@ -36,26 +36,24 @@ TRACE_START = 128  # of a signed trace: the head, which is what the signature co
 def test_the_same_bytes_as_the_bare_metal_firmware(signed: bytes, signer: FileSigner, pta: Path) -> None:
     for pixels in load_digits()[:2].inputs():
         inputs = {"data": pixels}
-        expected = runners.run("qemu", ReplayRequest(Delivery(signed), signer.public, inputs))
-        found = runners.run("optee", ReplayRequest(Delivery(signed), signer.public, inputs, firmware=pta))
+        expected = runners.run("qemu", Delivery(signed), signer.public, inputs)
+        found = runners.run("optee", Delivery(signed), signer.public, inputs, firmware=pta)
         assert found.ok, found.error
         assert found.outputs["prob"].tobytes() == expected.outputs["prob"].tobytes()
         assert (found.jobs, found.actions, found.retries) == (expected.jobs, expected.actions, 0)
 
 
 def test_inputs_left_out_and_replays_in_a_row(signed: bytes, signer: FileSigner, pta: Path) -> None:
-    once = runners.run("optee", ReplayRequest(Delivery(signed), signer.public, firmware=pta))
-    often = runners.run("optee", ReplayRequest(Delivery(signed), signer.public, firmware=pta, repeat=20))
+    once = runners.run("optee", Delivery(signed), signer.public, firmware=pta)
+    often = runners.run("optee", Delivery(signed), signer.public, firmware=pta, repeat=20)
     assert often.ok, often.error
     assert np.ptp(once.outputs["prob"]) > 0
     assert often.outputs["prob"].tobytes() == once.outputs["prob"].tobytes()
 
 
 def test_a_job_that_faults_is_reset_and_retried(signed: bytes, signer: FileSigner, pta: Path) -> None:
-    good = runners.run("optee", ReplayRequest(Delivery(signed), signer.public, firmware=pta))
-    found = runners.run(
-        "optee", ReplayRequest(Delivery(signed), signer.public, firmware=pta, plugin_args={"fault": "3"})
-    )
+    good = runners.run("optee", Delivery(signed), signer.public, firmware=pta)
+    found = runners.run("optee", Delivery(signed), signer.public, firmware=pta, plugin_args={"fault": "3"})
     assert found.ok, found.error
     assert found.retries == 1
     assert found.outputs["prob"].tobytes() == good.outputs["prob"].tobytes()
@@ -89,9 +87,7 @@ def test_refused_before_any_register_is_written(
     """`replay` compares the TEE_Result that the client got with the report's status."""
     stats = tmp_path / "stats.json"
     data = _refused(status, network, signed, signer)
-    found = runners.run(
-        "optee", ReplayRequest(Delivery(data), signer.public, firmware=pta, plugin_args={"stats": str(stats)})
-    )
+    found = runners.run("optee", Delivery(data), signer.public, firmware=pta, plugin_args={"stats": str(stats)})
     assert not found.ok
     assert found.report.status == value_of(status)
     assert found.outputs == {}
@@ -116,7 +112,7 @@ def test_the_command(signed: bytes, signer: FileSigner, pta: Path, tmp_path: Pat
     assert json.loads(found.stdout)["device"] == optee.DEVICE
     assert (
         np.load(tmp_path / "out.npy").tobytes()
-        == runners.run("qemu", ReplayRequest(Delivery(signed), signer.public)).outputs["prob"].tobytes()
+        == runners.run("qemu", Delivery(signed), signer.public).outputs["prob"].tobytes()
     )
 
 
@@ -146,9 +142,7 @@ def test_a_trace_that_does_not_fit_the_staging_area(
     )
     larger = network.with_(notes={"filler": np.random.default_rng(1).bytes(600 * KIB).hex()})
     with pytest.raises(RunnerError, match="do not fit the pseudo-TA's staging area"):
-        runners.run(
-            "optee", ReplayRequest(Delivery(sign_trace(larger.build(), signer)), signer.public, firmware=small)
-        )
+        runners.run("optee", Delivery(sign_trace(larger.build(), signer)), signer.public, firmware=small)
 
 
 @pytest.mark.parametrize("gpu", ["v3d42", "mali_g71"])

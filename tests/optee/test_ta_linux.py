@@ -20,7 +20,6 @@ from host_tools.machine.boot import GuestJob, GuestResult
 from host_tools.machine.root import RecordRoot
 from host_tools.runners.optee import guest, images, ta
 from host_tools.runners.optee import linux_machine as linux
-from host_tools.runners.replay import ReplayRequest
 from host_tools.support.tensors import npy
 from signing.delivery import Delivery
 from signing.sign import FileSigner, sign_trace
@@ -142,7 +141,7 @@ def answers(
 def test_the_same_bytes_as_the_bare_metal_firmware(answers: Answers, signed: bytes, signer: FileSigner) -> None:
     assert answers.statuses()["run"] == 0, answers.guest.output
     expected = runners.run(
-        "qemu", ReplayRequest(Delivery(signed), signer.public, {"data": next(iter(load_digits()[:1].inputs()))})
+        "qemu", Delivery(signed), signer.public, {"data": next(iter(load_digits()[:1].inputs()))}
     )
     assert np.load(io.BytesIO(answers.guest.files["prob.npy"])).tobytes() == expected.outputs["prob"].tobytes()
     assert answers["run"]["via"] == "ta"

@@ -20,7 +20,6 @@ from host_tools.passes.pipeline import build
 from host_tools.runners import libraries
 from host_tools.runners.optee import guest, images, ta
 from host_tools.runners.optee import linux_machine as linux
-from host_tools.runners.replay import ReplayRequest
 from host_tools.support.tensors import npy
 from signing.delivery import Delivery
 from tee_replayer.generator import boards
@@ -73,7 +72,7 @@ def trusting(with_root: dict[str, Path]) -> Path:
 def test_a_named_case(name: str, with_root: dict[str, Path]) -> None:
     case = CASES[name]
     folder = with_root[next(name for name, root in ROOTS.items() if root == case.root)]
-    found = runners.run("optee", ReplayRequest(Delivery(case.make()), case.root, gpu="v3d42", firmware=folder))
+    found = runners.run("optee", Delivery(case.make()), case.root, gpu="v3d42", firmware=folder)
     assert found.report.name == case.status.name
 
 
@@ -83,7 +82,7 @@ def test_lenet_is_replayed_under_a_policy(trusting: Path) -> None:
     outputs = []
     for signers, status in ((t.TRACERS[:2], Status.OK), (t.TRACERS[:1], Status.THRESHOLD)):
         signed = t.join(trace, t.signatures(trace, signers))
-        found = runners.run("optee", ReplayRequest(Delivery(signed), policy(), inputs, firmware=trusting))
+        found = runners.run("optee", Delivery(signed), policy(), inputs, firmware=trusting)
         assert found.report.name == status.name
         outputs.append(found.outputs)
     assert outputs[0]["prob"].any()

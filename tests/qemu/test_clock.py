@@ -14,7 +14,6 @@ from host_tools import runners
 from host_tools.cli import main
 from host_tools.machine.boot import QEMU
 from host_tools.runners import firmware, libraries
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.trust import Policy
 from signing.trust_verdict import Judge
@@ -61,8 +60,8 @@ def test_firmware_and_host_agree(on: str, name: str) -> None:
     require(QEMU, "qemu-system-arm")
     now, links, expected = CASES[name]
     data = signed(*links)
-    request = ReplayRequest(Delivery(data), LIMITED, gpu="v3d42", firmware=firmware_with_clock(LIMITED), clock=now)
-    found = runners.run(on, request)
+    folder = firmware_with_clock(LIMITED)
+    found = runners.run(on, Delivery(data), LIMITED, gpu="v3d42", firmware=folder, clock=now)
     assert found.report.name == expected
     assert found.report.actions == 0 or found.ok
     judged = verify_by(Delivery(data), LIMITED, Judge("qemu-virt", now=now or 2**64 - 1))
@@ -74,10 +73,8 @@ def test_firmware_and_host_agree(on: str, name: str) -> None:
 
 def test_a_policy_without_limits_needs_no_time() -> None:
     require(QEMU, "qemu-system-arm")
-    request = ReplayRequest(
-        Delivery(signed()), policy(), gpu="v3d42", firmware=firmware_with_clock(policy()), clock=0
-    )
-    assert runners.run("qemu", request).ok
+    folder = firmware_with_clock(policy())
+    assert runners.run("qemu", Delivery(signed()), policy(), gpu="v3d42", firmware=folder, clock=0).ok
 
 
 @pytest.mark.exhaustive

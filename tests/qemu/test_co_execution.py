@@ -7,7 +7,6 @@ from host_tools import runners
 from host_tools.demo.record import same_versions
 from host_tools.passes.pipeline import build
 from host_tools.record.differences import relative_difference
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.sign import sign_trace
 from tests.support import pointwise
@@ -24,7 +23,7 @@ def test_the_secure_world_computes_a_part_on_its_cpu() -> None:
     trace = build(Trace.read(pointwise.RAW), asked={"co-execute": pointwise.GFLOPS})
     assert used(trace.actions) == [Operator.CONV1X1, Operator.DENSE]
     signed = Delivery(sign_trace(trace.build(), ES256))
-    result = runners.run("qemu", ReplayRequest(signed, ES256.public, pointwise.given(SEED), repeat=2))
+    result = runners.run("qemu", signed, ES256.public, pointwise.given(SEED), repeat=2)
     assert result.ok, result.error
     expected = pointwise.by_onnx(SEED)
     assert relative_difference(result.outputs["classes"].reshape(expected.shape), expected) <= NEAR

@@ -18,7 +18,6 @@ from host_tools.machine.root import RecordRoot
 from host_tools.model.job_names import job_names
 from host_tools.record import onnx_model
 from host_tools.record.differences import relative_difference
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
@@ -92,7 +91,7 @@ def test_a_network_of_several_types(gpu: str, root: RecordRoot, tmp_path: Path) 
     given = {name: value.astype(np.int32) if value.dtype == np.int64 else value for name, value in inputs.items()}
     signer = FileSigner(generate(Algorithm.ES256))
     signed = Delivery(sign_trace(built.read_bytes(), signer))
-    result = runners.run("qemu", ReplayRequest(signed, signer.public, given))
+    result = runners.run("qemu", signed, signer.public, given)
     assert result.ok, result.error
     assert {name: tensor.dtype.name for name, tensor in result.outputs.items()} == {
         "chances": "float32",

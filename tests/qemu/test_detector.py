@@ -7,7 +7,6 @@ import pytest
 from host_tools import runners
 from host_tools.demo.record import same_versions
 from host_tools.passes.pipeline import build
-from host_tools.runners.replay import ReplayRequest
 from host_tools.support.tensors import boxes_found
 from signing.delivery import Delivery
 from signing.sign import sign_trace
@@ -23,9 +22,7 @@ def test_boxes_come_out_of_the_secure_world() -> None:
     """Two replays in a row; those of ncnn's CPU back end, within 1e-5."""
     trace = build(Trace.read(detector.RAW))
     inputs = {"data": detector.picture(PICTURE)[0]}
-    result = runners.run(
-        "qemu", ReplayRequest(Delivery(sign_trace(trace.build(), ES256)), ES256.public, inputs, repeat=2)
-    )
+    result = runners.run("qemu", Delivery(sign_trace(trace.build(), ES256)), ES256.public, inputs, repeat=2)
     assert result.ok, result.error
     expected = detector.found_by_ncnn(PICTURE)
     assert len(expected) > 1

@@ -7,8 +7,8 @@ import json
 import lzma
 import random
 import re
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +23,6 @@ from host_tools.demo.ncnn_model import classify
 from host_tools.passes.pipeline import KEEP_INPUTS, build
 from host_tools.record.differences import TOLERANCE, relative_difference
 from host_tools.runners import firmware, libraries
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate, private_pem
 from signing.sign import FileSigner, sign_trace
@@ -66,12 +65,11 @@ def test_all_runners_give_the_same_bytes(
     signed: bytes, signer: FileSigner, folder: Path, digits: Digits, some_of: SomeOf
 ) -> None:
     for index in some_of(range(3), 1):
-        pixels = digits.inputs()[index]
-        request = ReplayRequest(Delivery(signed), signer.public, {"data": pixels}, firmware=folder)
+        given: tuple[Any, ...] = (Delivery(signed), signer.public, {"data": digits.inputs()[index]})
         found = {
-            "vgpu": runners.run("vgpu", replace(request, firmware=None)),
-            "unicorn": runners.run("unicorn", request),
-            "qemu": runners.run("qemu", request),
+            "vgpu": runners.run("vgpu", *given),
+            "unicorn": runners.run("unicorn", *given, firmware=folder),
+            "qemu": runners.run("qemu", *given, firmware=folder),
         }
         assert all(result.ok for result in found.values()), {k: r.error for k, r in found.items()}
         assert len({result.outputs["prob"].tobytes() for result in found.values()}) == 1
@@ -84,7 +82,7 @@ def test_digits_that_were_not_recorded_as_ncnn_classifies_them(
     """Real digits; the recording was made with noise."""
     found = np.stack(
         [
-            runners.run("vgpu", ReplayRequest(Delivery(signed), signer.public, {"data": pixels})).outputs["prob"]
+            runners.run("vgpu", Delivery(signed), signer.public, {"data": pixels}).outputs["prob"]
             for pixels in digits.inputs()
         ]
     )
@@ -96,12 +94,14 @@ def test_digits_that_were_not_recorded_as_ncnn_classifies_them(
 def test_100_replays_in_a_row_in_the_secure_world(
     signed: bytes, signer: FileSigner, folder: Path, digits: Digits
 ) -> None:
-    once = runners.run(
-        "qemu", ReplayRequest(Delivery(signed), signer.public, {"data": digits.inputs()[0]}, firmware=folder)
-    )
+    once = runners.run("qemu", Delivery(signed), signer.public, {"data": digits.inputs()[0]}, firmware=folder)
     often = runners.run(
         "qemu",
-        ReplayRequest(Delivery(signed), signer.public, {"data": digits.inputs()[0]}, firmware=folder, repeat=100),
+        Delivery(signed),
+        signer.public,
+        {"data": digits.inputs()[0]},
+        firmware=folder,
+        repeat=100,
     )
     assert often.ok, often.error
     assert often.retries == 0
@@ -109,14 +109,12 @@ def test_100_replays_in_a_row_in_the_secure_world(
 
 
 def test_inputs_left_out_are_those_of_the_recording(signed: bytes, signer: FileSigner) -> None:
-    first = runners.run("vgpu", ReplayRequest(Delivery(signed), signer.public))
+    first = runners.run("vgpu", Delivery(signed), signer.public)
     slot = Trace.parse(RAW.read_bytes()).slot("data")
     noise = np.random.default_rng(1).random(slot.shape, dtype=np.float32)  # seed of the first recorded input
     assert (
         first.outputs["prob"].tobytes()
-        == runners.run("vgpu", ReplayRequest(Delivery(signed), signer.public, {"data": noise}))
-        .outputs["prob"]
-        .tobytes()
+        == runners.run("vgpu", Delivery(signed), signer.public, {"data": noise}).outputs["prob"].tobytes()
     )
 
 
@@ -126,11 +124,15 @@ def test_a_hung_job_is_reset_and_retried(signer: FileSigner, folder: Path, digit
     actions["value"][actions["op"] == Op.WAIT_IRQ] = 50_000  # of 5,000,000 us, which an emulator counts out
     signed = sign_trace(trace.with_(actions=actions).build(), signer)
     pixels = {"data": digits.inputs()[0]}
-    good = runners.run("qemu", ReplayRequest(Delivery(signed), signer.public, pixels, firmware=folder))
+    good = runners.run("qemu", Delivery(signed), signer.public, pixels, firmware=folder)
     for trouble in ("hang", "fault"):
         result = runners.run(
             "qemu",
-            ReplayRequest(Delivery(signed), signer.public, pixels, firmware=folder, plugin_args={trouble: "3"}),
+            Delivery(signed),
+            signer.public,
+            pixels,
+            firmware=folder,
+            plugin_args={trouble: "3"},
         )
         assert result.ok, result.error
         assert result.retries == 1
@@ -144,19 +146,17 @@ def test_flipped_bits_are_refused_before_any_register_is_written(
     generator = random.Random(5)
     places = [generator.randrange(len(signed) * 8) for _ in range(300)]
     for place in some_of(places, 30):
-        result = runners.run("vgpu", ReplayRequest(Delivery(_flipped(signed, place)), signer.public))
+        result = runners.run("vgpu", Delivery(_flipped(signed, place)), signer.public)
         assert not result.ok
         assert result.report.actions == 0, place
     stats = tmp_path / "stats.json"
     for place in some_of(places[:12], 2):
         result = runners.run(
             "qemu",
-            ReplayRequest(
-                Delivery(_flipped(signed, place)),
-                signer.public,
-                firmware=folder,
-                plugin_args={"stats": str(stats)},
-            ),
+            Delivery(_flipped(signed, place)),
+            signer.public,
+            firmware=folder,
+            plugin_args={"stats": str(stats)},
         )
         assert not result.ok
         assert json.loads(stats.read_text())["writes"] == 0, place
@@ -175,7 +175,7 @@ def test_a_trace_of_another_signer_is_refused(
     other = sign_trace(build(Trace.read(RAW)).build(), stranger)
     stats = tmp_path / "stats.json"
     result = runners.run(
-        "qemu", ReplayRequest(Delivery(other), signer.public, firmware=folder, plugin_args={"stats": str(stats)})
+        "qemu", Delivery(other), signer.public, firmware=folder, plugin_args={"stats": str(stats)}
     )
     assert not result.ok
     assert json.loads(stats.read_text())["writes"] == 0

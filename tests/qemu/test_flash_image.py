@@ -11,7 +11,6 @@ import pytest
 from host_tools import runners
 from host_tools.flash.pack import Sources, pack
 from host_tools.runners import firmware
-from host_tools.runners.replay import ReplayRequest
 from host_tools.vgpu import build
 from signing.delivery import Delivery
 from tests.support import replayer_samples as s
@@ -34,8 +33,8 @@ def test_the_image_boots(folder: Path, tmp_path: Path, monkeypatch: pytest.Monke
     image, _ = pack(folder, Sources([tmp_path / "net.sgtr"]))
     shutil.copytree(folder, tmp_path / "out")
     (tmp_path / "out" / "firmware.bin").write_bytes(image)
-    expected = runners.run("qemu", ReplayRequest(Delivery(data), s.KEY, firmware=folder))
-    found = runners.run("qemu", ReplayRequest(Delivery(data), s.KEY, firmware=tmp_path / "out"))
+    expected = runners.run("qemu", Delivery(data), s.KEY, firmware=folder)
+    found = runners.run("qemu", Delivery(data), s.KEY, firmware=tmp_path / "out")
     assert found.ok, found.error
     assert found.outputs["out"].tobytes() == expected.outputs["out"].tobytes()
     assert found.instructions == expected.instructions

@@ -20,7 +20,6 @@ from host_tools.record.differences import relative_difference
 from host_tools.record.inputs import random_inputs
 from host_tools.record.ncnn.cpu import Float32
 from host_tools.record.preflight import NetworkError
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
@@ -57,9 +56,7 @@ def replay(raw: Path, inputs: dict[str, Float32]) -> dict[str, Float32]:
     built = raw.with_suffix(".built.gtr")
     gramophone("build", raw, "-o", built)
     signer = FileSigner(generate(Algorithm.ES256))
-    result = runners.run(
-        "qemu", ReplayRequest(Delivery(sign_trace(built.read_bytes(), signer)), signer.public, inputs)
-    )
+    result = runners.run("qemu", Delivery(sign_trace(built.read_bytes(), signer)), signer.public, inputs)
     assert result.ok, result.error
     return result.outputs
 

@@ -8,7 +8,6 @@ from host_tools import runners
 from host_tools.demo.record import same_versions
 from host_tools.passes.pipeline import build
 from host_tools.record.differences import relative_difference
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.sign import sign_trace
 from tests.support import mixed
@@ -23,7 +22,7 @@ def check(raw: Trace) -> None:
     """Two replays in a row with an input that was not recorded give what ncnn's CPU back end does, within 1e-5."""
     signed = Delivery(sign_trace(build(raw).build(), ES256))
     inputs = {"data": mixed.given(SEED)}
-    result = runners.run("qemu", ReplayRequest(signed, ES256.public, inputs, repeat=2))
+    result = runners.run("qemu", signed, ES256.public, inputs, repeat=2)
     assert result.ok, result.error
     expected = mixed.by_ncnn(SEED)
     assert result.outputs.keys() == expected.keys() == set(mixed.OUTPUTS)

@@ -17,7 +17,6 @@ from host_tools.passes.pipeline import build
 from host_tools.record.differences import TOLERANCE, relative_difference
 from host_tools.record.ncnn import cpu as ncnn_cpu
 from host_tools.record.ncnn.network import record_network
-from host_tools.runners.replay import ReplayRequest
 from host_tools.text.reader import assemble
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
@@ -65,7 +64,7 @@ def check(trace: Trace, name: str, tmp_path: Path) -> None:
     assert assemble(annotated(data), name)[0] == data
     signed = sign_trace(data, signer)
     inputs = {"data": networks.picture(name)}
-    result = runners.run("qemu", ReplayRequest(Delivery(signed), signer.public, inputs, repeat=3))
+    result = runners.run("qemu", Delivery(signed), signer.public, inputs, repeat=3)
     assert result.ok, result.error
     assert result.retries == 0
     param, weights = networks.network(name)
@@ -139,8 +138,6 @@ def test_a_blob_that_is_copied_and_an_output_packed_by_four(tmp_path: Path) -> N
     (tmp_path / "net.param").write_bytes(COPIED)
     (tmp_path / "net.bin").write_bytes(weights)
     expected = ncnn_cpu.run(tmp_path / "net.param", tmp_path / "net.bin", inputs)["out"]
-    result = runners.run(
-        "qemu", ReplayRequest(Delivery(sign_trace(trace.build(), signer)), signer.public, inputs, repeat=2)
-    )
+    result = runners.run("qemu", Delivery(sign_trace(trace.build(), signer)), signer.public, inputs, repeat=2)
     assert result.ok, result.error
     assert relative_difference(result.outputs["out"], expected) <= TOLERANCE

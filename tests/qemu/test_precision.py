@@ -11,7 +11,6 @@ from host_tools.passes.pipeline import build
 from host_tools.record.differences import FP16_TOLERANCE, INT8_TOLERANCE, TOLERANCE, relative_difference
 from host_tools.record.ncnn import cpu as ncnn_cpu
 from host_tools.record.ncnn.network import record_network
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
@@ -74,9 +73,7 @@ def test_less_than_float32(how: str, bound: float, tmp_path: Path) -> None:
     trace = build(raw)
     signer = FileSigner(generate(Algorithm.ES256))
     inputs = {"data": random.random(SHAPE, np.float32)}
-    result = runners.run(
-        "qemu", ReplayRequest(Delivery(sign_trace(trace.build(), signer)), signer.public, inputs, repeat=2)
-    )
+    result = runners.run("qemu", Delivery(sign_trace(trace.build(), signer)), signer.public, inputs, repeat=2)
     assert result.ok, result.error
     assert relative_difference(result.outputs["fc"], cpu(tmp_path, files, inputs)) <= bound
     assert relative_difference(result.outputs["fc"], cpu(tmp_path, exact, inputs)) > TOLERANCE

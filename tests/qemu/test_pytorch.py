@@ -15,7 +15,6 @@ from host_tools import runners
 from host_tools.cli import main
 from host_tools.machine.root import RecordRoot
 from host_tools.record.differences import relative_difference
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
@@ -44,7 +43,7 @@ def test_a_program(gpu: str, root: RecordRoot, tmp_path: Path) -> None:
         frames, expected = arrays["frames"], arrays["out0"]
     signer = FileSigner(generate(Algorithm.ES256))
     signed = Delivery(sign_trace(built.read_bytes(), signer))
-    result = runners.run("qemu", ReplayRequest(signed, signer.public, {"frames": frames}))
+    result = runners.run("qemu", signed, signer.public, {"frames": frames})
     assert result.ok, result.error
     assert relative_difference(result.outputs["out0"], expected) <= TOLERANCE
 

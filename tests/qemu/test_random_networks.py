@@ -14,7 +14,6 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from host_tools import runners
-from host_tools.runners.replay import ReplayRequest
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
@@ -30,9 +29,7 @@ GROUP = 50
 def in_the_secure_world(trace: Trace, inputs: Tensors) -> Tensors:
     """The outputs of real firmware in QEMU, the second time in a row."""
     signer = FileSigner(generate(Algorithm.ES256))
-    result = runners.run(
-        "qemu", ReplayRequest(Delivery(sign_trace(trace.build(), signer)), signer.public, inputs, repeat=2)
-    )
+    result = runners.run("qemu", Delivery(sign_trace(trace.build(), signer)), signer.public, inputs, repeat=2)
     assert result.ok, result.error
     return dict(result.outputs)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,6 @@ from host_tools.model.interpreter import Interpreter, interpreter
 from host_tools.passes.pipeline import build
 from host_tools.record.program import GuestProgram, program_job
 from host_tools.runners import run as replay_on
-from host_tools.runners.replay import ReplayRequest
 from host_tools.vgpu import VirtualGpu
 from host_tools.vgpu.build import qemu_plugin
 from signing.delivery import Delivery
@@ -186,9 +184,7 @@ def test_what_is_built_from_it_replays(built: Path, gpu: str) -> None:
     device.close()
     assert results() in memory
     signer = FileSigner(generate(Algorithm.ES256))
-    replay = replay_on(
-        "vgpu", ReplayRequest(Delivery(sign_trace(built.read_bytes(), signer)), signer.public, repeat=3, gpu=gpu)
-    )
+    replay = replay_on("vgpu", Delivery(sign_trace(built.read_bytes(), signer)), signer.public, repeat=3, gpu=gpu)
     assert replay.ok, replay.error
     assert (replay.jobs, replay.compute) == (TIMES, "full")
 
@@ -204,11 +200,13 @@ def test_another_mali(gpu: str, vadd: Path, tmp_path: Path) -> None:
         device.run()
         assert results() in gpu_memory(device)
     signer = FileSigner(generate(Algorithm.ES256))
-    request = ReplayRequest(Delivery(sign_trace(trace.build(), signer)), signer.public, repeat=3)
-    replay = replay_on("vgpu", request)
+    delivery = Delivery(sign_trace(trace.build(), signer))
+    replay = replay_on("vgpu", delivery, signer.public, repeat=3)
     assert replay.ok, replay.error
     assert (replay.jobs, replay.compute, replay.retries) == (TIMES, "full", 0)
-    assert replay_on("vgpu", replace(request, gpu="mali_g71")).error == "the trace is for another GPU family"
+    assert (
+        replay_on("vgpu", delivery, signer.public, gpu="mali_g71").error == "the trace is for another GPU family"
+    )
 
 
 def test_a_recording_is_small(recorded: tuple[Result, Path], trace: Trace, built: Path) -> None:

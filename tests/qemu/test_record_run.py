@@ -20,7 +20,6 @@ from host_tools.passes.list_passes import list_jobs
 from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
 from host_tools.runners import run as replay_on
-from host_tools.runners.replay import ReplayRequest
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
@@ -87,9 +86,7 @@ def test_what_is_built_from_it_computes_the_same(recorded: tuple[Result, Path], 
     assert sums() in gpu_memory(device)
     device.close()
     signer = FileSigner(generate(Algorithm.ES256))
-    replay = replay_on(
-        "vgpu", ReplayRequest(Delivery(sign_trace(built.read_bytes(), signer)), signer.public, repeat=3)
-    )
+    replay = replay_on("vgpu", Delivery(sign_trace(built.read_bytes(), signer)), signer.public, repeat=3)
     assert replay.ok, replay.error
     assert replay.jobs == 1
 
@@ -122,7 +119,7 @@ def test_copies_fills_and_updates_of_buffers(gpu: str, root: RecordRoot, tmp_pat
     signer = FileSigner(generate(Algorithm.ES256))
     signed = sign_trace(built.build(), signer)
     for runner in ("vgpu", "qemu"):
-        replay = replay_on(runner, ReplayRequest(Delivery(signed), signer.public, repeat=2))
+        replay = replay_on(runner, Delivery(signed), signer.public, repeat=2)
         assert replay.ok, replay.error
     with pytest.raises(PolicyError, match=r"core0\.(CLE_CT|PTB_)"):
         sign_trace(build(raw, skip=["no-op-lists"]).build(), signer)

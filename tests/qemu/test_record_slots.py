@@ -16,7 +16,6 @@ from host_tools.machine.root import ARCHITECTURE, PACKAGES, SUITE, RecordRoot
 from host_tools.passes.pipeline import build
 from host_tools.record.differences import relative_difference
 from host_tools.record.program import other_values
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
@@ -87,7 +86,7 @@ def test_a_program_gets_slots(words: list[object], tmp_path: Path) -> None:
     signer = FileSigner(generate(Algorithm.ES256))
     signed = sign_trace(trace.build(), signer)
     values = np.linspace(-3, 5, COUNT, dtype=np.float32)
-    result = runners.run("vgpu", ReplayRequest(Delivery(signed), signer.public, {"x": values}, repeat=2))
+    result = runners.run("vgpu", Delivery(signed), signer.public, {"x": values}, repeat=2)
     assert result.ok, result.error
     assert np.array_equal(result.outputs["y"], np.where(values < 0, values * np.float32(0.25), values))
 
@@ -121,7 +120,7 @@ def test_opengl_es_by_packages(root: RecordRoot, tmp_path: Path) -> None:
     signer = FileSigner(generate(Algorithm.ES256))
     x = np.linspace(-3, 5, COUNT, dtype=np.float32)
     signed = sign_trace(build(trace).build(), signer)
-    result = runners.run("qemu", ReplayRequest(Delivery(signed), signer.public, {"x": x}, repeat=2))
+    result = runners.run("qemu", Delivery(signed), signer.public, {"x": x}, repeat=2)
     assert result.ok, result.error
     assert np.allclose(result.outputs["y"], x * x + 1, rtol=1e-6)
 
@@ -146,7 +145,7 @@ def test_opencl_by_packages(root: RecordRoot, tmp_path: Path) -> None:
     a, b = (random.normal(0, 1, shape).astype(np.float32) for shape in shapes.values())
     signed = sign_trace(build(Trace.read(raw)).build(), signer)
     inputs = {"a": a.reshape(-1), "b": b.reshape(-1)}
-    result = runners.run("qemu", ReplayRequest(Delivery(signed), signer.public, inputs))
+    result = runners.run("qemu", Delivery(signed), signer.public, inputs)
     assert result.ok, result.error
     assert relative_difference(result.outputs["c"], (a @ b + 1).reshape(-1)) <= 1e-6
 

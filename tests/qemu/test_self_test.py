@@ -17,7 +17,6 @@ from host_tools.machine.root import RecordRoot
 from host_tools.model.timing import chip_of
 from host_tools.passes.pipeline import build
 from host_tools.record import onnx_model, self_test
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
@@ -61,7 +60,7 @@ def test_it_stresses_what_it_says(name: str, gpu: str, root: RecordRoot, tmp_pat
     generator = np.random.default_rng(3)
     given = {of: generator.random(shape, np.float32) for of, shape in network.shapes({}).items()}
     signer = FileSigner(generate(Algorithm.ES256))
-    found = runners.run("qemu", ReplayRequest(Delivery(sign_trace(trace.build(), signer)), signer.public, given))
+    found = runners.run("qemu", Delivery(sign_trace(trace.build(), signer)), signer.public, given)
     assert found.ok, found.error
     for of, value in onnx_model.run(network, given).items():
         assert np.abs(found.outputs[of] - value).max() <= 1e-5 * np.abs(value).max()

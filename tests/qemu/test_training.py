@@ -16,7 +16,7 @@ from host_tools import runners
 from host_tools.machine.root import RecordRoot
 from host_tools.passes.pipeline import build
 from host_tools.record.differences import relative_difference
-from host_tools.runners.replay import ReplayRequest, ReplayResult
+from host_tools.runners.replay import ReplayResult
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
@@ -60,8 +60,9 @@ def trained(raw: Path, states: dict[str, str], data: dict[str, Floats], each: st
     signer = FileSigner(generate(Algorithm.ES256))
     series = {name: value.reshape(STEPS, -1) for name, value in data.items()}
     signed = sign_trace(trace.build(), signer)
-    request = ReplayRequest(Delivery(signed), signer.public, repeat=STEPS, series=series, each=frozenset({each}))
-    result = runners.run("qemu", request)
+    result = runners.run(
+        "qemu", Delivery(signed), signer.public, repeat=STEPS, series=series, each=frozenset({each})
+    )
     assert result.ok, result.error
     return result
 

@@ -13,7 +13,6 @@ from host_tools.demo import RAW
 from host_tools.demo.digits import load as load_digits
 from host_tools.machine.boot import QEMU
 from host_tools.passes.pipeline import build
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from tests.support import trust_samples as t
 from tests.support.bare_metal import COMPILER, require
@@ -38,7 +37,7 @@ def needs() -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_a_named_case(name: str) -> None:
     case = CASES[name]
-    found = runners.run("qemu", ReplayRequest(Delivery(case.make()), case.root, gpu="v3d42", device_id=DEVICE_ID))
+    found = runners.run("qemu", Delivery(case.make()), case.root, gpu="v3d42", device_id=DEVICE_ID)
     assert found.report.name == case.status.name
 
 
@@ -49,11 +48,11 @@ def test_lenet_is_replayed_under_a_policy() -> None:
     newer = t.signed_policy(replace(root, version=2))
     signed = t.join(trace, t.signatures(trace, TRACERS[1:]), [newer])
     inputs = {"data": load_digits()[:1].inputs()[0]}
-    found = runners.run("qemu", ReplayRequest(Delivery(signed), root, inputs, device_id=DEVICE_ID))
+    found = runners.run("qemu", Delivery(signed), root, inputs, device_id=DEVICE_ID)
     assert found.ok, found.error
     alone = t.join(trace, t.signatures(trace))
-    expected = runners.run("vgpu", ReplayRequest(Delivery(alone), policy(), inputs))
+    expected = runners.run("vgpu", Delivery(alone), policy(), inputs)
     assert found.outputs["prob"].tobytes() == expected.outputs["prob"].tobytes()
     assert np.ptp(found.outputs["prob"]) > 0
-    elsewhere = runners.run("qemu", ReplayRequest(Delivery(signed), root, inputs))
+    elsewhere = runners.run("qemu", Delivery(signed), root, inputs)
     assert elsewhere.report.name == "TRUST_DEVICE"

@@ -26,7 +26,7 @@ from host_tools.record.differences import TOLERANCE, relative_difference
 from host_tools.record.ncnn.job import Float32, ncnn_job
 from host_tools.record.shader_cache import with_shader_cache
 from host_tools.runners import user_space
-from host_tools.runners.replay import ReplayRequest, RunnerError
+from host_tools.runners.replay import RunnerError
 from host_tools.support.tensors import npy
 from host_tools.vgpu.build import qemu_plugin
 from signing.delivery import Delivery
@@ -170,8 +170,8 @@ def test_an_unprivileged_user_s_replays_give_what_the_host_s_give(
 ) -> None:
     for index, digit in enumerate(digits):
         assert status(guest, f"digit{index}") == (0, "")
-        request = ReplayRequest(Delivery(sign_trace(trace.build(), signer)), signer.public, {"data": digit})
-        expected = runners.run("vgpu", request)
+        delivery = Delivery(sign_trace(trace.build(), signer))
+        expected = runners.run("vgpu", delivery, signer.public, {"data": digit})
         assert tensor(guest, f"{index}.npy").tobytes() == expected.outputs["prob"].tobytes()
         report = json.loads(guest.files[f"report{index}"])
         assert report["jobs"] == expected.jobs
@@ -261,6 +261,6 @@ def test_a_device_tree_without_carve_out(root: RecordRoot, signer: FileSigner) -
 def test_the_runner_says_what_failed(signer: FileSigner, trace: Trace, tmp_path: Path) -> None:
     signed = sign_trace(trace.build(), signer)
     with pytest.raises(RunnerError, match="expected a folder of 'gramophone generate' for linux after make"):
-        runners.run("linux", ReplayRequest(Delivery(signed), signer.public, firmware=tmp_path))
+        runners.run("linux", Delivery(signed), signer.public, firmware=tmp_path)
     with pytest.raises(RunnerError, match=r"^the guest has no v3d42-pi4 for a process"):
-        runners.run("linux", ReplayRequest(Delivery(signed), signer.public, gpu="v3d42-pi4"))
+        runners.run("linux", Delivery(signed), signer.public, gpu="v3d42-pi4")

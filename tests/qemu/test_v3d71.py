@@ -11,7 +11,6 @@ from host_tools.demo.digits import load as load_digits
 from host_tools.demo.ncnn_model import classify
 from host_tools.passes.pipeline import build
 from host_tools.record.differences import TOLERANCE, relative_difference
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.sign import sign_trace
 from tests.support.networks import COMMITTED
@@ -26,8 +25,10 @@ def test_lenet_on_a_v3d71(some_of: SomeOf) -> None:
     inputs = np.stack(some_of(list(load_digits()[:3].inputs()), 1))
     found = []
     for pixels in inputs:
-        request = ReplayRequest(Delivery(signed), ES256.public, {"data": pixels})
-        results = {name: runners.run(name, request) for name in ("vgpu", "unicorn", "qemu")}
+        results = {
+            name: runners.run(name, Delivery(signed), ES256.public, {"data": pixels})
+            for name in ("vgpu", "unicorn", "qemu")
+        }
         assert all(result.ok for result in results.values()), {k: r.error for k, r in results.items()}
         assert len({result.outputs["prob"].tobytes() for result in results.values()}) == 1
         found.append(results["qemu"].outputs["prob"])

@@ -18,7 +18,7 @@ from host_tools.cli import main
 from host_tools.passes.pipeline import build
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.runners import WITHOUT_OPTEE, run
-from host_tools.runners.replay import ReplayRequest, Tensor
+from host_tools.runners.replay import Tensor
 from host_tools.vgpu.build import QEMU
 from signing.delivery import Delivery
 from signing.keys import private_pem
@@ -75,7 +75,7 @@ def test_every_runner_replays_every_recording(recordings: Path, name: str, runne
     needs(runner)
     trace, data = signed(recordings / name)
     for seed, repeat in ((1, 1), (2, 2)):
-        result = run(runner, ReplayRequest(Delivery(data), SIGNER.public, values(trace, seed), NO_SHADERS, repeat))
+        result = run(runner, Delivery(data), SIGNER.public, values(trace, seed), gpu=NO_SHADERS, repeat=repeat)
         assert result.ok, result.error
         jobs = JOBS[name] - (ONCE[name] if repeat > 1 else 0)  # of the last replay
         assert (result.jobs, result.retries, result.compute) == (jobs, 0, "none")
@@ -103,7 +103,7 @@ def test_parameters_must_be_given(recordings: Path, name: str) -> None:
     first = next(i for i, slot in enumerate(trace.slots) if slot.kind == SlotKind.PARAMETER)
     given = values(trace, 1)
     del given[trace.slots[first].name]
-    result = run("vgpu", ReplayRequest(Delivery(data), SIGNER.public, given, NO_SHADERS))
+    result = run("vgpu", Delivery(data), SIGNER.public, given, gpu=NO_SHADERS)
     assert (result.report.name, result.report.offset, result.actions) == ("UNBOUND", first, 0)
 
 
@@ -153,7 +153,7 @@ def test_a_flipped_bit_is_found_where_it_is(recordings: Path, runner: str, name:
     _, data = signed(recordings / name)
     damaged = bytearray(data)
     damaged[-9] ^= 1
-    found = run(runner, ReplayRequest(Delivery(bytes(damaged)), SIGNER.public))
+    found = run(runner, Delivery(bytes(damaged)), SIGNER.public)
     assert not found.ok
     assert found.report.name == "CHUNK"
     assert f"chunk {found.report.offset}" in verify_trace(bytes(damaged), [SIGNER.public]).reason

@@ -20,7 +20,6 @@ from host_tools.passes.pipeline import build
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.record.importers.networks import file
 from host_tools.record.importers.networks.weights import describe, read_weights, with_weights
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.sign import FileSigner, sign_trace
 from trace_format.trace import Trace
@@ -75,7 +74,8 @@ def check_held_out(
 ) -> None:
     """Some held-out digits on a runner, one replay after the other: NumPy's probabilities and classes."""
     pictures = held_out().inputs()[list(which), 0]
-    request = ReplayRequest(
+    result = runners.run(
+        runner,
         Delivery(signed_mnist(recordings, weights, signer)),
         signer.public,
         series={"input": pictures},
@@ -83,7 +83,6 @@ def check_held_out(
         repeat=len(pictures),
         **options,
     )
-    result = runners.run(runner, request)
     assert result.ok, result.error
     assert (result.retries, result.compute) == (0, "full")
     found, expected = result.outputs["output"], mnist_by_numpy(weights, pictures)
@@ -97,8 +96,7 @@ def check_digits(recordings: Path, weights: bytes, runner: str, signer: FileSign
     pictures = digits.inputs()[:, 0]
     found = []
     for picture in pictures:
-        request = ReplayRequest(Delivery(signed), signer.public, {"input": picture}, **options)
-        result = runners.run(runner, request)
+        result = runners.run(runner, Delivery(signed), signer.public, {"input": picture}, **options)
         assert result.ok, result.error
         assert (result.retries, result.compute) == (0, "full")
         found.append(result.outputs["output"])

@@ -16,7 +16,6 @@ import pytest
 from host_tools import runners
 from host_tools.runners import firmware, mailbox, unicorn
 from host_tools.runners.buffers import Buffers, bind
-from host_tools.runners.replay import ReplayRequest
 from host_tools.vgpu.binding import VirtualGpu
 from signing.delivery import Delivery
 from tee_replayer.generator import hostlib
@@ -108,10 +107,8 @@ def on_qemu(row: Hostile, folder: Path) -> Answer:
     fw = compiled(row.gpu, row.min_security_version, row.operators)
     stats = folder / "stats.json"
     arguments = {"stats": str(stats)} | ({"hang": "1"} if row.hang else {})
-    request = ReplayRequest(
-        Delivery(row.make()), s.KEY, row.inputs, row.gpu, firmware=fw.folder, plugin_args=arguments
-    )
-    report = runners.run("qemu", request).report
+    options = {"gpu": row.gpu, "firmware": fw.folder, "plugin_args": arguments}
+    report = runners.run("qemu", Delivery(row.make()), s.KEY, row.inputs, **options).report
     counts = json.loads(stats.read_text())
     return Answer(report, counts["writes"], counts["jobs"], bool(counts["carveout_bytes_left"]))
 

@@ -13,7 +13,7 @@ import numpy as np
 from host_tools.runners import evidence, firmware, mailbox, unicorn
 from host_tools.runners.buffers import bind
 from host_tools.runners.firmware import Firmware
-from host_tools.runners.replay import ReplayRequest
+from host_tools.runners.requests import BoardRequest
 from host_tools.vgpu.binding import VirtualGpu
 from signing.delivery import Delivery
 from tee_replayer.generator.status import Report
@@ -46,7 +46,7 @@ def boot(
     fw = firmware.load(folder)
     trace = s.trace()
     data = s.signed(trace)
-    request = ReplayRequest(Delivery(data), s.KEY, {"in": INPUT}, repeat=repeat, store=store, nonce=nonce)
+    request = BoardRequest(Delivery(data), s.KEY, {"in": INPUT}, repeat=repeat, store=store, nonce=nonce)
     buffers = bind(trace, request.inputs)
     dram = np.frombuffer(mmap.mmap(-1, DRAM_BYTES), np.uint8)
     carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)

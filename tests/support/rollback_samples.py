@@ -8,7 +8,7 @@ from pathlib import Path
 
 from host_tools import runners
 from host_tools.runners import firmware, libraries
-from host_tools.runners.replay import ReplayRequest, ReplayResult
+from host_tools.runners.replay import ReplayResult
 from signing.delivery import Delivery
 from signing.sign import sign_trace
 from signing.trust import Anchor
@@ -53,4 +53,4 @@ def by_key(version: int, name: str = "net") -> bytes:
 
 def boot(on: str, folder: Path, key: Anchor, flash: Path, data: bytes) -> ReplayResult:
     """Reset, one request, and the power off."""
-    return runners.run(on, ReplayRequest(Delivery(data), key, gpu="v3d42", firmware=folder, flash=flash))
+    return runners.run(on, Delivery(data), key, gpu="v3d42", firmware=folder, flash=flash)

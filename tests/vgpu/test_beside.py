@@ -9,7 +9,6 @@ import pytest
 from host_tools import runners
 from host_tools.accesses.beside_jobs import LINE_BYTES, why_not_beside
 from host_tools.audit.lint import lint
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.sign import sign_trace
 from tests.support.beside import WORDS, copying
@@ -61,6 +60,6 @@ def test_core_and_interpreter_do_the_same() -> None:
 
 def on_core(trace: Trace, inputs: dict[str, Array]) -> dict[str, Array]:
     delivery = Delivery(sign_trace(trace.build(), ES256))
-    found = runners.run("vgpu", ReplayRequest(delivery, ES256.public, inputs, trace.gpu))
+    found = runners.run("vgpu", delivery, ES256.public, inputs, gpu=trace.gpu)
     assert found.error == ""
     return found.outputs

@@ -33,7 +33,6 @@ from host_tools.passes.cut_actions import jobs_in, named, with_pieces
 from host_tools.passes.pipeline import build
 from host_tools.passes.program import Program
 from host_tools.record.differences import relative_difference
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.sign import sign_trace
 from tests.support import json_schemas, pointwise
@@ -92,7 +91,7 @@ def test_outputs_are_those_of_onnx_runtime(shared: tuple[Trace, CoExecuted]) -> 
     with interpreter(trace) as run:
         found = run.run(pointwise.given(SEED))["classes"]
     delivery = Delivery(sign_trace(trace.build(), ES256))
-    result = runners.run("vgpu", ReplayRequest(delivery, ES256.public, pointwise.given(SEED)))
+    result = runners.run("vgpu", delivery, ES256.public, pointwise.given(SEED))
     assert result.error == ""
     for one in (found, result.outputs["classes"]):
         assert relative_difference(one.reshape(expected.shape), expected) <= NEAR

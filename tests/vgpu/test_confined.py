@@ -17,7 +17,6 @@ from host_tools import runners
 from host_tools.demo import RAW
 from host_tools.record import onnx_model
 from host_tools.record.ncnn import cpu
-from host_tools.runners.replay import ReplayRequest
 from host_tools.support.sandbox import VARIABLE
 from host_tools.vgpu import confined
 from host_tools.vgpu.binding import follows_data
@@ -74,7 +73,7 @@ def onnx_runtime(_tmp: Path, monkeypatch: pytest.MonkeyPatch, hostile: Hostile) 
 
 def replay(_tmp: Path, monkeypatch: pytest.MonkeyPatch, hostile: Hostile) -> str:
     monkeypatch.setattr("host_tools.runners.vgpu.VirtualGpu", hostile)
-    return str(runners.run("vgpu", ReplayRequest(Delivery(s.signed(Trace.read(RAW))), s.KEY)))
+    return str(runners.run("vgpu", Delivery(s.signed(Trace.read(RAW))), s.KEY))
 
 
 PLACES = (lint, build, note_of_build, report, ncnn, onnx, onnx_runtime, replay)

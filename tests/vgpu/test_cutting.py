@@ -31,7 +31,6 @@ from host_tools.passes.cut_actions import jobs_in
 from host_tools.passes.cut_report import Cut
 from host_tools.passes.pipeline import build
 from host_tools.passes.program import Program
-from host_tools.runners.replay import ReplayRequest
 from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN
 from signing.delivery import Delivery
 from signing.sign import sign_trace
@@ -219,7 +218,7 @@ def test_the_core_runs_a_signed_one() -> None:
     before, after = lenet(), build(Trace.read(RAW), asked={"cut-jobs": 100})
     inputs = random_inputs(before, 5)
     results = [
-        runners.run("vgpu", ReplayRequest(Delivery(sign_trace(trace.build(), ES256)), ES256.public, inputs))
+        runners.run("vgpu", Delivery(sign_trace(trace.build(), ES256)), ES256.public, inputs)
         for trace in (before, after)
     ]
     assert [result.error for result in results] == ["", ""]

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from host_tools import runners
 from host_tools.cli import main
-from host_tools.runners.replay import ReplayRequest, result
+from host_tools.runners.replay import result
 from signing.delivery import Delivery
 from tee_replayer.generator.status import Report, value_of
 from tests.support import hostile_devices, hostile_runs
@@ -83,7 +83,7 @@ def test_a_fault_of_a_mali_of_33_bits(page: int, space: int, place: str) -> None
     actions = (*POWERED[:2], *tables, *chain(page, space))
     meta = {"name": "small", "core_mask": 1, "retry_limit": 0}
     trace = Trace(gpu, array_of(actions), b"", carveout_bytes=PAGE_BYTES, va_bytes=1 << 33, slots=[], meta=meta)
-    found = runners.run("vgpu", ReplayRequest(Delivery(s.signed(trace)), s.KEY))
+    found = runners.run("vgpu", Delivery(s.signed(trace)), s.KEY)
     assert found.error.endswith(f": mmu.IRQ_RAWSTAT AS{space}_PAGE_FAULT at GPU address {place}")
 
 

@@ -12,7 +12,7 @@ import pytest
 from host_tools import runners
 from host_tools.passes.pipeline import build
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
-from host_tools.runners.replay import ReplayRequest, ReplayResult
+from host_tools.runners.replay import ReplayResult
 from signing.delivery import Delivery
 from tests.support import mali_samples as m
 from tests.support import replayer_samples as s
@@ -35,9 +35,7 @@ def imported(folder: Path, files: dict[str, bytes]) -> Trace:
 def replay(trace: Trace, value: float = 1, **options: Any) -> ReplayResult:
     s.library(GPU)
     values = {s.name: np.full(s.shape, value, np.float32) for s in trace.slots if s.kind != SlotKind.OUTPUT}
-    return runners.run(
-        "vgpu", ReplayRequest(Delivery(signed(trace)), s.KEY, values, latency_ns=LATENCY, **options)
-    )
+    return runners.run("vgpu", Delivery(signed(trace)), s.KEY, values, latency_ns=LATENCY, **options)
 
 
 @pytest.fixture
@@ -133,5 +131,5 @@ def test_a_job_without_a_table_finds_no_memory(space: int, before: str) -> None:
         va_bytes=1 << 48,
         meta={"retry_limit": 0},
     )
-    result = runners.run("vgpu", ReplayRequest(Delivery(signed(trace)), s.KEY))
+    result = runners.run("vgpu", Delivery(signed(trace)), s.KEY)
     assert (result.report.name, result.report.seen) == ("FAULT", 1 << space)

@@ -15,7 +15,6 @@ from host_tools.accesses.job_starts import JobStarts
 from host_tools.audit.jobs import jobs_of
 from host_tools.audit.lint import lint
 from host_tools.passes.pipeline import build
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.sign import sign_trace
 from tests.support import networks
@@ -66,7 +65,7 @@ def test_a_device_runs_them(lenet: Trace) -> None:
     found = []
     for trace in (lenet, masked(lenet)):
         signed = sign_trace(trace.build(), ES256)
-        result = runners.run("vgpu", ReplayRequest(Delivery(signed), ES256.public, inputs))
+        result = runners.run("vgpu", Delivery(signed), ES256.public, inputs)
         assert result.ok, result.error
         found.append(result.outputs["prob"])
     assert np.array_equal(found[0], found[1])

@@ -14,7 +14,6 @@ import pytest
 from host_tools import runners
 from host_tools.demo import RAW
 from host_tools.passes.pipeline import KEEP_INPUTS, build
-from host_tools.runners.replay import ReplayRequest
 from signing import envelope
 from signing.curves import lowered
 from signing.delivery import Delivery
@@ -57,7 +56,7 @@ def forged(data: bytearray, signer: FileSigner) -> bytes:
 
 def test_a_trace_that_is_forged_well_is_replayed(trace: Trace, signer: FileSigner) -> None:
     data = bytearray(trace.build(compress=False))
-    assert runners.run("vgpu", ReplayRequest(Delivery(forged(data, signer)), signer.public)).ok
+    assert runners.run("vgpu", Delivery(forged(data, signer)), signer.public).ok
 
 
 def test_a_slot_behind_the_page_table_is_refused(
@@ -67,7 +66,7 @@ def test_a_slot_behind_the_page_table_is_refused(
     at = layout.disassemble(bytes(data))[1].one(SectionType.SLOTS).offset + SLOT_ADDRESS_AT
     data[at : at + 8] = trace.va_bytes.to_bytes(8, "little")
     monkeypatch.setattr(Delivery, "trace", property(lambda _: trace))  # the caller believes the good one
-    report = runners.run("vgpu", ReplayRequest(Delivery(forged(data, signer)), signer.public, given(trace))).report
+    report = runners.run("vgpu", Delivery(forged(data, signer)), signer.public, given(trace)).report
     assert report.name in ("SLOTS", "RANGE")
     assert report.jobs == 0
 
@@ -78,7 +77,7 @@ def test_a_slot_in_the_image_is_refused(trace: Trace, signer: FileSigner) -> Non
     at = int(np.flatnonzero((actions["op"] == Op.MAP_GPU_MEM) & (actions["a"] == page))[0])
     actions["b"][at] = 0
     signed = sign_trace(trace.with_(actions=actions).build(), signer)
-    report = runners.run("vgpu", ReplayRequest(Delivery(signed), signer.public, given(trace))).report
+    report = runners.run("vgpu", Delivery(signed), signer.public, given(trace)).report
     assert (report.name, report.op, report.jobs) == ("RANGE", Op.COPY_TO_GPU, 0)
 
 
@@ -95,6 +94,6 @@ def test_a_job_before_any_table_is_set_finds_no_memory(trace: Trace, signer: Fil
     configuration = trace.actions[start - 8 : start + 3]
     rows = [action(Op.REPLAY_START), *configuration[configuration["op"] != Op.COPY_TO_GPU]]
     bare = trace.with_(actions=np.array(rows, ACTION_DTYPE), slots=[], meta={**trace.meta, "retry_limit": 0})
-    report = runners.run("vgpu", ReplayRequest(Delivery(sign_trace(bare.build(), signer)), signer.public)).report
+    report = runners.run("vgpu", Delivery(sign_trace(bare.build(), signer)), signer.public).report
     assert report.name == "FAULT"
     assert ACTIONS[Op(report.op)].name == "WaitIrq"

@@ -16,7 +16,6 @@ from host_tools.demo import RAW
 from host_tools.model.equivalence import difference
 from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import KEEP_INPUTS, build
-from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.sign import sign_trace
 from tests.support.signing_samples import ES256
@@ -51,9 +50,9 @@ def test_only_the_input_is_gone(kept: Trace, dropped: Trace) -> None:
 
 def test_a_device_refuses_to_replay_without_it(dropped: Trace) -> None:
     signed = sign_trace(dropped.build(), ES256)
-    result = runners.run("vgpu", ReplayRequest(Delivery(signed), ES256.public, random_inputs(dropped, seed=5)))
+    result = runners.run("vgpu", Delivery(signed), ES256.public, random_inputs(dropped, seed=5))
     assert result.ok
-    result = runners.run("vgpu", ReplayRequest(Delivery(signed), ES256.public))
+    result = runners.run("vgpu", Delivery(signed), ES256.public)
     assert not result.ok
     assert "given no data" in result.error
 

@@ -11,7 +11,7 @@ import pytest
 from host_tools.demo import RAW
 from host_tools.passes.pipeline import build
 from host_tools.runners import run
-from host_tools.runners.replay import InputError, ReplayRequest
+from host_tools.runners.replay import InputError
 from signing.delivery import Delivery
 from signing.sign import sign_trace
 from tests.support.signing_samples import SIGNERS
@@ -45,16 +45,16 @@ def split(whole: Trace) -> Trace:
 def test_a_replay_takes_and_gives_the_tensors_own_shape(whole: Trace, split: Trace) -> None:
     picture = {"data": np.random.default_rng(5).random((1, 28, 28), np.float32)}
     results = [
-        run("vgpu", ReplayRequest(Delivery(sign_trace(trace.build(), SIGNER)), SIGNER.public, picture))
+        run("vgpu", Delivery(sign_trace(trace.build(), SIGNER)), SIGNER.public, picture)
         for trace in (whole, split)
     ]
     assert results[1].ok, results[1].error
     assert results[1].outputs["prob"].shape == (10,)
     assert np.array_equal(results[0].outputs["prob"], results[1].outputs["prob"])
     wrong = {"data": picture["data"].reshape(1, 7, 4, 28)}
-    request = ReplayRequest(Delivery(sign_trace(split.build(), SIGNER)), SIGNER.public, wrong)
+    delivery = Delivery(sign_trace(split.build(), SIGNER))
     with pytest.raises(InputError, match=r"shape \(1, 28, 28\), found float32 of shape \(1, 7, 4, 28\)"):
-        run("vgpu", request)
+        run("vgpu", delivery, SIGNER.public, wrong)
 
 
 def test_it_travels_in_the_notes(whole: Trace, split: Trace) -> None:

@@ -19,7 +19,7 @@ from host_tools.model.interpreter import interpreter
 from host_tools.model.memory import Memory
 from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
-from host_tools.runners.replay import InputError, ReplayRequest, ReplayResult, RunnerError
+from host_tools.runners.replay import InputError, ReplayResult, RunnerError
 from signing.delivery import Delivery
 from tests.support import replayer_samples as s
 from tests.support.sampling import few
@@ -56,10 +56,8 @@ def kept(in_place: bool, *open_slots: str) -> Trace:
 
 
 def run(on: str, trace: Trace, batches: Ints = BATCHES, each: Sequence[str] = (), **inputs: Ints) -> ReplayResult:
-    request = ReplayRequest(
-        Delivery(s.signed(trace)), s.KEY, inputs, repeat=len(batches), series={"x": batches}, each=frozenset(each)
-    )
-    result = runners.run(on, request)
+    options = {"repeat": len(batches), "series": {"x": batches}, "each": frozenset(each)}
+    result = runners.run(on, Delivery(s.signed(trace)), s.KEY, inputs, **options)
     assert result.ok, result.error
     return result
 
@@ -265,7 +263,7 @@ def test_what_is_kept_already() -> None:
 def test_series_that_do_not_fit() -> None:
     trace = kept(True)
     with pytest.raises(InputError, match=r"shape \(6, 16\), found int32 of shape \(5, 16\)"):
-        runners.run("vgpu", ReplayRequest(Delivery(s.signed(trace)), s.KEY, repeat=6, series={"x": BATCHES[:5]}))
+        runners.run("vgpu", Delivery(s.signed(trace)), s.KEY, repeat=6, series={"x": BATCHES[:5]})
     with pytest.raises(InputError, match="no output 'x'; there are: double"):
         run("vgpu", trace, each=("x",))
     with pytest.raises(InputError, match="input x: one value for all replays, or one for each, not both"):

@@ -12,7 +12,6 @@ from host_tools import runners
 from host_tools.demo import RAW
 from host_tools.gpus.v3d import disassembly
 from host_tools.passes.pipeline import KEEP_INPUTS, build
-from host_tools.runners.replay import ReplayRequest
 from host_tools.text.annotate import job_fields, started_jobs
 from host_tools.text.places import Places
 from host_tools.text.reader import assemble
@@ -237,8 +236,7 @@ def test_an_edited_trace_replays(built: Trace) -> None:
     data, trace = assemble(edited, "net.txt")
     assert data != built.build()
     results = [
-        runners.run("vgpu", ReplayRequest(Delivery(sign_trace(file, ES256)), ES256.public))
-        for file in (built.build(), data)
+        runners.run("vgpu", Delivery(sign_trace(file, ES256)), ES256.public) for file in (built.build(), data)
     ]
     assert all(result.ok for result in results), [result.error for result in results]
     assert np.array_equal(results[0].outputs["prob"], results[1].outputs["what it is"])

@@ -29,7 +29,7 @@ from host_tools.record import onnx_model
 from host_tools.record.frontends import TINYGRAD, record_onnx
 from host_tools.record.onnx_model import OnnxModel
 from host_tools.runners import OPTEE, run
-from host_tools.runners.replay import ReplayRequest
+from host_tools.runners.replay import ReplayResult
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.support.messages import listening
 from host_tools.support.progress import phase
@@ -142,17 +142,8 @@ def _demo(console: Console, folder: Path, options: argparse.Namespace) -> bool:
         firmware = make_firmware(console, options.gpu, signer.public, folder, used(trace.actions))
     console.print(f"\n[bold]{options.prompt}[/bold]", end="", markup=True)
     first = len(given) - options.tokens
-    result = run(
-        options.on,
-        asked(
-            signed,
-            signer.public,
-            given,
-            settings,
-            firmware=firmware,
-            watch=_printing(console, decoder.tokens, first),
-        ),
-    )
+    watch = _printing(console, decoder.tokens, first)
+    result = replayed(options.on, signed, signer.public, given, settings, firmware=firmware, watch=watch)
     if not result.ok:
         console.print(f"\nrefused: {result.error}", markup=False)
         return False
@@ -179,11 +170,12 @@ def with_state(raw: Trace, decoder: Decoder) -> Trace:
     return build(raw, states=states, open_slots=[CHOSEN], first=decoder.state)
 
 
-def asked(
-    signed: bytes, key: PublicKey, given: Values, settings: Mapping[str, Values], **how: Any
-) -> ReplayRequest:
-    """A replay for each token that is given, and the token that is chosen in each; `how`: further attributes."""
-    return ReplayRequest(
+def replayed(
+    on: str, signed: bytes, key: PublicKey, given: Values, settings: Mapping[str, Values], **how: Any
+) -> ReplayResult:
+    """A replay for each token that is given, and the token that is chosen in each; `how`: further options."""
+    return run(
+        on,
         Delivery(signed),
         key,
         settings,

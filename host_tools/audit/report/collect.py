@@ -112,7 +112,7 @@ def _signature(asked: Asked, trace: Trace) -> facts.Signature:
     except TraceError as error:
         refused = str(error)
     if asked.keys is not None:
-        found = judge(asked.data, asked.keys, asked.file)
+        found = judge(Delivery(asked.data), asked.keys, asked.file)
         signature = found.signature
         return facts.Signature(
             facts.VERIFIED if signature.ok else facts.REFUSED,

@@ -4,21 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from host_tools.runners import mailbox, secure_machine
 from host_tools.runners.optee import normal_world
 from host_tools.runners.optee.images import Image
 from host_tools.runners.optee.normal_world import NormalWorld, Request, Response, machine_of
-from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError
+from host_tools.runners.replay import ReplayResult, RunnerError
+from host_tools.runners.requests import MachineRequest, WatchedRequest
 from host_tools.runners.secure_machine import DRAM_BASE, MIB, dram
 from host_tools.runners.watching import watched
 from trace_format import packing
 from trace_format.schema.mailbox import MAILBOX_RESPONSE_AT
 
 DEVICE = "QEMU virt, OP-TEE, secure world"
-OPTIONS = normal_world.OPTIONS | {"series", "each", "watch"}
 TIMEOUT_S = 600
 MAILBOX_BASE = 0x48000000  # baremetal/optee/normal_world.h
 NORMAL_WORLD_BASE = 0x60000000  # where TF-A starts it: baremetal/optee/normal_world.ld
@@ -27,13 +27,22 @@ DRAM_BYTES = 1057 * MIB
 RESPONSE_BYTES = packing.size_of("normal_world_response")
 
 
-def replay(request: ReplayRequest) -> ReplayResult:
+@dataclass(frozen=True, kw_only=True)
+class OpteeRequest(MachineRequest, WatchedRequest):
+    """What it takes."""
+
+
+REQUEST = OpteeRequest
+
+
+def replay(request: OpteeRequest) -> ReplayResult:
     """As Runner, and `host_tools.runners.optee.normal_world.replay`."""
     return normal_world.replay(request, BARE_METAL)
 
 
 def invoke(request: Request) -> Response:
     """Boot the machine with the small normal world."""
+    assert isinstance(request.replay, OpteeRequest)
     signed, buffers = request.replay.delivery.data, request.buffers
     used = mailbox.layout(signed, buffers).size
     if used > NORMAL_WORLD_BASE - MAILBOX_BASE:

@@ -17,16 +17,17 @@ from host_tools.runners.buffers import Buffers
 from host_tools.runners.optee import linux_machine as linux
 from host_tools.runners.optee import normal_world
 from host_tools.runners.optee.normal_world import NormalWorld, Request, Response
-from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError
+from host_tools.runners.replay import ReplayResult, RunnerError
+from host_tools.runners.requests import MachineRequest
 from tee_replayer.generator.status import Report
 
 DEVICE = "QEMU virt, OP-TEE and Linux, secure world"
-OPTIONS = normal_world.OPTIONS
+REQUEST = MachineRequest
 ANSWER = "answer.json"
 TIMEOUT_S = 1200  # Linux boots first
 
 
-def replay(request: ReplayRequest) -> ReplayResult:
+def replay(request: MachineRequest) -> ReplayResult:
     """As Runner, and `host_tools.runners.optee.normal_world.replay`.
 
     Raises:

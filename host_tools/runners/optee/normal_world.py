@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from host_tools.runners import libraries, secure_machine
-from host_tools.runners.buffers import Buffers, bind
+from host_tools.runners.buffers import Buffers, bound
 from host_tools.runners.needs import algorithms_in, decryption_for, gpu_of, operators_in, secure_bytes
 from host_tools.runners.optee import images
 from host_tools.runners.optee.images import Image
-from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, result
+from host_tools.runners.replay import ReplayResult, RunnerError, result
+from host_tools.runners.requests import MachineRequest
 from signing.delivery import Delivery
 from tee_replayer.generator.interrupts import LISTED
 from tee_replayer.generator.status import Report
 from trace_format.schema.optee import GRAMOPHONE_RESULT_ERROR, GRAMOPHONE_RESULT_STATUS
 
-OPTIONS = frozenset(("firmware", "plugin_args", "timeout_s"))
 OUT_OF_MEMORY = 0xFFFF000C  # GlobalPlatform's TEE_ERROR_OUT_OF_MEMORY
 SLOT_ALIGNMENT = 64  # gramophone_pta.c
 
@@ -42,7 +42,7 @@ class Request:
         buffers: the inputs; they take the outputs.
     """
 
-    replay: ReplayRequest
+    replay: MachineRequest
     image: Image
     gpu: str
     buffers: Buffers
@@ -80,7 +80,7 @@ class NormalWorld:
     invoke: Callable[[Request], Response]
 
 
-def replay(request: ReplayRequest, normal_world: NormalWorld) -> ReplayResult:
+def replay(request: MachineRequest, normal_world: NormalWorld) -> ReplayResult:
     """Boot OP-TEE, have its pseudo-TA verify, load and replay a signed trace.
 
     Raises:
@@ -90,14 +90,14 @@ def replay(request: ReplayRequest, normal_world: NormalWorld) -> ReplayResult:
     delivery = request.delivery
     gpu = gpu_of(delivery, request.gpu)
     image = image_for(request, gpu, normal_world.program)
-    buffers = bind(delivery.trace, request.inputs, request.series, request.each, request.repeat)
+    buffers = bound(request)
     response = normal_world.invoke(Request(request, image, gpu, buffers))
     report = check_response(response, image)
     instructions = secure_machine.instructions(report)
     return result(report, normal_world.device, buffers.outputs, instructions, delivery, gpu)
 
 
-def image_for(request: ReplayRequest, gpu: str, normal_world: Path | None) -> Image:
+def image_for(request: MachineRequest, gpu: str, normal_world: Path | None) -> Image:
     """The image that a replay boots: with the pseudo-TA that the request names, or else one that the trace fits.
 
     `normal_world` is that of `host_tools.runners.optee.images.image_of`.

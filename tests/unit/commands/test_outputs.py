@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from host_tools.cli import main
 from host_tools.runners import replay
+from signing.delivery import Delivery
 from signing.sign import sign_trace
 from tee_replayer.generator.status import Report, value_of
 from tests.support.signing_samples import ES256
@@ -45,11 +46,11 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("net.sgtr").write_bytes(sign_trace(trace, ES256))
     Path("pub.pem").write_bytes(ES256.public.pem())
 
-    def device(_: str, request: replay.ReplayRequest) -> replay.ReplayResult:
+    def device(_: str, delivery: Delivery, *_others: Any, **_options: Any) -> replay.ReplayResult:
         report = Report(value_of("OK"), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-        return replay.result(report, "a device", dict(OUTPUTS), None, request.delivery, "v3d42")
+        return replay.result(report, "a device", dict(OUTPUTS), None, delivery, "v3d42")
 
-    monkeypatch.setattr("host_tools.commands.replay_request.run", device)
+    monkeypatch.setattr("host_tools.runners.run", device)
 
 
 def run(options: str, status: int = 0) -> Result:

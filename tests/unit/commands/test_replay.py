@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -28,10 +29,10 @@ def test_a_carveout_that_is_too_small(
 ) -> None:
     """The size that is named suffices by the runners' own estimate."""
 
-    def device(_: str, request: replay.ReplayRequest) -> replay.ReplayResult:
-        return replay.result(report(status), "a device", {}, None, request.delivery, "v3d42")
+    def device(_: str, delivery: Delivery, *_others: Any, **_options: Any) -> replay.ReplayResult:
+        return replay.result(report(status), "a device", {}, None, delivery, "v3d42")
 
-    monkeypatch.setattr("host_tools.commands.replay_request.run", device)
+    monkeypatch.setattr("host_tools.runners.run", device)
     monkeypatch.chdir(tmp_path)
     trace = small_trace()
     Path("net.sgtr").write_bytes(sign_trace(trace, ES256))

@@ -142,7 +142,7 @@ def test_a_trace_that_is_not_verified_is_left_to_the_device(monkeypatch: pytest.
     def device(*_: Any, **__: Any) -> None:
         raise GramophoneError("the device was asked")
 
-    monkeypatch.setattr("host_tools.commands.replay_request.run", device)
+    monkeypatch.setattr("host_tools.runners.run", device)
     data = bytearray(Path("net.sgtr").read_bytes())
     data[-20] ^= 1
     Path("net.sgtr").write_bytes(data)

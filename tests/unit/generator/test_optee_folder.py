@@ -19,7 +19,7 @@ from host_tools.flash.errors import FlashError
 from host_tools.flash.pack import Sources, pack
 from host_tools.runners.optee import images, ta
 from host_tools.runners.optee.bundle import bundle
-from host_tools.runners.replay import ReplayRequest, RunnerError
+from host_tools.runners.replay import RunnerError
 from signing.delivery import Delivery
 from signing.keys import Algorithm, PublicKey, generate
 from tee_replayer import crypto
@@ -108,7 +108,7 @@ def test_the_command_says_what_a_replay_log_is_worth(libraries: crypto.Libraries
     data = s.signed(s.trace(action(Op.REPLAY_START), slots=[]))
     for runner in ("optee", "optee-linux"):
         with pytest.raises(RunnerError, match=r"sub\.mk: GRAMOPHONE_TA_ONLY is y, and a replay here calls"):
-            runners.run(runner, ReplayRequest(Delivery(data), KEY, firmware=tmp_path / "out"))
+            runners.run(runner, Delivery(data), KEY, firmware=tmp_path / "out")
 
 
 def test_both_forms_of_the_uuid_are_the_same(libraries: crypto.Libraries, tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ from host_tools.runners import (
     vgpu,
 )
 from host_tools.runners.optee import bare_metal, linux
-from host_tools.runners.replay import EVERY_RUNNER, ReplayRequest, Runner, RunnerError
+from host_tools.runners.replay import ReplayRequest, Runner, RunnerError
+from host_tools.runners.requests import WHY_NOT
 from signing.delivery import Delivery
 from signing.sign import sign_trace
 from tests.support.signing_samples import ES256, small_trace
@@ -54,7 +55,8 @@ VALUES: dict[str, Any] = {
     **{"series": {"x": np.zeros((1, 1))}, "each": frozenset({"y"})},
     "watch": lambda number, outputs: None,
 }
-OTHERS = [(name, option) for name in RUNNERS for option in VALUES if option not in MODULES[name].OPTIONS]
+TAKEN = {name: {field.name for field in fields(module.REQUEST)} for name, module in MODULES.items()}
+OTHERS = [(name, option) for name in RUNNERS for option in VALUES if option not in TAKEN[name]]
 
 
 def test_each_name_is_a_runner() -> None:
@@ -63,15 +65,21 @@ def test_each_name_is_a_runner() -> None:
 
 
 def test_each_option_is_some_runner_s() -> None:
-    options = {field.name for field in fields(ReplayRequest)} - EVERY_RUNNER
-    assert options == set(VALUES) == frozenset().union(*(runner.OPTIONS for runner in MODULES.values()))
+    every = {field.name for field in fields(ReplayRequest)}
+    assert WHY_NOT.keys() == VALUES.keys() == set().union(*TAKEN.values()) - every
 
 
 @pytest.mark.parametrize(("name", "option"), OTHERS)
 def test_an_option_that_a_runner_does_not_have(name: str, option: str) -> None:
-    request = ReplayRequest(Delivery(sign_trace(small_trace(), ES256)), ES256.public, **{option: VALUES[option]})
-    with pytest.raises(RunnerError, match=f"^the runner {name} has no option {option}; it has: "):
-        run(name, request)
+    delivery = Delivery(sign_trace(small_trace(), ES256))
+    with pytest.raises(RunnerError, match=f"^{option} cannot be used on {name}: {WHY_NOT[option]}$"):
+        run(name, delivery, ES256.public, **{option: VALUES[option]})
+
+
+def test_an_option_of_no_runner() -> None:
+    delivery = Delivery(sign_trace(small_trace(), ES256))
+    with pytest.raises(RunnerError, match="^tiemout_s cannot be used on qemu: no runner has it$"):
+        run("qemu", delivery, ES256.public, tiemout_s=1)
 
 
 def test_a_firmware_has_its_own_minimum_security_version(tmp_path: Path) -> None:

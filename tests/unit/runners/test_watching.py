@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Mapping
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from host_tools.runners.buffers import Buffer, Buffers
 from host_tools.runners.mailbox import Layout
-from host_tools.runners.replay import ReplayRequest
+from host_tools.runners.requests import WatchedRequest
 from host_tools.runners.watching import BLANK, watched
 from signing.delivery import Delivery
 from tests.support import replayer_samples as s
@@ -31,7 +30,7 @@ def test_each_replay_is_told_of_when_the_next_one_comes() -> None:
         told.append((number, outputs["left"]))
 
     buffers = Buffers([Buffer(0, SLOT, np.zeros_like(values), REPLAYS)])
-    request = ReplayRequest(Delivery(b""), s.KEY, repeat=REPLAYS, each=frozenset(["left"]), watch=watch)
+    request = WatchedRequest(Delivery(b""), s.KEY, repeat=REPLAYS, each=frozenset(["left"]), watch=watch)
     memory = memoryview(bytearray(AT + values.nbytes))
     step = values[0].nbytes
     with watched(request, memory, buffers, Layout(0, (AT,), len(memory))):
@@ -43,7 +42,7 @@ def test_each_replay_is_told_of_when_the_next_one_comes() -> None:
 
 
 def test_nothing_is_touched_without_a_watcher() -> None:
-    request = dataclasses.replace(ReplayRequest(Delivery(b""), s.KEY), each=frozenset(["left"]))
+    request = WatchedRequest(Delivery(b""), s.KEY, each=frozenset(["left"]))
     memory = memoryview(bytearray(AT))
     with watched(request, memory, Buffers(), Layout(0, (), AT)):
         pass

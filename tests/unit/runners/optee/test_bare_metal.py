@@ -13,7 +13,7 @@ from host_tools.runners.buffers import bind
 from host_tools.runners.optee import bare_metal
 from host_tools.runners.optee.images import Board, Image
 from host_tools.runners.optee.normal_world import Request
-from host_tools.runners.replay import ReplayRequest, RunnerError
+from host_tools.runners.replay import RunnerError
 from host_tools.runners.secure_machine import DRAM_BASE
 from signing.delivery import Delivery
 from signing.sign import sign_trace
@@ -31,6 +31,6 @@ def test_a_temporary_folder_without_room(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(os, "posix_fallocate", small)
     image = Image(Path("none"), Board(0x0B000000, 132, 0xC0000000, 1 << 28, 0))
-    request = Request(ReplayRequest(delivery, ES256.public), image, "v3d42", bind(delivery.trace, {}))
+    request = Request(bare_metal.OpteeRequest(delivery, ES256.public), image, "v3d42", bind(delivery.trace, {}))
     with pytest.raises(RunnerError, match="bytes of the machine's memory, found: No space left on device"):
         bare_metal.invoke(request)

@@ -22,7 +22,7 @@ from host_tools.runners.optee import linux as optee_linux
 from host_tools.runners.optee import linux_machine as linux
 from host_tools.runners.optee.images import Board, Image
 from host_tools.runners.optee.normal_world import OUT_OF_MEMORY, tee_result
-from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError
+from host_tools.runners.replay import ReplayResult, RunnerError
 from host_tools.support.tensors import npy
 from signing.delivery import Delivery
 from signing.sign import sign_trace
@@ -126,7 +126,7 @@ def answered(monkeypatch: pytest.MonkeyPatch, answer: bytes | None, files: dict[
     monkeypatch.setattr(normal_world, "image_for", lambda *_: Image(Path("none"), BOARD))
     value = np.arange(6, dtype=np.float32).reshape(2, 3)
     signed = sign_trace(sample().build(), ES256)
-    result = runners.run("optee-linux", ReplayRequest(Delivery(signed), ES256.public, {"input": value}, repeat=5))
+    result = runners.run("optee-linux", Delivery(signed), ES256.public, {"input": value}, repeat=5)
     assert archive["job/net.sgtr"].data == signed
     assert archive["job/0.npy"].data == npy(value)
     assert b"--repeat 5 --input input=/job/0.npy --output output=/out/1.npy >" in archive["job/command"].data
