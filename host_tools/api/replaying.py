@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from host_tools import runners
+from host_tools.audit.verdicts import rules_of_report
 from host_tools.model.parts import named
 from host_tools.runners.needs import what_helps
 from host_tools.runners.replay import ReplayResult, Tensor
@@ -111,3 +112,14 @@ def replayed(runner: str, subject: Subject, inputs: Mapping[str, Tensor], **opti
         return replace(result, outputs=boxes_found(subject.trace, result.outputs))
     hint = what_helps(subject.delivery, result.report)
     return replace(result, error=f"{result.error}; {hint}") if hint else result
+
+
+def outcome(result: ReplayResult) -> str:
+    """A replay that did not go through, in words: a trace that met a fault of the GPU was not refused."""
+    return "accepted, then failed" if result.report.is_fault else "refused"
+
+
+def refusal(result: ReplayResult) -> str:
+    """Why a replay did not go through, with the rules that say so, as a sentence."""
+    rules = " or ".join(rule.id for rule in rules_of_report(result.report))
+    return f"{outcome(result)} on {result.device}: {result.error}" + (f" [{rules}]" if rules else "")

@@ -14,8 +14,8 @@ import click
 
 from host_tools.accesses.job_costs import JobCost, job_costs
 from host_tools.accesses.job_times import estimated
+from host_tools.api.replaying import outcome
 from host_tools.commands.framework import GramophoneCommand, Outcome, UsageError, warn
-from host_tools.commands.replay import outcome
 from host_tools.commands.replay_request import Files, Prepared, check_options, prepare, run_options
 from host_tools.families.page_tables import DivergenceError
 from host_tools.model.job_names import job_names

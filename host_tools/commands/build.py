@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
+from host_tools.api.building import Made, built, retargeted
 from host_tools.commands.facts import NAME, check_single, facts
 from host_tools.commands.framework import (
     FILE,
@@ -23,22 +24,15 @@ from host_tools.commands.framework import (
     warn,
 )
 from host_tools.commands.streams import OUTPUT, check_output, read, write
-from host_tools.families.family import part_of
-from host_tools.families.page_tables import DivergenceError
-from host_tools.families.retargeting import Applied, Retargeting
+from host_tools.families.retargeting import Applied
 from host_tools.passes.listing import PASSES
-from host_tools.passes.note_check import LEFT_OUT, NOT_CHECKED
-from host_tools.passes.pipeline import KEEP_INPUTS, Step, build
-from host_tools.passes.program import Program, Report
+from host_tools.passes.note_check import NOT_CHECKED
+from host_tools.passes.pipeline import Step
 from host_tools.passes.registry import Option
 from host_tools.passes.timeouts import MARGIN
-from host_tools.support.messages import LOG
-from host_tools.support.progress import phase
 from host_tools.support.tensors import Assignment, assigned, load_all, without_value
-from host_tools.vgpu import confined
-from host_tools.vgpu.binding import VgpuError
 from trace_format import layout, profile
-from trace_format.errors import GramophoneError, TraceError, listed
+from trace_format.errors import listed
 from trace_format.operators import OPERATORS, used
 from trace_format.packing import unpack
 from trace_format.schema import SectionType, SlotKind
@@ -160,60 +154,35 @@ def build_command(
     del data  # a network's is large
     if not trace.raw:
         warn(f"{raw} is built already: what passes have left out, such as recorded inputs, does not come back")
-    changes: Sequence[Applied] = ()
-    if gpu is not None and gpu != trace.gpu:
-        with layout.naming(str(raw)):
-            trace, changes = _retarget(trace, gpu)
+    trace, changes = retargeted(trace, gpu, str(raw))
     values = load_all(trace, files, SlotKind.PARAMETER)
     begins = load_all(trace, assigned("first value", first), SlotKind.INPUT, SlotKind.PARAMETER)
-
-    def work() -> _Built:
-        """Passes run the trace's shaders, and so does the check of what the recording's note says."""
-        nonlocal trace
-        steps: list[Step] = []
-
-        def done(step: Step) -> None:
-            steps.append(step)
-            LOG.debug("%s: %d actions, %d bytes", step.name, step.actions, step.image_bytes)
-
-        program = Program(trace)
-        if observe:
-            program.forget_accesses()
-        del trace
-        try:
-            with layout.naming(str(raw)):
-                trace = build(
-                    program,
-                    skip=(*skip, *KEEP_INPUTS) if keep_inputs else skip,
-                    parameters=values,
-                    states=dict(states),
-                    open_slots=open_slots,
-                    first=begins,
-                    progress=done,
-                    recording=None if raw == STREAM else lambda: Trace.parse(read(raw), str(raw)),
-                    trust_note=trust_note,
-                    timeout_margin=timeout_margin,
-                    asked=asked,
-                )
-        except (DivergenceError, VgpuError) as error:  # passes run the trace
-            raise GramophoneError(f"{raw}: {error}") from error
-        if trust_note and program.believed:
-            trace.notes[NOT_CHECKED] = LEFT_OUT
-        reports = program.reports
-        del program
-        trace.meta["source_hash"] = source_hash
-        if name is not None:
-            trace.meta["name"] = name
-        if security_version is not None:
-            trace.meta["security_version"] = security_version
-        with phase("compressing"):
-            pieces = trace.pieces()
-        return _built(trace, pieces, changes, steps, reports, output)
-
-    with phase("running the passes"):
-        built = confined.call(work, _Built, reads=() if raw == STREAM else (raw,))
-    write(output, *built.pieces)
-    return Outcome(built.data, "\n".join(built.rows))
+    recording = [trace]
+    del trace
+    done = built(
+        recording,
+        lambda made: _built(made, output),
+        _Built,
+        file=str(raw),
+        source_hash=source_hash,
+        again=None if raw == STREAM else lambda: Trace.parse(read(raw), str(raw)),
+        reads=() if raw == STREAM else (raw,),
+        changes=changes,
+        name=name,
+        security_version=security_version,
+        observe=observe,
+        keep_inputs=keep_inputs,
+        skip=skip,
+        parameters=values,
+        states=dict(states),
+        open_slots=open_slots,
+        first=begins,
+        trust_note=trust_note,
+        timeout_margin=timeout_margin,
+        asked=asked,
+    )
+    write(output, *done.pieces)
+    return Outcome(done.data, "\n".join(done.rows))
 
 
 @dataclass(frozen=True)
@@ -225,16 +194,10 @@ class _Built:
     rows: list[str]
 
 
-def _built(
-    trace: Trace,
-    pieces: Sequence[Any],
-    changes: Sequence[Applied],
-    steps: Sequence[Step],
-    reports: Mapping[str, Report],
-    output: Path,
-) -> _Built:
+def _built(made: Made, output: Path) -> _Built:
+    trace, pieces = made.trace, made.pieces
     trace_bytes = sum(map(len, pieces))
-    rows = _done(changes, steps)
+    rows = _done(made.changes, made.steps)
     rows.append(
         f"{output}: {trace_bytes} bytes, {trace.jobs} jobs, {len(trace.actions)} actions, "
         f"carve-out {trace.carveout_bytes} bytes"
@@ -243,9 +206,9 @@ def _built(
     manifest = layout.disassemble(head)[1].one(SectionType.MANIFEST)
     trace_id = unpack("manifest", bytes(manifest.stored), manifest.offset)["trace_id"]
     rows += _needs(trace)
-    found = {option.result: reports.get(name) for name, option in ASKED.items()}
+    found = {option.result: made.reports.get(name) for name, option in ASKED.items()}
     rows += [line for report in found.values() if report for line in report.lines()]
-    done_by: dict[str, Any] = {"rules": [vars(c) for c in changes], "passes": [vars(s) for s in steps]}
+    done_by: dict[str, Any] = {"rules": [vars(c) for c in made.changes], "passes": [vars(s) for s in made.steps]}
     done_by |= {name: report.facts() if report else None for name, report in found.items()}
     data = {**facts(trace, trace_id), "trace_bytes": trace_bytes, **done_by}
     return _Built(list(pieces), data, rows)
@@ -276,11 +239,3 @@ def _needs(trace: Trace) -> list[str]:
     if missing := without_value(trace):
         rows.append(f"inputs required at replay: {listed(missing)}")
     return rows
-
-
-def _retarget(trace: Trace, gpu: str) -> tuple[Trace, Sequence[Applied]]:
-    """The recording as one for another GPU, and what was changed."""
-    part = part_of(trace.profile, Retargeting)
-    if part is None:
-        raise TraceError(f"no rules turn a recording of {trace.gpu} into a trace for {gpu}, or for any other GPU")
-    return part.retarget(trace, gpu)

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from host_tools.api.replaying import refusal
 from host_tools.audit.verdicts import rules_of_report
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.outputs import Expected, Shown, compare, read_expected, read_labels, show
@@ -279,15 +280,9 @@ def _json(
     return found
 
 
-def outcome(result: ReplayResult) -> str:
-    """A replay that did not go through, in words: a trace that met a fault of the GPU was not refused."""
-    return "accepted, then failed" if result.report.is_fault else "refused"
-
-
 def _text(result: ReplayResult, written: dict[str, str], shown: Shown, compared: list[Expected]) -> str:
     if not result.ok:
-        rules = " or ".join(rule.id for rule in rules_of_report(result.report))
-        return f"{outcome(result)} on {result.device}: {result.error}" + (f" [{rules}]" if rules else "")
+        return refusal(result)
     lines = [
         f"{result.device}: {result.jobs} jobs, {result.actions} actions, {result.retries} retries, "
         f"trace {result.trace_bytes} bytes, secure memory {result.secure_bytes} bytes"

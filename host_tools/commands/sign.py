@@ -12,9 +12,9 @@ from typing import Annotated, Any
 
 import click
 
+from host_tools.api.signatures import checked
 from host_tools.audit.judgement import REFUSED_BY_DEVICES, judge
 from host_tools.audit.limits import unusual
-from host_tools.audit.lint import stopped
 from host_tools.commands.decryption_keys import read_recipients
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.keys import key_data
@@ -31,17 +31,16 @@ from host_tools.support.results import Count, Id, Ids, Result, one_of
 from signing import encryption
 from signing.cose_sign import Signatures
 from signing.delivery import Delivery
-from signing.envelope import shifted
 from signing.keys import Algorithm
 from signing.sign import check_single, signature_of, to_be_signed
 from signing.trust import Policy
 from signing.trust_verdict import Judge
 from signing.verify import Verdict
 from tee_replayer.generator.target import drivers
-from trace_format import layout, policy
+from trace_format import layout
 from trace_format.codec import Buffer
-from trace_format.errors import EncryptedError, GramophoneError, MagicError
-from trace_format.schema import HEADER_FLAG_RAW, SIGNED_MAGIC, TRACE_MAGIC
+from trace_format.errors import EncryptedError, MagicError
+from trace_format.schema import SIGNED_MAGIC, TRACE_MAGIC
 from trace_format.trace import Trace
 
 NOT_LOGGED = "not-logged"  # verdict besides those of the audit's judgement
@@ -152,15 +151,7 @@ def sign(
             "first, then sign what it wrote"
         )
     recipients = read_recipients(encrypt_for)
-    try:
-        with phase(f"checking {trace}"), shifted(offset):
-            content = encryption.parse(data, str(trace))
-            policy.check(content, f"{trace}: ")
-    except policy.PolicyError as error:
-        is_raw = layout.read_header(data)["flags"] & HEADER_FLAG_RAW
-        advice = "; 'gramophone build' makes a trace of a raw recording that devices accept" if is_raw else ""
-        raise GramophoneError(f"{error}: every device refuses it, so it is not signed{advice}") from error
-    _check_replayable(content, trace)
+    content = checked(data, str(trace), offset)
     if recipients:
         data, shares = memoryview(encryption.encrypt(encryption.opened(data), recipients)), None
     missing: list[str] = []
@@ -262,25 +253,6 @@ def _given(file: bytes, path: Path, *, adds: bool, replace: bool) -> tuple[memor
     with layout.naming(str(path)):
         found = Delivery(file).signed
         return found.trace, found.offset, None if replace else found.signatures[0]
-
-
-def _check_replayable(content: Trace, file: Path) -> None:
-    """Refuse what every device stops at; raw recordings are for the device that they were made on.
-
-    Raises:
-        GramophoneError: names the first such thing, and how many there are.
-    """
-    if content.raw:
-        return
-    with phase(f"checking what {file} does"):
-        found = stopped(content)
-    if found:
-        first = found[0]
-        where = "" if first.action is None else f", action {first.action}"
-        more = f" (and {len(found) - 1} more: 'gramophone lint' has them)" if len(found) > 1 else ""
-        raise GramophoneError(
-            f"{file}{where}: {first.text} [{first.rule.id}]: every device stops there, so it is not signed{more}"
-        )
 
 
 def _device_warnings(trace: Trace, algorithm: Algorithm, is_under_policy: bool) -> Iterator[str]:

@@ -5,7 +5,7 @@ interface, and `host_tools.runners.requests` has the options.
 Not in here: the command `gramophone replay` (`commands/replay.py`), and generating the firmware that most of them
 run (`tee_replayer/generator`).
 
-Read first: replay.py, requests.py
+Read first: replay.py
 """
 
 from __future__ import annotations

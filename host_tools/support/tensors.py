@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import lzma
+import os
 import struct
 import zipfile
 import zlib
@@ -17,7 +18,7 @@ from typing import Any
 
 import click
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from host_tools.support.npy import MAGIC, MAX_HEADER_BYTES, squeezed
 from trace_format import operators
@@ -123,20 +124,40 @@ def load_series(path: Path, slot: Slot) -> NDArray[Any]:
     Raises:
         GramophoneError, OSError: as `load`.
     """
-    array = _load(path, slot)
+    array = array_of(read_file(path), str(path))
+    _check_type(array, slot, str(path))
     if array.shape[1:] != slot.tensor_shape or not len(array):
         expected = ("replays", *slot.tensor_shape)
         raise GramophoneError(f"{path}: shape for slot {slot.name}: expected {expected}, found {array.shape}")
     return np.ascontiguousarray(array)
 
 
-def _load(path: Path, slot: Slot) -> NDArray[Any]:
-    array = array_of(read_file(path), str(path))
+def fitted_all(
+    trace: Trace, values: Mapping[str, ArrayLike | os.PathLike[str] | str], where: str, *kinds: SlotKind
+) -> dict[str, NDArray[Any]]:
+    """As `load_all`, for values that are arrays, or paths of .npy files; `where`: whose they are, for errors."""
+    found = {}
+    for name, value in values.items():
+        slot = slot_of(trace, name, *kinds)
+        if isinstance(value, str | os.PathLike):
+            found[name] = load(Path(value), slot)
+        else:
+            found[name] = fitted(_array(value, slot, where), slot, where)
+    return found
+
+
+def _array(value: Any, slot: Slot, where: str) -> NDArray[Any]:
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise GramophoneError(f"{where}: no array for slot {slot.name}: {error}") from None
+
+
+def _check_type(array: NDArray[Any], slot: Slot, where: str) -> None:
     if array.dtype != slot.numpy_dtype:
         raise GramophoneError(
-            f"{path}: element type for slot {slot.name}: expected {slot.numpy_dtype}, found {array.dtype}"
+            f"{where}: element type for slot {slot.name}: expected {slot.numpy_dtype}, found {array.dtype}"
         )
-    return array
 
 
 def load(path: Path, slot: Slot, *, fewer: bool = False) -> NDArray[Any]:
@@ -151,12 +172,17 @@ def load(path: Path, slot: Slot, *, fewer: bool = False) -> NDArray[Any]:
         GramophoneError: not a .npy file of numbers, or another shape or element type than the slot's.
         OSError: the file cannot be read.
     """
-    array = _load(path, slot)
+    return fitted(array_of(read_file(path), str(path)), slot, str(path), fewer=fewer)
+
+
+def fitted(array: NDArray[Any], slot: Slot, where: str, *, fewer: bool = False) -> NDArray[Any]:
+    """As `load`, for an array from somewhere (`where`, for the error)."""
+    _check_type(array, slot, where)
     shape = slot.tensor_shape
     if fewer and array.ndim == len(shape) and len(array) < shape[0]:
         shape = (len(array), *shape[1:])
     if squeezed(array.shape) != squeezed(shape):
-        raise GramophoneError(f"{path}: shape for slot {slot.name}: expected {shape}, found {array.shape}")
+        raise GramophoneError(f"{where}: shape for slot {slot.name}: expected {shape}, found {array.shape}")
     return np.ascontiguousarray(array).reshape(shape)
 
 

@@ -145,10 +145,14 @@ def text_of(rows: Mapping[str, Any]) -> str:
 
 def device_key(path: Path) -> Anchor:
     """The key or the trust policy in a file; errors name the file. Devices verify ES256 only (docs/adr)."""
-    key = load_anchor(read_file(path, limits.SMALL_BYTES), file=str(path))
+    return checked_key(load_anchor(read_file(path, limits.SMALL_BYTES), file=str(path)), str(path))
+
+
+def checked_key(key: Anchor, file: str) -> Anchor:
+    """A device's key, from somewhere (`file`, for the error); GramophoneError: devices do not verify with it."""
     if isinstance(key, PublicKey) and key.algorithm is not Algorithm.ES256:
         raise GramophoneError(
-            f"{path}: a device's key: expected ES256 ('gramophone key new' makes one), found {key.algorithm.title}"
+            f"{file}: a device's key: expected ES256 ('gramophone key new' makes one), found {key.algorithm.title}"
         )
     return key
 

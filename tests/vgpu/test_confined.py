@@ -38,7 +38,7 @@ def lint(_tmp: Path, monkeypatch: pytest.MonkeyPatch, hostile: Hostile) -> str:
 
 
 def build(tmp: Path, monkeypatch: pytest.MonkeyPatch, hostile: Hostile) -> str:
-    monkeypatch.setattr("host_tools.commands.build.build", hostile)
+    monkeypatch.setattr("host_tools.api.building.build", hostile)
     return run("build", str(RAW), "-o", str(tmp / "net.gtr"), status=2).output
 
 

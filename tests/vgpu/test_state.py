@@ -268,5 +268,5 @@ def test_series_that_do_not_fit() -> None:
         run("vgpu", trace, each=("x",))
     with pytest.raises(InputError, match="input x: one value for all replays, or one for each, not both"):
         run("vgpu", trace, x=FIRST)
-    with pytest.raises(RunnerError, match="the runner linux has no option series"):
+    with pytest.raises(RunnerError, match="series cannot be used on linux: all replays of a boot"):
         run("linux", trace)
