@@ -166,7 +166,7 @@ lint-text:
 .PHONY: api
 # tinygrad looks for a device when it is imported. Most compile, and pdoc keeps modules from starting programs.
 api: setup ## pages on the Python API, from its docstrings, in build/api
-	DEV=PYTHON $(BIN)/python -m pdoc -d google -o build/api signing trace_format host_tools.runners host_tools.passes host_tools.record tee_replayer
+	DEV=PYTHON $(BIN)/python -m pdoc -d google -o build/api gramophone signing trace_format host_tools.runners host_tools.passes host_tools.record tee_replayer
 
 .PHONY: site
 site: api ## the documents as a site, in build/site: links checked, searched without a server, the API included

@@ -44,6 +44,19 @@ class Made:
     reports: Mapping[str, Report]
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What comes back from the process that builds: the file, and what passes did."""
+
+    pieces: list[bytes]
+    steps: list[Step]
+
+    @classmethod
+    def of(cls, made: Made) -> Answer:
+        """What was made, without its content."""
+        return cls(list(made.pieces), list(made.steps))
+
+
 def retargeted(trace: Trace, gpu: str | None, file: str) -> tuple[Trace, Sequence[Applied]]:
     """A recording as one for another GPU, and what was changed; TraceError: no rules do that."""
     if gpu is None or gpu == trace.gpu:

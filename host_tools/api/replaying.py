@@ -22,6 +22,8 @@ from trace_format.errors import EncryptedError, GramophoneError, TraceError, lis
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
+NO_SHADERS = "this virtual GPU runs no shaders; outputs hold what was in memory, not results"
+
 
 @dataclass(frozen=True)
 class Subject:

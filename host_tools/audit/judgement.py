@@ -40,6 +40,9 @@ class Judged:
         """Whether the owner of a trusted key signed it, and devices take it."""
         return self.signature.ok and self.refusal is None
 
+    def __bool__(self) -> bool:
+        return self.ok
+
     @property
     def verdict(self) -> str:
         """A word."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from host_tools.api.replaying import refusal
+from host_tools.api.replaying import NO_SHADERS, refusal
 from host_tools.audit.verdicts import rules_of_report
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.outputs import Expected, Shown, compare, read_expected, read_labels, show
@@ -33,8 +33,6 @@ from trace_format.errors import listed, printable
 from trace_format.files import read_file
 from trace_format.operators import counted
 from trace_format.schema import SlotKind
-
-NO_SHADERS = "this virtual GPU runs no shaders; outputs hold what was in memory, not results"
 
 
 def _replays(repeat: int | None, series: Mapping[str, Tensor]) -> int:
