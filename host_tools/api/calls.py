@@ -106,7 +106,7 @@ def verify(
     from signing.trust_verdict import Judge
 
     signed = taken(trace, SignedTrace)
-    keys = key if isinstance(key, list | tuple) else [key]
+    keys: Sequence[Any] = key if isinstance(key, list | tuple) else [key]
     anchors = [anchor_of(one) for one in keys]
     if len(anchors) > 1 and any(isinstance(anchor, Policy) for anchor in anchors):
         raise GramophoneError("key: a trust policy says itself which keys count: expected it alone")

@@ -130,9 +130,7 @@ class Recording(TraceFile):
         observe: bool = False,
         trust_note: bool = False,
         timeout_margin: int = 10,
-        longest_us: float | None = None,
-        cpu_gflops: float | None = None,
-        checkpoints: bool = False,
+        asked: Mapping[str, float] | None = None,
         gpu: str | None = None,
         name: str | None = None,
         security_version: int | None = None,
@@ -150,9 +148,8 @@ class Recording(TraceFile):
             observe: run the jobs to see what memory they access, even if the recording says it.
             trust_note: do not replay what was built to check what the recording says that its jobs access.
             timeout_margin: a wait for a job ends after this many times the job's estimated worst time.
-            longest_us: cut jobs that are estimated to take more microseconds; None: none.
-            cpu_gflops: rate of a CPU, in 10^9 operations a second, that computes a part of products; None: none.
-            checkpoints: say where a replay goes on after others had the GPU, or after a fault.
+            asked: pass that runs only if it is asked for -> its option's value, such as {"cut-jobs": 5000}: cut
+                jobs that are estimated to take more than 5000 microseconds (`gramophone build --longest`).
             gpu: the GPU that the trace is for; None: the recorded one.
             name, security_version: of the trace; None: the recording's.
 
@@ -189,9 +186,7 @@ class Recording(TraceFile):
             first=fitted_all(content, first or {}, "first", *kinds),
             trust_note=trust_note,
             timeout_margin=timeout_margin,
-            longest_us=longest_us,
-            cpu_gflops=cpu_gflops,
-            wants_checkpoints=checkpoints,
+            asked=asked,
         )
         trace = Trace(b"".join(answer.pieces))
         trace.steps = tuple(answer.steps)

@@ -84,7 +84,7 @@ def build(
             them one after another.
         TraceError: the recording's note is not true.
     """
-    unknown = sorted(set(skip) - PASSES.keys())
+    unknown = sorted({*skip, *(asked or ())} - PASSES.keys())
     if unknown:
         hint = meant(unknown[0], PASSES)
         raise GramophoneError(f"no pass called {', '.join(unknown)}{hint}; there are: {', '.join(PASSES)}")

@@ -16,6 +16,7 @@ from tests.support.places import CHECKOUT
 
 # Page: names that the page must describe. These are the seams that a program outside of this project uses.
 SEAMS = {
+    "gramophone.html": ("load", "Recording", "Recording.build", "Trace.sign", "replay", "verify", "lint", "new_key"),
     "signing/sign.html": ("Signer", "Signer.public", "Signer.sign", "FileSigner", "sign_trace"),
     "signing/delivery.html": ("Delivery",),
     "signing/verify.html": ("verify_trace", "VerificationResult", "Verdict"),
@@ -31,7 +32,7 @@ SEAMS = {
 
 
 # Without --exhaustive the pages of this package are built, without sources, whose colours take longest.
-SOME = ("signing",)
+SOME = ("gramophone", "signing")
 PAGES = [pytest.param(page, marks=[] if page.startswith(SOME) else [pytest.mark.exhaustive]) for page in SEAMS]
 
 
