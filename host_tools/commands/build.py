@@ -45,7 +45,7 @@ def _variable(option: Option) -> str:
     return "asks_" + option.result
 
 
-def _asked_options(command: Callable[..., Outcome[Any]]) -> Callable[..., Outcome]:
+def _asked_options(command: Callable[..., Outcome[Any]]) -> Callable[..., Outcome[Any]]:
     """The options of passes that run only if they are asked for."""
     for option in reversed(ASKED.values()):
         kind: dict[str, Any] = {"type": Positive(), "metavar": option.unit} if option.unit else {"is_flag": True}

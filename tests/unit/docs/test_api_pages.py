@@ -16,7 +16,16 @@ from tests.support.places import CHECKOUT
 
 # Page: names that the page must describe. These are the seams that a program outside of this project uses.
 SEAMS = {
-    "gramophone.html": ("load", "Recording", "Recording.build", "Trace.sign", "replay", "verify", "lint", "new_key"),
+    "gramophone.html": (
+        "load",
+        "Recording",
+        "Recording.build",
+        "Trace.sign",
+        "replay",
+        "verify",
+        "lint",
+        "new_key",
+    ),
     "signing/sign.html": ("Signer", "Signer.public", "Signer.sign", "FileSigner", "sign_trace"),
     "signing/delivery.html": ("Delivery",),
     "signing/verify.html": ("verify_trace", "VerificationResult", "Verdict"),
