@@ -119,8 +119,15 @@ class Difference:
 
     That leaves out operands without an effect, such as what is expected where any value will do: `same_actions` is
     about all bits.
+
+    Attributes:
+        same: whether nothing differs.
+        same_actions: all bits of them, operands without an effect too.
+        actions: by opcode: how many there are.
+        notes: whether the notes differ, which devices pass over.
     """
 
+    same: bool
     same_image: bool
     same_actions: bool
     manifest: list[Change]
@@ -133,11 +140,6 @@ class Difference:
     notes: bool
     diff: list[str]
 
-    @property
-    def same(self) -> bool:
-        """Whether nothing differs."""
-        return self.same_image and self.same_actions and not (self.manifest or self.slots or self.notes)
-
 
 def compare(old: Trace, new: Trace, names: tuple[str, str] = ("old", "new")) -> Difference:
     """Compare two traces.
@@ -149,11 +151,16 @@ def compare(old: Trace, new: Trace, names: tuple[str, str] = ("old", "new")) -> 
     before, after = jobs_of(old), jobs_of(new)
     jobs = _jobs(before.jobs, after.jobs)
     lines = difflib.unified_diff(describe_actions(old), describe_actions(new), *names, lineterm="", n=CONTEXT)
+    same_image = old.image == new.image
+    same_actions = old.actions.tobytes() == new.actions.tobytes()
+    manifest = _changes(_manifest(old), _manifest(new))
+    slots = _changes({s.name: _slot(s) for s in old.slots}, {s.name: _slot(s) for s in new.slots})
     return Difference(
-        same_image=old.image == new.image,
-        same_actions=old.actions.tobytes() == new.actions.tobytes(),
-        manifest=_changes(_manifest(old), _manifest(new)),
-        slots=_changes({s.name: _slot(s) for s in old.slots}, {s.name: _slot(s) for s in new.slots}),
+        same=same_image and same_actions and not (manifest or slots or old.notes != new.notes),
+        same_image=same_image,
+        same_actions=same_actions,
+        manifest=manifest,
+        slots=slots,
         jobs=jobs,
         shaders=_shaders(before, after, jobs),
         registers=_changes(_registers(old), _registers(new)),

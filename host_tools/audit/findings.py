@@ -5,10 +5,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from host_tools.audit.report.words import counted
 from host_tools.audit.rules import Severity
+from host_tools.support.results import Count, Result, one_of
+
+SeverityName = Annotated[str, one_of(*(severity.value for severity in Severity))]
+
+
+class Counts(Result):
+    """How many findings there are that are not allowed."""
+
+    error: Count
+    warning: Count
+    note: Count
 
 
 class AnyRule(Protocol):
@@ -55,6 +66,11 @@ def counts_of(findings: Sequence[AnyFinding], reasons: Mapping[int, str]) -> Cou
         reasons: index of a finding that is accepted -> why.
     """
     return Counter(item.rule.severity for index, item in enumerate(findings) if index not in reasons)
+
+
+def counts_for_json(counts: Mapping[Severity, int]) -> Counts:
+    """The same, for `--json`."""
+    return Counts(**{severity.value: counts[severity] for severity in Severity})
 
 
 def fails(counts: Mapping[Severity, int], strict: bool) -> bool:

@@ -14,8 +14,7 @@ import itertools
 import operator
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,10 +166,6 @@ class Flow:
             new = {edge.source for edge in self.edges if edge.target in new} - found
             found |= new
         return {source for source in found if source.startswith("job:")}
-
-    def as_json(self) -> dict[str, Any]:
-        """The same in lists and dictionaries."""
-        return asdict(self)
 
 
 @dataclass

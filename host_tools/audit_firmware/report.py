@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from host_tools.audit.findings import counts_of, line, summary
 from host_tools.audit_firmware.analysis import Analysis
@@ -15,6 +14,18 @@ from host_tools.audit_firmware.asked import not_compared
 from host_tools.audit_firmware.judge import findings, not_judged, not_known
 from host_tools.audit_firmware.mmio import COMPUTED, FIXED, POINTER, Store
 from host_tools.audit_firmware.rebuild import Rebuilt
+from host_tools.audit_firmware.results import (
+    DeviceStore,
+    FindingFacts,
+    FirmwareFacts,
+    FunctionFacts,
+    Guard,
+    SectionFacts,
+    SegmentFacts,
+    StackFacts,
+    SystemInstruction,
+    WorstStack,
+)
 from host_tools.audit_firmware.rules import FirmwareFinding
 from signing.trust import Anchor, describe
 from tee_replayer.generator.device_record import DeviceRecord
@@ -51,82 +62,75 @@ def audit(
     return Audit(analysis, tuple(found), skipped, unknown, rebuilt, asked)
 
 
-def as_data(found: Audit, reasons: Mapping[int, str]) -> dict[str, Any]:
+def as_data(found: Audit, reasons: Mapping[int, str]) -> FirmwareFacts:
     """The fields for `--json`; `reasons`: index of a finding that is accepted -> why."""
     analysis, device = found.analysis, found.analysis.target.device
     program = analysis.program
-    return {
-        "name": analysis.image.name,
-        "kind": analysis.image.kind,
-        "sha256": analysis.image.sha256,
-        "flashed_sha256": analysis.image.flashed_sha256,
-        "has_symbols": bool(analysis.image.symbols),
-        "platform": analysis.target.platform or None,
-        "gpu": analysis.target.profile.name if analysis.target.profile else None,
-        "key_id": device.key.kid.hex() if device else None,
-        "min_security_version": device.min_security_version if device else None,
-        "profile": (found.asked.features.profile or None) if found.asked else None,
-        "features": list(found.asked.features.names) if found.asked else None,
-        "segments": [
-            {"address": s.address, "bytes": s.size, "stored_bytes": len(s.data), "flags": s.flags}
-            for s in analysis.image.segments
-        ],
-        "sections": [
-            {"name": s.name, "address": s.address, "bytes": s.size, "flags": s.flags}
-            for s in analysis.image.sections
-        ],
-        "functions": [
-            {
-                "name": row.name,
-                "address": row.start,
-                "bytes": row.bytes,
-                "stack": analysis.frames[row.start].depth,
-                "worst_stack": analysis.worst[row.start].bytes,
-                "calls": sorted({callee.name for call, callee in program.callees(row) if call.target is not None}),
-                "indirect_calls": [call.at for call in row.calls if call.target is None],
-            }
+    return FirmwareFacts(
+        name=analysis.image.name,
+        kind=analysis.image.kind,
+        sha256=analysis.image.sha256,
+        flashed_sha256=analysis.image.flashed_sha256,
+        has_symbols=bool(analysis.image.symbols),
+        platform=analysis.target.platform or None,
+        gpu=analysis.target.profile.name if analysis.target.profile else None,
+        key_id=device.key.kid.hex() if device else None,
+        min_security_version=device.min_security_version if device else None,
+        profile=(found.asked.features.profile or None) if found.asked else None,
+        features=found.asked.features.names if found.asked else None,
+        segments=[SegmentFacts(s.address, s.size, len(s.data), s.flags) for s in analysis.image.segments],
+        sections=[SectionFacts(s.name, s.address, s.size, s.flags) for s in analysis.image.sections],
+        functions=[
+            FunctionFacts(
+                name=row.name,
+                address=row.start,
+                bytes=row.bytes,
+                stack=analysis.frames[row.start].depth,
+                worst_stack=analysis.worst[row.start].bytes,
+                calls=sorted({callee.name for call, callee in program.callees(row) if call.target is not None}),
+                indirect_calls=[call.at for call in row.calls if call.target is None],
+            )
             for row in program.running
         ],
-        "stack": _stack(analysis),
-        "system_instructions": [
-            {"address": row.address, "where": program.name(row.address), "words": row.words}
-            for row in analysis.system
+        stack=_stack(analysis),
+        system_instructions=[
+            SystemInstruction(row.address, program.name(row.address), row.words) for row in analysis.system
         ],
-        "loops": dict(sorted(Counter(loop.kind for rows in analysis.loops.values() for loop in rows).items())),
-        "stores": dict(sorted(Counter(store.kind for store in analysis.stores).items())),
-        "device_stores": [_device_store(analysis, store) for store in _to_devices(analysis)],
-        "findings": [
-            {
-                "rule": item.rule.id,
-                "severity": item.rule.severity.value,
-                "where": item.where or None,
-                "address": item.address,
-                "text": item.text,
-                "allowed": reasons.get(index),
-            }
+        loops=dict(sorted(Counter(loop.kind for rows in analysis.loops.values() for loop in rows).items())),
+        stores=dict(sorted(Counter(store.kind for store in analysis.stores).items())),
+        device_stores=[_device_store(analysis, store) for store in _to_devices(analysis)],
+        findings=[
+            FindingFacts(
+                rule=item.rule.id,
+                severity=item.rule.severity.value,
+                where=item.where or None,
+                address=item.address,
+                text=item.text,
+                allowed=reasons.get(index),
+            )
             for index, item in enumerate(found.findings)
         ],
-        "not_judged": dict(found.not_judged),
-        "not_known": list(found.not_known),
-        "rebuilt_with": dict(found.rebuilt.tools) if found.rebuilt else None,
-    }
+        not_judged=found.not_judged,
+        not_known=found.not_known,
+        rebuilt_with=found.rebuilt.tools if found.rebuilt else None,
+    )
 
 
-def _stack(analysis: Analysis) -> dict[str, Any]:
+def _stack(analysis: Analysis) -> StackFacts:
     room = analysis.stack
-    return {
-        "bytes": room[1] - room[0] if room else None,
-        "worst": [
-            {
-                "entry": analysis.program.name(entry),
-                "bytes": analysis.worst[entry].bytes,
-                "is_bound": analysis.worst[entry].is_bound,
-                "path": list(analysis.worst[entry].path),
-            }
+    return StackFacts(
+        bytes=room[1] - room[0] if room else None,
+        worst=[
+            WorstStack(
+                entry=analysis.program.name(entry),
+                bytes=analysis.worst[entry].bytes,
+                is_bound=analysis.worst[entry].is_bound,
+                path=analysis.worst[entry].path,
+            )
             for entry in (analysis.image.entries if not analysis.is_pta else ())
             if entry in analysis.worst
         ],
-    }
+    )
 
 
 def _to_devices(analysis: Analysis) -> list[Store]:
@@ -134,30 +138,30 @@ def _to_devices(analysis: Analysis) -> list[Store]:
     return [store for store in analysis.stores if store.kind in (FIXED, COMPUTED) and store.region not in memory]
 
 
-def _device_store(analysis: Analysis, store: Store) -> dict[str, Any]:
+def _device_store(analysis: Analysis, store: Store) -> DeviceStore:
     name, target = analysis.program.name, analysis.target
     guard = None
     if store.kind == COMPUTED and store.region == "gpu":
         found = analysis.store_finder.guard(store)
-        guard = {
-            "lookup": None if found.lookup is None else name(found.lookup),
-            "found": None if found.found is None else name(found.found),
-            "compared": None if found.compared is None else name(found.compared),
-            "masked": found.masked,
-        }
+        guard = Guard(
+            lookup=None if found.lookup is None else name(found.lookup),
+            found=None if found.found is None else name(found.found),
+            compared=None if found.compared is None else name(found.compared),
+            masked=found.masked,
+        )
     registers = []
     if store.region == "gpu" and target.profile:
         base = target.regions["gpu"].base
         registers = [target.profile.describe(address - base) for address in store.addresses]
-    return {
-        "address": store.at,
-        "where": name(store.at),
-        "way": [name(at) for at in store.way],
-        "device": store.region or None,
-        "targets": list(store.addresses),
-        "registers": registers,
-        "guard": guard,
-    }
+    return DeviceStore(
+        address=store.at,
+        where=name(store.at),
+        way=[name(at) for at in store.way],
+        device=store.region or None,
+        targets=store.addresses,
+        registers=registers,
+        guard=guard,
+    )
 
 
 def as_text(found: Audit, reasons: Mapping[int, str]) -> str:
@@ -228,8 +232,9 @@ def _store_lines(analysis: Analysis) -> list[str]:
     for store in stores:
         if store.kind == COMPUTED:
             row = _device_store(analysis, store)
-            guard = row["guard"]
+            guard = row.guard
             names = (("lookup", "looked up"), ("found", "tested"), ("compared", "compared"))
-            checks = "".join(f", {text} at {guard[name] or 'no place'}" for name, text in names) if guard else ""
-            lines.append(f"              to a computed register of {store.region}: {row['where']}{checks}")
+            places = [f", {text} at {getattr(guard, name) or 'no place'}" for name, text in names] if guard else []
+            checks = "".join(places)
+            lines.append(f"              to a computed register of {store.region}: {row.where}{checks}")
     return lines

@@ -7,18 +7,17 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
-from host_tools.audit.findings import counts_of, fails
-from host_tools.audit.rules import Severity
+from host_tools.audit.findings import counts_for_json, counts_of, fails
 from host_tools.audit.sarif import sarif
 from host_tools.audit_firmware import allowed, known, target
 from host_tools.audit_firmware.analysis import Analysis
 from host_tools.audit_firmware.image import FirmwareError, Image, of_bytes, of_elf
 from host_tools.audit_firmware.rebuild import Rebuilt, rebuild
 from host_tools.audit_firmware.report import as_data, as_text, audit
+from host_tools.audit_firmware.results import FirmwareAudited
 from host_tools.audit_firmware.rules import RULES, FirmwareFinding
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
 from host_tools.commands.generate import AWS_LC, BEARSSL, fleet_key_of
@@ -80,7 +79,7 @@ def audit_firmware_command(
     strict: bool,
     allow: Path | None,
     sarif_file: Path | None,
-) -> Outcome[Any]:
+) -> Outcome[FirmwareAudited]:
     """Check a compiled firmware by its code and constants.
 
     Symbols are not needed. IMAGE is an ELF file (a firmware, or OP-TEE's core with the pseudo-TA: tee.elf), a
@@ -132,8 +131,9 @@ def audit_firmware_command(
         log = sarif("gramophone audit-firmware", RULES, str(image), found, reasons)
         write_atomically(sarif_file, json.dumps(log, indent=1).encode() + b"\n")
     counts = counts_of(found, reasons)
-    data = {"firmware": parts, "counts": {severity.value: counts[severity] for severity in Severity}}
-    return Outcome(data, "\n\n".join(texts), ok=not fails(counts, strict))
+    return Outcome(
+        FirmwareAudited(parts, counts_for_json(counts)), "\n\n".join(texts), ok=not fails(counts, strict)
+    )
 
 
 def _asked(device: Path | None, image: Path) -> tuple[DeviceRecord | None, bytes]:

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from host_tools.api.building import Made, built, retargeted
-from host_tools.commands.facts import NAME, check_single, facts
+from host_tools.commands.facts import NAME, TraceMade, check_single, facts
 from host_tools.commands.framework import (
     FILE,
     STREAM,
@@ -39,6 +39,19 @@ from trace_format.schema import SectionType, SlotKind
 from trace_format.trace import Trace
 
 ASKED: dict[str, Option] = {name: item.option for name, item in PASSES.items() if item.option}
+
+
+class Built(TraceMade, kw_only=True):
+    """A trace that was built.
+
+    Attributes:
+        rules: Those that turn a recording of one GPU into a trace for another, in how many places.
+    """
+
+    rules: Sequence[Applied]
+    passes: Sequence[Step]
+    # What passes have done that run only if they are asked for; null: not asked for, or not done.
+    __annotations__.update({option.result: option.facts | None for option in ASKED.values()})
 
 
 def _variable(option: Option) -> str:
@@ -132,7 +145,7 @@ def build_command(
     name: str | None,
     security_version: int | None,
     **options: float | None,
-) -> Outcome[Any]:
+) -> Outcome[Built]:
     """See `help`."""
     files = assigned("parameter", parameters)
     if len(dict(states)) != len(states):
@@ -162,7 +175,7 @@ def build_command(
     done = built(
         recording,
         lambda made: _built(made, output),
-        _Built,
+        _Work,
         file=str(raw),
         source_hash=source_hash,
         again=None if raw == STREAM else lambda: Trace.parse(read(raw), str(raw)),
@@ -186,15 +199,15 @@ def build_command(
 
 
 @dataclass(frozen=True)
-class _Built:
+class _Work:
     """A trace's bytes, and what is said of it."""
 
     pieces: list[bytes]
-    data: dict[str, Any]
+    data: Built
     rows: list[str]
 
 
-def _built(made: Made, output: Path) -> _Built:
+def _built(made: Made, output: Path) -> _Work:
     trace, pieces = made.trace, made.pieces
     trace_bytes = sum(map(len, pieces))
     rows = _done(made.changes, made.steps)
@@ -208,10 +221,10 @@ def _built(made: Made, output: Path) -> _Built:
     rows += _needs(trace)
     found = {option.result: made.reports.get(name) for name, option in ASKED.items()}
     rows += [line for report in found.values() if report for line in report.lines()]
-    done_by: dict[str, Any] = {"rules": [vars(c) for c in made.changes], "passes": [vars(s) for s in made.steps]}
-    done_by |= {name: report.facts() if report else None for name, report in found.items()}
-    data = {**facts(trace, trace_id), "trace_bytes": trace_bytes, **done_by}
-    return _Built(list(pieces), data, rows)
+    done_by: dict[str, Any] = {name: report.facts() if report else None for name, report in found.items()}
+    known = facts(trace, trace_id)
+    data = Built(**known, trace_bytes=trace_bytes, rules=made.changes, passes=made.steps, **done_by)
+    return _Work(list(pieces), data, rows)
 
 
 def _done(changes: Sequence[Applied], steps: Sequence[Step]) -> list[str]:

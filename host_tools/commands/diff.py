@@ -3,23 +3,64 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import click
 
-from host_tools.audit.compare import Difference, compare
+from host_tools.audit.compare import Change, Difference, compare
 from host_tools.audit.compare_words import sentences
 from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome
+from host_tools.commands.results import Claim
 from host_tools.commands.streams import read
 from host_tools.commands.traces import parse_trace
 from host_tools.flash.compare import ChangedPart, Parts, changed_parts, take_parts
 from host_tools.support.messages import warn
+from host_tools.support.results import Result
 from trace_format.errors import printable
 from trace_format.schema import SIGNED_MAGIC, TRACE_MAGIC
 
-Claim = dict[str, str]
+Claims = dict[str, str]
+
+
+class Signatures(Result):
+    """What the files say; nothing is verified."""
+
+    old: Claim | None
+    new: Claim | None
+
+
+@dataclass(frozen=True)
+class _Compared:
+    kind: Literal["traces"]
+    same: bool
+    signatures: Signatures
+
+
+@dataclass(frozen=True)
+class TracesDiffer(Difference, _Compared):
+    """What differs between two traces."""
+
+
+class ImagesDiffer(Result):
+    """What differs between two images.
+
+    Attributes:
+        made_for: What the firmware says of its device: platform, GPU, key, policy.
+        parts: Those that differ.
+        outside_parts: Whether only bytes outside of all parts differ.
+        traces: By part: signed traces that are in both, and differ.
+    """
+
+    kind: Literal["images"]
+    same: bool
+    kinds: tuple[str, str]
+    made_for: list[Change]
+    parts: list[ChangedPart]
+    outside_parts: bool
+    same_parts: list[str]
+    traces: dict[str, Difference]
 
 
 @click.command(
@@ -35,7 +76,7 @@ Claim = dict[str, str]
 @click.argument("old", type=FILE)
 @click.argument("new", type=FILE)
 @click.option("--actions", is_flag=True, help="List the actions that differ, too.")
-def diff_command(old: Path, new: Path, actions: bool) -> Outcome[Any]:
+def diff_command(old: Path, new: Path, actions: bool) -> Outcome[TracesDiffer | ImagesDiffer]:
     """Show all differences between two traces or two images.
 
     Exit status 1 if anything differs. Signatures are named, not verified. Of traces, jobs are matched by what they
@@ -51,14 +92,14 @@ def diff_command(old: Path, new: Path, actions: bool) -> Outcome[Any]:
     return _images(old, new, before, after, actions)
 
 
-def _traces(old: Path, new: Path, contents: list[bytes], actions: bool) -> Outcome[Any]:
+def _traces(old: Path, new: Path, contents: list[bytes], actions: bool) -> Outcome[TracesDiffer]:
     (before, old_claim), (after, new_claim) = (
         parse_trace(data, str(path)) for path, data in zip((old, new), contents, strict=True)
     )
     found = compare(before, after, (str(old), str(new)))
     lines = [_header(old, new, "traces"), *_signatures(old_claim, new_claim), *sentences(found, actions=actions)]
-    claims = {"old": old_claim or None, "new": new_claim or None}
-    data = {"kind": "traces", "same": found.same, "signatures": claims, **_data(found)}
+    claims = Signatures(*(Claim(**claim) if claim else None for claim in (old_claim, new_claim)))
+    data = TracesDiffer(kind="traces", signatures=claims, **vars(found))
     return Outcome(data, "\n".join(lines), ok=found.same)
 
 
@@ -66,7 +107,7 @@ def _header(old: Path, new: Path, what: str) -> str:
     return f"{what}: old {printable(str(old))}, new {printable(str(new))}"
 
 
-def _signatures(old: Claim, new: Claim) -> list[str]:
+def _signatures(old: Claims, new: Claims) -> list[str]:
     """What the files say of who signed them, where that differs."""
     if old == new:
         return []
@@ -74,16 +115,12 @@ def _signatures(old: Claim, new: Claim) -> list[str]:
     return [f"signature (not verified): {named[0]} -> {named[1]}"]
 
 
-def _data(found: Difference) -> dict[str, Any]:
-    data = asdict(found)
-    data["jobs"]["moved"] = [list(pair) for pair in found.jobs.moved]
-    return data
-
-
-def _images(old: Path, new: Path, before: Parts, after: Parts, actions: bool) -> Outcome[Any]:
+def _images(
+    old: Path, new: Path, before: Parts, after: Parts, actions: bool
+) -> Outcome[TracesDiffer | ImagesDiffer]:
     changed = changed_parts(before.parts, after.parts)
     made_for = [
-        {"name": name, "old": before.made_for.get(name), "new": after.made_for.get(name)}
+        Change(name, before.made_for.get(name), after.made_for.get(name))
         for name in dict.fromkeys((*before.made_for, *after.made_for))
         if before.made_for.get(name) != after.made_for.get(name)
     ]
@@ -105,7 +142,7 @@ def _images(old: Path, new: Path, before: Parts, after: Parts, actions: bool) ->
     if made_for:
         lines += [
             "made for:",
-            *(f"  {c['name']}: {c['old'] or 'not said'} -> {c['new'] or 'not said'}" for c in made_for),
+            *(f"  {c.name}: {c.old or 'not said'} -> {c.new or 'not said'}" for c in made_for),
         ]
     if changed:
         lines += ["parts:", *(f"  {_part(part)}" for part in changed)]
@@ -120,16 +157,16 @@ def _images(old: Path, new: Path, before: Parts, after: Parts, actions: bool) ->
         lines.append(f"The same parts: {', '.join(map(printable, equal)) or 'none'}.")
         rest = list(dict.fromkeys(parts.rest for parts in (before, after) if parts.rest))
         lines += [f"Note: {text}." for text in rest] or ["Nothing else differs."]
-    data = {
-        "kind": "images",
-        "same": same,
-        "kinds": [before.kind, after.kind],
-        "made_for": made_for,
-        "parts": [asdict(part) for part in changed],
-        "outside_parts": outside,
-        "same_parts": equal,
-        "traces": {name: {"same": found.same, **_data(found)} for name, found in traces.items()},
-    }
+    data = ImagesDiffer(
+        kind="images",
+        same=same,
+        kinds=(before.kind, after.kind),
+        made_for=made_for,
+        parts=changed,
+        outside_parts=outside,
+        same_parts=equal,
+        traces=traces,
+    )
     return Outcome(data, "\n".join(lines), ok=same)
 
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import click
 
-from host_tools.commands.facts import facts, network_words
+from host_tools.commands.facts import TraceFacts, TraceMade, facts, network_words
 from host_tools.commands.framework import AS_JSON, FILE, STREAM, GramophoneCommand, Outcome, UsageError
-from host_tools.commands.results import AlgorithmName, TraceFacts, TraceMade
+from host_tools.commands.results import Claim
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.commands.traces import parse_trace
 from host_tools.model.description import ActionFields, action_fields, describe_actions, describe_slot
 from host_tools.support.messages import shown
-from host_tools.support.results import Ids, Result, fields
+from host_tools.support.results import fields
 from host_tools.text.annotate import JobFields, annotations_of, job_fields
 from host_tools.text.reader import assemble
 from host_tools.text.words import TextError
@@ -27,13 +27,6 @@ from signing.envelope import split
 from trace_format import limits
 from trace_format.actions import actions_of
 from trace_format.errors import printable
-
-
-class Claim(Result):
-    """Who claims to have signed it; not verified."""
-
-    algorithm: AlgorithmName
-    key_id: Ids
 
 
 class Dumped(TraceFacts, kw_only=True):

@@ -6,8 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from msgspec import UNSET, UnsetType
 
 from host_tools.model.summary import SlotFacts
+from host_tools.support.results import Count, Result
 from trace_format.errors import GramophoneError, listed
 from trace_format.networks import Network
 from trace_format.schema import STRUCTURES
@@ -58,8 +60,42 @@ def check_single(trace: Trace, file: str) -> None:
         )
 
 
+class TraceFacts(Result):
+    """A trace.
+
+    Attributes:
+        trace_id: Identity of the trace, in hex.
+        raw: A recording, no pass has run.
+        source_hash: SHA-256 of the recording that it was built of, in hex.
+    """
+
+    name: str
+    trace_id: str
+    gpu: str
+    raw: bool
+    jobs: Count
+    actions: Count
+    image_bytes: Count
+    carveout_bytes: Count
+    va_bytes: Count
+    slots: list[SlotFacts]
+    networks: list[Network] | UnsetType = UNSET
+    source_hash: str | UnsetType = UNSET
+    security_version: Count | UnsetType = UNSET
+    recorder: str | UnsetType = UNSET
+    kernel: str | UnsetType = UNSET
+    driver: str | UnsetType = UNSET
+    framework: str | UnsetType = UNSET
+
+
+class TraceMade(TraceFacts, kw_only=True):
+    """A trace that was written."""
+
+    trace_bytes: Count
+
+
 def facts(trace: Trace, trace_id: bytes | None = None) -> dict[str, Any]:
-    """What every command says about a trace: the fields of `results.TraceFacts`.
+    """What every command says about a trace: the fields of `TraceFacts`.
 
     Args:
         trace_id: its identity, where that is known; to find it, the whole image is hashed.

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import click
 
@@ -15,17 +16,48 @@ from host_tools.flash import bmap, sdcard
 from host_tools.flash.check import Checked
 from host_tools.flash.check import check as check_image
 from host_tools.flash.containers import FIRMWARE
+from host_tools.flash.contents import Finding
 from host_tools.flash.manifest import Manifest, sha256
 from host_tools.flash.names import ARMSTUB, CERTIFICATE, FIP, TA_KEY
 from host_tools.flash.pack import Sources, pack
 from host_tools.flash.signed_ta import PUBLISHED_KEY
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase
+from host_tools.support.results import Result, one_of
 from tee_replayer.generator import boards
 from tee_replayer.generator.device_file import device_key
 from trace_format.errors import printable
 
 SHOWN = 16  # digits of a hash in the text; --json has all
+
+
+class CheckedImage(Result):
+    """What is in an image.
+
+    Attributes:
+        block_map: Its block map, where a file lies beside it.
+        not_derived: Pieces that follow from nothing else in the image.
+    """
+
+    file: str
+    kind: Annotated[str, one_of("archive", "folder", "flash", "card")]
+    block_map: str | None
+    manifest_sha256: str
+    manifest: Manifest | None
+    not_derived: Sequence[str]
+    findings: Sequence[Finding]
+
+
+@dataclass(frozen=True)
+class _Written:
+    file: str
+    block_map: str | None
+    manifest_sha256: str
+
+
+@dataclass(frozen=True)
+class Packed(Manifest, _Written):
+    """An image that was packed: the fields of its manifest."""
 
 
 @click.command(
@@ -61,7 +93,7 @@ def flash_command(
     checked: Path | None,
     key: Path | None,
     board: Path | None,
-) -> Outcome[Any]:
+) -> Outcome[Packed | CheckedImage]:
     """Pack a generated folder into an image, or check an image.
 
     OUT is what `generate` wrote, after make where it is bare metal. The image is an SD card for rpi4, a flash
@@ -86,19 +118,20 @@ def flash_command(
         data, manifest = pack(out, sources)
     block_map = _write(output, data)
     _warn(manifest)
-    written = {
-        "file": str(output),
-        "block_map": str(block_map) if block_map else None,
-        "manifest_sha256": sha256(manifest.encode()),
-    }
+    written = Packed(
+        file=str(output),
+        block_map=str(block_map) if block_map else None,
+        manifest_sha256=sha256(manifest.encode()),
+        **vars(manifest),
+    )
     lines = [
         f"{output}: {len(data)} bytes for {manifest.platform}, {len(manifest.pieces)} pieces",
         *([f"block map        {block_map}"] if block_map else []),
         *_text(manifest),
         *_firmware(manifest),
-        f"manifest         sha256 {written['manifest_sha256']}",
+        f"manifest         sha256 {written.manifest_sha256}",
     ]
-    return Outcome({**written, **asdict(manifest)}, "\n".join(lines))
+    return Outcome(written, "\n".join(lines))
 
 
 def _write(output: Path, data: bytes) -> Path | None:
@@ -152,16 +185,16 @@ def _firmware(manifest: Manifest) -> list[str]:
     return [f"{p.name:16} sha256 {p.sha256}" for p in manifest.pieces if p.name in named]
 
 
-def _checked_data(path: Path, found: Checked) -> dict[str, Any]:
-    return {
-        "file": str(path),
-        "kind": found.kind,
-        "block_map": str(found.block_map) if found.block_map else None,
-        "manifest_sha256": found.manifest_sha256,
-        "manifest": asdict(found.manifest) if found.manifest else None,
-        "not_derived": list(found.given),
-        "findings": [asdict(finding) for finding in found.findings],
-    }
+def _checked_data(path: Path, found: Checked) -> CheckedImage:
+    return CheckedImage(
+        file=str(path),
+        kind=found.kind,
+        block_map=str(found.block_map) if found.block_map else None,
+        manifest_sha256=found.manifest_sha256,
+        manifest=found.manifest,
+        not_derived=found.given,
+        findings=found.findings,
+    )
 
 
 def _checked_text(path: Path, found: Checked) -> str:

@@ -74,7 +74,7 @@ class UsageError(GramophoneError):
     """Options that do not fit together."""
 
 
-Found = TypeVar("Found")
+Found = TypeVar("Found", covariant=True)
 
 
 @dataclass

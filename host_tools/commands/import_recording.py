@@ -8,9 +8,8 @@ from pathlib import Path
 
 import click
 
-from host_tools.commands.facts import NAME, default_name, facts
+from host_tools.commands.facts import NAME, TraceMade, default_name, facts
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
-from host_tools.commands.results import TraceMade
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.record.importers.gpureplay import BUFFERS
 from host_tools.record.importers.gpureplay_trace import DEFAULT_GPU, gpus, import_gpureplay

@@ -6,19 +6,17 @@ from __future__ import annotations
 import json
 from collections import Counter
 from contextlib import nullcontext
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
 from host_tools.accesses.job_times import Estimated, estimated
 from host_tools.audit.allowed import read
-from host_tools.audit.findings import line, summary
+from host_tools.audit.findings import Counts, SeverityName, counts_for_json, line, summary
 from host_tools.audit.flow import Flow
 from host_tools.audit.outcome import judged
 from host_tools.audit.report.words import counted
-from host_tools.audit.rules import RULES, Severity
+from host_tools.audit.rules import RULES
 from host_tools.audit.sarif import sarif
 from host_tools.audit.verdicts import rule_of_error
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
@@ -26,8 +24,41 @@ from host_tools.commands.traces import read_trace
 from host_tools.model.job_names import name_before, names_by_action
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase
+from host_tools.support.results import Count, Result
 from trace_format.errors import GramophoneError, TraceError, printable
 from trace_format.trace import Trace
+
+
+class LintFinding(Result):
+    """What breaks a rule.
+
+    Attributes:
+        rule: As in docs/RULES.md.
+        action: Index; null: the trace as a whole.
+        job: What the recording calls the job that this action is of; empty: nothing.
+        allowed: The reason, of one that --allow names.
+    """
+
+    rule: str
+    severity: SeverityName
+    action: Count | None
+    job: str
+    text: str
+    allowed: str | None
+
+
+class Linted(Result):
+    """What breaks a rule in a trace.
+
+    Attributes:
+        flow: Null: without --dynamic, or where data cannot be followed.
+        estimate: With --dynamic; null where the model knows nothing.
+    """
+
+    findings: list[LintFinding]
+    counts: Counts
+    flow: Flow | None
+    estimate: Estimated | None
 
 
 @click.command(
@@ -45,7 +76,7 @@ from trace_format.trace import Trace
 @click.option("--sarif", "sarif_file", type=FILE, help="Also write the findings as SARIF 2.1.0.")
 def lint_command(
     file: Path, strict: bool, dynamic: bool, allow: Path | None, sarif_file: Path | None
-) -> Outcome[Any]:
+) -> Outcome[Linted]:
     """Check by rules what a trace would make a GPU do.
 
     No GPU is needed. With --dynamic, its data is also followed on the virtual GPU, byte by byte from inputs
@@ -77,22 +108,22 @@ def lint_command(
     lines += _flow(flow) if flow else []
     lines += [f"time     estimated, not measured: {estimate.text()}"] if estimate else []
     lines.append(summary(found.counts))
-    data = {
-        "findings": [
-            {
-                "rule": finding.rule.id,
-                "severity": finding.rule.severity.value,
-                "action": finding.action,
-                "job": jobs[index],
-                "text": finding.text,
-                "allowed": reasons.get(index),
-            }
+    data = Linted(
+        findings=[
+            LintFinding(
+                rule=finding.rule.id,
+                severity=finding.rule.severity.value,
+                action=finding.action,
+                job=jobs[index],
+                text=finding.text,
+                allowed=reasons.get(index),
+            )
             for index, finding in enumerate(findings)
         ],
-        "counts": {severity.value: found.counts[severity] for severity in Severity},
-        "flow": flow.as_json() if flow else None,
-        "estimate": asdict(estimate) if estimate else None,
-    }
+        counts=counts_for_json(found.counts),
+        flow=flow,
+        estimate=estimate,
+    )
     return Outcome(data, "\n".join(lines), ok=found.passes(strict=strict))
 
 

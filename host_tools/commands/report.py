@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -28,6 +28,17 @@ from trace_format.errors import TraceError, listed, printable
 from trace_format.schema import SlotKind
 
 Files = tuple[tuple[str | None, Path], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reported(facts.Report):
+    """How a trace behaves.
+
+    Attributes:
+        files: those that were written.
+    """
+
+    files: list[str]
 
 
 @click.command(
@@ -69,7 +80,7 @@ def report_command(
     no_run: bool,
     allow: Path | None,
     network: str | None,
-) -> Outcome[Any]:
+) -> Outcome[Reported]:
     """Write one page about a trace: signers, needs, jobs.
 
     It says who signed the trace, what it needs, and what its jobs touch. docs/REPORT.md says what each part
@@ -113,7 +124,7 @@ def report_command(
         with phase("printing the page"):
             write_atomically(pdf_file, pdf(page(found, unfolded=True), program))
         written.append(str(pdf_file))
-    return Outcome({**found.data(), "files": written}, "\n".join([*_text(found), *written]), ok=found.ok)
+    return Outcome(Reported(**vars(found), files=written), "\n".join([*_text(found), *written]), ok=found.ok)
 
 
 def _write_unreadable(output: Path | None, file: facts.File, reason: str) -> None:

@@ -61,9 +61,13 @@ def result_types(command: click.Command) -> tuple[Any, ...]:
 
 def schema_of(words: tuple[str, ...], command: click.Command) -> dict[str, Any]:
     """The schema of what a command prints."""
-    refs, parts = msgspec.json.schema_components((*result_types(command), Failure))
+    types = (*result_types(command), Failure)
+    refs, parts = msgspec.json.schema_components(types)
     for part in parts.values():
         _describe(part)
+    for ref, type_ in zip(refs, types, strict=True):
+        for base in type_.__mro__[1:-1]:
+            _explain(parts[ref["$ref"].rpartition("/")[2]]["properties"], inspect.getdoc(base) or "")
     results = [parts.pop(ref["$ref"].rpartition("/")[2]) for ref in refs]
     for result in results[:-1]:
         result["properties"] = OF_ALL | result["properties"]
@@ -73,7 +77,7 @@ def schema_of(words: tuple[str, ...], command: click.Command) -> dict[str, Any]:
 
 
 def _describe(part: dict[str, Any]) -> None:
-    """Give fields their part of the docstring. What has no field of a name does not fit."""
+    """Say all of a part: its fields' meanings, those that are always there, and that there is no other."""
     fields: dict[str, Any] | None = part.get("properties")
     if fields is None:
         return
@@ -82,9 +86,14 @@ def _describe(part: dict[str, Any]) -> None:
     part["required"] = [name for name, field in fields.items() if name in required or "default" in field]
     for field in fields.values():
         field.pop("default", None)  # it is printed, too
-    text, _, rows = str(part.get("description", "")).partition("\n\nAttributes:\n")
+    part["description"] = _explain(fields, str(part.get("description", "")))
+
+
+def _explain(fields: dict[str, Any], docstring: str) -> str:
+    """Give fields their part of a docstring; returns the rest of it."""
+    text, _, rows = docstring.partition("\n\nAttributes:\n")
     for names, said in re.findall(r"^ {4}([\w, ]+): (.*(?:\n {5,}.*)*)", rows, re.MULTILINE):
         for name in names.split(", "):
             if name in fields:
                 fields[name].setdefault("description", " ".join(said.split()))
-    part["description"] = text
+    return text

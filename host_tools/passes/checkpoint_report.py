@@ -5,9 +5,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from host_tools.support.results import Count, Positive, Result
 from trace_format.errors import listed
+
+
+class KeptStep(Result):
+    """A job whose step cannot be done again after a fault.
+
+    Attributes:
+        number: In a replay, from 1.
+    """
+
+    number: Positive
+    why: str
+
+
+class CheckpointFacts(Result):
+    """Where replays go on.
+
+    Attributes:
+        jobs: Of a replay.
+    """
+
+    jobs: Count
+    kept: list[KeptStep]
 
 
 @dataclass(frozen=True)
@@ -28,7 +50,7 @@ class Marked:
         rows = [f"replays go on after a reset; {again} of {self.jobs} jobs can be done again after a fault"]
         return rows + [f"  not job {listed(list(map(str, jobs)))}: {why}" for why, jobs in self.kept.items()]
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> CheckpointFacts:
         """For programs."""
         kept = sorted((number, why) for why, numbers in self.kept.items() for number in numbers)
-        return {"jobs": self.jobs, "kept": [{"number": number, "why": why} for number, why in kept]}
+        return CheckpointFacts(self.jobs, [KeptStep(number, why) for number, why in kept])

@@ -12,7 +12,7 @@ from collections import defaultdict
 from host_tools.accesses.repeated import why_not_repeated
 from host_tools.families.page_tables import DivergenceError
 from host_tools.model.checkpoints import why_not_resumed
-from host_tools.passes.checkpoint_report import Marked
+from host_tools.passes.checkpoint_report import CheckpointFacts, Marked
 from host_tools.passes.program import Program
 from host_tools.passes.registry import Option, Pass
 from host_tools.vgpu.binding import VgpuError
@@ -52,5 +52,6 @@ PASS = Pass(
         "Say where a replay goes on after others had the GPU, and which jobs can be done again after a fault; "
         "for replayers that have steps.",
         "checkpoints",
+        CheckpointFacts,
     ),
 )

@@ -33,7 +33,7 @@ from host_tools.model.products import Product, noted
 from host_tools.model.timing import Chip, JobTime, TimingError, chip_of, estimate
 from host_tools.passes.co_actions import OPERANDS, put_in
 from host_tools.passes.co_claims import floats, judged
-from host_tools.passes.co_report import CoExecuted, Left, Shared
+from host_tools.passes.co_report import CoExecuted, CoExecutedFacts, Left, Shared
 from host_tools.passes.co_shares import LeftError, Share, chosen
 from host_tools.passes.cut_actions import Found, jobs_in, named, with_pieces
 from host_tools.passes.program import Program
@@ -289,6 +289,7 @@ PASS = Pass(
         "The CPU, at so many 10^9 operations a second, computes some channels of pointwise convolutions and "
         "dense layers while the GPU computes the others; on a V3D, of recordings by tinygrad.",
         "co_executed",
+        CoExecutedFacts,
     ),
     changes_jobs=True,
 )

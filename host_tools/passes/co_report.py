@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated
 
-from host_tools.passes.job_reasons import by_reason, only_seen, titled
+from host_tools.passes.job_reasons import TimeChange, by_reason, only_seen, titled
+from host_tools.support.results import Above, Amount, Count, Positive, Result, one_of
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,55 @@ class Left:
         return titled(self.number, self.name)
 
 
+class Rows(Result):
+    """Output channels of each."""
+
+    gpu: Positive
+    cpu: Positive
+
+
+class SharedFacts(Result):
+    """A job of which the CPU computes a part.
+
+    Attributes:
+        number: Before the pass, from 1.
+        before_us: The job as it was.
+        gpu_us: The GPU's part.
+        cpu_us: The CPU's, at the same time.
+        proved: That it accesses the same with all data; else two replays showed it.
+    """
+
+    number: Positive
+    name: str
+    operator: Annotated[str, one_of("conv1x1", "dense")]
+    rows: Rows
+    before_us: Amount
+    gpu_us: Amount
+    cpu_us: Amount
+    proved: bool
+
+
+class CoExecutedFacts(Result):
+    """What `--co-execute` has done.
+
+    Attributes:
+        chip: The board whose GPU's time is estimated.
+        gflops: The CPU's rate, as it was given.
+        replay_us: All jobs of a replay.
+        constants: Bytes of weights and limits that only the CPU has.
+        difference: Of outputs from those before, relative to the largest value.
+        left: Products that the GPU computes alone.
+    """
+
+    chip: str
+    gflops: Above
+    replay_us: TimeChange
+    constants: Count
+    difference: Amount
+    shared: list[SharedFacts]
+    left: Sequence[Left]
+
+
 @dataclass(frozen=True)
 class CoExecuted:
     """What the pass has done.
@@ -82,18 +132,18 @@ class CoExecuted:
         rows += only_seen("are shared", len(self.shared), len(self.seen))
         return [*rows, *by_reason("the GPU's alone", self.left)]
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> CoExecutedFacts:
         """For programs."""
-        made = asdict(self)
-        made["replay_us"] = dict(zip(("before", "after"), self.replay_us, strict=True))
         seen = set(self.seen)
-        made["shared"] = [
-            {
-                **asdict(job),
-                "rows": dict(zip(("gpu", "cpu"), job.rows, strict=True)),
-                "proved": job.number not in seen,
-            }
-            for job in self.shared
-        ]
-        del made["seen"]
-        return made
+        return CoExecutedFacts(
+            chip=self.chip,
+            gflops=self.gflops,
+            replay_us=TimeChange(*self.replay_us),
+            constants=self.constants,
+            difference=self.difference,
+            shared=[
+                SharedFacts(**vars(job) | {"rows": Rows(*job.rows)}, proved=job.number not in seen)
+                for job in self.shared
+            ],
+            left=self.left,
+        )

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from host_tools.passes.job_reasons import by_reason, only_seen, titled
+from host_tools.passes.job_reasons import TimeChange, by_reason, only_seen, titled
+from host_tools.support.results import Above, Count, Positive, Result
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,49 @@ class Kept:
     def text(self) -> str:
         """For people."""
         return f"{titled(self.number, self.name)} with {self.us:,.0f} us"
+
+
+class JobsChange(Result):
+    """Number of jobs."""
+
+    before: Count
+    after: Count
+
+
+class CutJob(Result):
+    """A job that is cut.
+
+    Attributes:
+        number: Before the cut, from 1.
+        proved: That it accesses the same with all data; else two replays showed it.
+    """
+
+    number: Positive
+    pieces: Positive
+    proved: bool
+
+
+class CutFacts(Result):
+    """What `--longest` has done.
+
+    Attributes:
+        chip: The board whose time is estimated.
+        longest_us: What was asked for.
+        job_us: The longest.
+        replay_us: All jobs of a replay.
+        cut: Jobs that are cut.
+        kept: Jobs that are longer still.
+        more: Time that a replay's jobs take more, as a share.
+    """
+
+    chip: str
+    longest_us: Above
+    jobs: JobsChange
+    job_us: TimeChange
+    replay_us: TimeChange
+    cut: list[CutJob]
+    kept: Sequence[Kept]
+    more: float
 
 
 @dataclass(frozen=True)
@@ -68,16 +111,16 @@ class Cut:
         rows += only_seen("were cut", len(self.cut), len(self.seen))
         return [*rows, *by_reason("longer still", self.kept)]
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> CutFacts:
         """For programs."""
-        made = asdict(self) | {"more": self.more}
-        for name in ("jobs", "job_us", "replay_us"):
-            before, after = made[name]
-            made[name] = {"before": before, "after": after}
         seen = set(self.seen)
-        made["cut"] = [
-            {"number": number, "pieces": pieces, "proved": number not in seen}
-            for number, pieces in self.cut.items()
-        ]
-        del made["seen"]
-        return made
+        return CutFacts(
+            chip=self.chip,
+            longest_us=self.longest_us,
+            jobs=JobsChange(*self.jobs),
+            job_us=TimeChange(*self.job_us),
+            replay_us=TimeChange(*self.replay_us),
+            cut=[CutJob(number, pieces, number not in seen) for number, pieces in self.cut.items()],
+            kept=self.kept,
+            more=self.more,
+        )

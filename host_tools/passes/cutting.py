@@ -28,7 +28,7 @@ from host_tools.families.speed import speed_of
 from host_tools.model.job_names import job_names
 from host_tools.model.timing import JobTime, TimingError, chip_of, estimate
 from host_tools.passes.cut_actions import Found, jobs_in, named, with_pieces
-from host_tools.passes.cut_report import Cut, Kept
+from host_tools.passes.cut_report import Cut, CutFacts, Kept
 from host_tools.passes.program import Program
 from host_tools.passes.registry import Option, Pass
 from host_tools.vgpu.binding import VgpuError
@@ -220,5 +220,6 @@ PASS = Pass(
         "US",
         "Cut jobs that are estimated to take more microseconds into several that do the same.",
         "cut",
+        CutFacts,
     ),
 )

@@ -6,7 +6,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from host_tools.support.results import Amount, Result
+
 SHOWN = 6  # jobs of a reason
+
+
+class TimeChange(Result):
+    """Microseconds."""
+
+    before: Amount
+    after: Amount
 
 
 class HasReason(Protocol):

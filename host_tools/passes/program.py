@@ -27,6 +27,7 @@ from host_tools.model.mappings import Mappings
 from host_tools.model.memory import Conflict, Memory
 from host_tools.model.packing import Packing
 from host_tools.model.remapping import one_frame_each
+from host_tools.support.results import Result
 from host_tools.support.sheet import give_back
 from host_tools.vgpu.binding import VgpuError
 from trace_format import operators
@@ -57,7 +58,7 @@ class Report(Protocol):
     def lines(self) -> list[str]:
         """For people."""
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Result:
         """For programs."""
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from host_tools.families.family import Family, family_of
 from host_tools.model.memory import Conflict
 from host_tools.passes.program import Program
+from host_tools.support.results import Result
 from trace_format.actions import Actions
 from trace_format.profile import Profile
 from trace_format.trace import Trace
@@ -25,12 +26,14 @@ class Option:
         unit: of its number, which is positive; "": it is a flag.
         help: for people.
         result: name in `build --json` of what the pass has done.
+        facts: type of that.
     """
 
     name: str
     unit: str
     help: str
     result: str
+    facts: type[Result]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 """Values as CBOR, and back by their types: for answers of a process that may be an attacker's.
 
 Pickle would run what the attacker says. Here the reader says which classes there are, by the type that it expects:
-dataclasses, enumerations, NumPy arrays of numbers, and what they are made of. Nothing else can come out.
+dataclasses, results, enumerations, NumPy arrays of numbers, and what they are made of. Nothing else can come out.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import IO, Any
 
 import cbor2
+import msgspec
 import numpy as np
 
+from host_tools.support.results import Result, fields
 from trace_format.errors import GramophoneError
 
 PLAIN = (bool, int, float, str, bytes)
@@ -52,8 +54,8 @@ def loads(kind: Any, data: bytes) -> Any:
     """The value of type `kind` that `dumps` wrote.
 
     Args:
-        kind: a dataclass, enumeration, `NDArray`, or of them `tuple[..]`, `list[..]`, `dict[..]`, `X | Y`; `Any`
-            is what JSON has, and bytes.
+        kind: a `Result`, dataclass, enumeration, `NDArray`, or of them `tuple[..]`, `list[..]`, `dict[..]`,
+            `X | Y`; `Any` is what JSON has, and bytes.
         data: from anybody.
 
     Raises:
@@ -84,6 +86,8 @@ def _plain(value: Any) -> Any:
         return bytes(value)
     if isinstance(value, Path | str):
         return str(value)
+    if isinstance(value, Result):
+        return fields(value)
     if dataclasses.is_dataclass(value):
         return [_plain(getattr(value, item.name)) for item in dataclasses.fields(value) if item.init]
     if isinstance(value, Mapping):
@@ -109,6 +113,8 @@ def _typed(kind: Any, data: Any) -> Any:
         return Path(_of(str, data))
     if origin is np.ndarray or kind is np.ndarray:
         return _array(data)
+    if isinstance(kind, type) and issubclass(kind, Result):
+        return msgspec.convert(data, kind)
     if dataclasses.is_dataclass(kind):
         types_of = _fields(typing.cast(Any, kind))
         values = zip(types_of.items(), _of(list, data), strict=True)

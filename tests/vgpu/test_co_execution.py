@@ -111,8 +111,7 @@ def test_the_gpu_does_less_and_the_report_adds_up(shared: tuple[Trace, CoExecute
     assert np.isclose(report.replay_us[0] - report.replay_us[1], gained)
     assert all(job.gpu_us < job.before_us for job in report.shared)
     assert [sum(job.rows) for job in report.shared] == [claim.rows for claim in noted(raw)]
-    facts = report.facts()
-    assert [job["proved"] for job in facts["shared"]] == [True] * 3
+    assert [job.proved for job in report.facts().shared] == [True] * 3
     assert "the CPU computes a part of 3 jobs" in report.lines()[0]
 
 

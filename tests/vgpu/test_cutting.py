@@ -245,7 +245,7 @@ def test_what_is_said_of_jobs_that_stay_longer() -> None:
         "longer still, as its workgroups cannot be divided further: job 2 with 124 us",
         "longer still, as its workgroups cannot be divided: job 4 with 158 us",
     ]
-    assert [job["why"] for job in report.facts()["kept"]] == [job.why for job in report.kept]
+    assert [job.why for job in report.facts().kept] == [job.why for job in report.kept]
     _, none = cut(trace, 10)
     assert none.lines()[-1].endswith("job 6 with 25 us and 8 others")
 

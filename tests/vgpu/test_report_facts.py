@@ -22,6 +22,7 @@ from host_tools.cli import main
 from host_tools.demo import RAW
 from host_tools.gpus.v3d.shaders import read_shader
 from host_tools.runners.needs import secure_bytes
+from host_tools.support.results import fields
 from signing.delivery import Delivery
 from tests.support import mali_chains as mali
 from tests.support import replayer_samples as s
@@ -247,7 +248,7 @@ def test_the_command_prints_the_same(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, [*command, "--allow", str(allow), "--no-run", "--json"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
-    expected = report(path.read_bytes(), keys=[s.KEY], run=False, allowances=read_allowed(allow)).data()
+    expected = fields(report(path.read_bytes(), keys=[s.KEY], run=False, allowances=read_allowed(allow)))
     for part in expected.keys() - {"file", "reproduce", "signature"}:
         assert found[part] == json.loads(json.dumps(expected[part])), part
     assert found["signature"]["verdict"] == "verified"

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What a behaviour report says: plain facts, which the page shows and `--json` prints.
 
-Their names and meaning are those of host_tools/commands/schemas/report.json. Numbers of jobs count from 0 all that
+Numbers of jobs count from 0 all that
 a trace starts; those of regions and shaders their place in the lists here. Addresses and sizes are in bytes.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from host_tools.accesses.job_times import Estimated
 
@@ -275,7 +274,3 @@ class Report:
         """Whether nothing speaks against it: it is not refused, and no rule is broken but for what is accepted."""
         refused = self.signature.verdict == REFUSED or self.signature.refused_by_devices is not None
         return not refused and self.passes
-
-    def data(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
