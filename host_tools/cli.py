@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import click
 
-from host_tools import extras
-from host_tools.commands.tree import GramophoneGroup, LazyCommand, Tree, Word
+from host_tools.commands.tree import MORE, GramophoneGroup, Tree, Word, add_extra, add_foreign
+from host_tools.support.extra import LazyCommand, own
 from host_tools.support.version import VERSION
 
 
@@ -101,7 +101,7 @@ SECTIONS = {
             "Check a compiled firmware by its code and constants.",
         ),
     },
-    extras.SECTION: {},
+    MORE: {},
 }
 WORDS = {
     "cache": Word("Show what is kept between runs, and remove it.", "gramophone cache list"),
@@ -129,9 +129,9 @@ RENAMED = {
 def tree() -> Tree:
     """All commands, as they are without other people's packages."""
     made = Tree({title: dict(rows) for title, rows in SECTIONS.items()}, dict(WORDS), dict(RENAMED))
-    for extra in extras.own():
-        extras.add(made, extra)
-    made.late = extras.add_foreign
+    for extra in own():
+        add_extra(made, extra)
+    made.late = add_foreign
     return made
 
 

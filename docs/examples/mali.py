@@ -15,10 +15,10 @@ from docs.examples.reference import forward
 from host_tools.demo.digits import Digits
 from host_tools.demo.digits import load as load_digits
 from host_tools.demo.stages import DIGITS, classify, compare, make_firmware, run_demo, say, sizes
+from host_tools.extras.importers.gpureplay_trace import import_gpureplay
+from host_tools.extras.importers.networks import file as networks
+from host_tools.extras.importers.networks.weights import describe, read_weights, with_weights
 from host_tools.passes.pipeline import build
-from host_tools.record.importers.gpureplay_trace import import_gpureplay
-from host_tools.record.importers.networks import file as networks
-from host_tools.record.importers.networks.weights import describe, read_weights, with_weights
 from host_tools.support.messages import listening
 from host_tools.support.progress import phase
 from signing.keys import Algorithm, generate

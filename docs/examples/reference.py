@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A described network (record/importers/networks) in NumPy, in double precision: what its jobs must give."""
+"""A network that host_tools/extras/importers/networks describes, in double precision: what its jobs must give."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from docs.examples.lenet import Array, convolve, relu, softmax
-from host_tools.record.importers.networks.file import STATISTICS, Buffer, Network
-from host_tools.record.importers.networks.layers import (
+from host_tools.extras.importers.networks.file import STATISTICS, Buffer, Network
+from host_tools.extras.importers.networks.layers import (
     BatchNorm,
     Clip,
     Convolution,

@@ -67,7 +67,7 @@ def _recorded(command: Callable[..., Outcome[Any]], also: Also, params: Params) 
 
 
 def _ingredients(params: Params, also: Iterable[Path]) -> dict[str, str]:
-    """What a recording depends on, as of `host_tools.tasks.task.Task.ingredients`."""
+    """What a recording depends on, as of `host_tools.extras.project.tasks.task.Task.ingredients`."""
     options = {name: value for name, value in params.items() if name not in NOT_OF_THE_RESULT}
     options["command"] = click.get_current_context().info_name
     found = {"options": json.dumps(options, sort_keys=True, default=_told), "the tool": tool_stamp()}

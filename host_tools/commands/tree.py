@@ -8,44 +8,19 @@ cryptography.
 from __future__ import annotations
 
 import gc
-import importlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import click
 
 from host_tools.commands.framework import AS_JSON, WithExample, usage_errors
+from host_tools.support.extra import Extra, LazyCommand, foreign, unusable
 from host_tools.support.messages import escape_unprintable
 
 # New objects before cycles are looked for: not as soon as Python does, since pages of a network are many objects.
 _COLLECTED_AFTER = 100_000
-
-
-@dataclass(frozen=True)
-class LazyCommand:
-    """Where a command is.
-
-    Attributes:
-        function: as entry points name it: MODULE:NAME.
-        summary: the first sentence of its help.
-        package: that adds it, if that is not ours.
-    """
-
-    function: str
-    summary: str
-    package: str = ""
-
-    def load(self) -> click.Command:
-        """The command itself; click.UsageError: a package that is not ours cannot be imported."""
-        module, _, name = self.function.partition(":")
-        try:
-            command: click.Command = getattr(importlib.import_module(module), name)
-        except Exception as error:
-            if not self.package:
-                raise
-            raise click.UsageError(f"package {self.package}: cannot use {self.function}: {error!r}") from error
-        return command
+MORE = "More"  # section of what extras add
 
 
 @dataclass(frozen=True)
@@ -105,6 +80,37 @@ class Tree:
                 word, _, more = command.removeprefix(start).partition(" ")
                 found.setdefault(word, self.words[start + word].summary if more else lazy.summary)
         return found
+
+
+def add_extra(tree: Tree, extra: Extra, package: str = "") -> None:
+    """Add the commands of an extra.
+
+    Args:
+        tree: to add to.
+        extra: that is added.
+        package: that it is of, if that is not ours.
+
+    Raises:
+        ValueError: words that it adds are those of another command; nothing was added.
+    """
+    for path in (*extra.commands, *extra.renamed):
+        if not tree.is_free(path):
+            raise ValueError(f"there is a command {path!r} already")
+    for path, command in extra.commands.items():
+        words = path.split()
+        for count in range(1, len(words)):
+            tree.words.setdefault(" ".join(words[:count]), Word(extra.summary, extra.example))
+        tree.add(MORE, path, replace(command, package=package))
+    tree.renamed.update(extra.renamed)
+
+
+def add_foreign(tree: Tree) -> None:
+    """Add the extras of other people's packages; what cannot be used of them is a warning."""
+    for package, extra in foreign():
+        try:
+            add_extra(tree, extra, package)
+        except ValueError as error:
+            unusable(package, error)
 
 
 class SubGroup(WithExample, click.Group):

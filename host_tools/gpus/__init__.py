@@ -4,7 +4,7 @@ what its recordings become, its own passes, the guest's needs (`guest.toml`), an
 in C.
 
 Not in here: the interface that these implement (`families`), and registers (`trace_format/gpus`). Importers of
-recordings are in `record/importers`.
+recordings are in `host_tools/extras/importers`.
 
 Read first: mali/__init__.py
 """

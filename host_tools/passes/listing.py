@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from host_tools.families.family import families
 from host_tools.passes import (
     checkpoints,
-    co_execution,
     cutting,
     early_uploads,
     list_passes,
@@ -19,8 +18,9 @@ from host_tools.passes import (
     timeouts,
 )
 from host_tools.passes.registry import Pass, of_family
+from host_tools.support.extra import foreign, loaded, own, unusable
 
-# Those for all GPUs. Families say after which of these their own run (`Family.passes`).
+# Those for all GPUs. Families (`Family.passes`) and extras say after which of these their own run.
 _GENERAL = (
     memory_passes.make_parameters_constant,
     register_passes.mask_volatile_bits,
@@ -38,18 +38,36 @@ _GENERAL = (
     planning.plan_memory,
     memory_passes.relocate,
     memory_passes.trim_address_space,
-    co_execution.PASS,
     cutting.PASS,
     timeouts.PASS,
     checkpoints.PASS,
 )
 
 
+def _of_extras() -> dict[str, list[Pass]]:
+    """By the pass after which they run."""
+    found: dict[str, list[Pass]] = {}
+    for extra in own():
+        for after, places in extra.passes.items():
+            found.setdefault(after, []).extend(loaded(place) for place in places)
+    for package, extra in foreign():
+        try:
+            ours = {after: [loaded(place) for place in places] for after, places in extra.passes.items()}
+        except Exception as error:  # somebody else's code
+            unusable(package, error)
+            continue
+        for after, passes in ours.items():
+            found.setdefault(after, []).extend(passes)
+    return found
+
+
 def _all() -> Iterator[Pass]:
+    of_extras = _of_extras()
     for item in _GENERAL:
         yield item
         for family in families():
             yield from (of_family(family, own) for own in family.passes.get(item.name, ()))
+        yield from of_extras.get(item.name, ())
 
 
 PASSES: dict[str, Pass] = {item.name: item for item in _all()}

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.extras.importers.gpureplay_trace import import_gpureplay
+from host_tools.extras.importers.networks import file
+from host_tools.extras.importers.networks.weights import Tensors, describe, slot_values
 from host_tools.model.interpreter import Interpreter
 from host_tools.passes.pipeline import build
-from host_tools.record.importers.gpureplay_trace import import_gpureplay
-from host_tools.record.importers.networks import file
-from host_tools.record.importers.networks.weights import Tensors, describe, slot_values
 from tests.support import recordings
 from tests.support.described_networks import made_up
 from trace_format.actions import Action, Op

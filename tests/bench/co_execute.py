@@ -19,7 +19,7 @@ import onnx
 from rich.console import Console
 from rich.table import Table
 
-from host_tools.passes.co_report import CoExecuted
+from host_tools.extras.speed.co_report import CoExecuted
 from host_tools.passes.pipeline import build
 from host_tools.passes.program import Program
 from host_tools.record.frontends import TINYGRAD, SearchFor, record_onnx

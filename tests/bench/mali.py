@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from host_tools import runners
+from host_tools.extras.importers.gpureplay_trace import import_gpureplay
 from host_tools.passes.pipeline import build
-from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.runners import firmware
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate

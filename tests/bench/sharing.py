@@ -18,8 +18,8 @@ import numpy as np
 
 from host_tools.accesses.job_times import job_times
 from host_tools.accesses.observe import random_inputs
-from host_tools.model import sharing
-from host_tools.model.sharing import SECOND_US, Network
+from host_tools.extras.sharing import sharing
+from host_tools.extras.sharing.sharing import SECOND_US, Network
 from host_tools.model.timing import chips
 from host_tools.passes.pipeline import build
 from tests.bench.networks import LARGE, raw_file

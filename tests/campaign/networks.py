@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from host_tools.extras.sharing import joining
 from host_tools.families.family import family_of
-from host_tools.model import joining
 from host_tools.runners.mailbox import Extra
 from tests.campaign import cases
 from tests.campaign.cases import MALI, TIMES, V3D, Attempt, Case, Turns

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
+from host_tools.extras.importers import gpureplay
+from host_tools.extras.importers.gpureplay_trace import import_gpureplay
 from host_tools.flash import containers, fat, fat_write, fip, manifest, signed_ta
 from host_tools.flash.check import check_opened
-from host_tools.record.importers import gpureplay
-from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.record.pytorch import program
 from host_tools.record.pytorch.convert import converted
 from host_tools.support import npy
@@ -245,13 +245,13 @@ PARSERS = {
     "gpureplay-log": Parser(
         lambda data: gpureplay.read_history(data, G71),
         lambda: [mali.recording()[mali.HISTORY]],
-        ("host_tools.record.importers.gpureplay",),
+        ("host_tools.extras.importers.gpureplay",),
     ),
     "gpureplay": Parser(
         patched(_joined, _recording),
         some_patches,
         (
-            "host_tools.record.importers.gpureplay_trace",
+            "host_tools.extras.importers.gpureplay_trace",
             "host_tools.gpus.mali.mali_tables",
             "host_tools.gpus.mali.kbase",
         ),

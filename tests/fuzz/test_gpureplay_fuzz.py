@@ -11,8 +11,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from host_tools.extras.importers.gpureplay_trace import import_gpureplay
 from host_tools.gpus.mali.rules import RuleError, retarget
-from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from tests.support import mali_rule_samples as sample
 from tests.support import mali_samples as m
 from tests.support.sampling import few

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from host_tools.model import joining
+from host_tools.extras.sharing import joining
 from host_tools.passes.pipeline import build
 from tee_replayer.generator.hostlib import NO_DEADLINE
 from tests.support import networks

@@ -31,7 +31,7 @@ from tests.support.processes import without_progress
 
 # With `make test` the sessions of README and of the tutorial. What the others show, other tests show without the
 # pages: tests/emulated/test_audit_firmware.py, test_evidence.py of logs, test_trust.py and test_encryption.py of
-# keys, tests/unit/provenance.
+# keys, tests/extras/publish.
 ALWAYS = ("README.md", "docs/TUTORIAL.md")
 MARK = "----- end of command, status "
 TIMEOUT_S = 600

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from host_tools.record.importers.gpureplay_trace import import_gpureplay
+from host_tools.extras.importers.gpureplay_trace import import_gpureplay
 from trace_format.actions import Op
 from trace_format.trace import Trace
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from host_tools.extras.importers.gpureplay import HISTORY
 from host_tools.model.timing import chips, estimate
-from host_tools.record.importers.gpureplay import HISTORY
 from tests.bench.time import g71
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from host_tools.audit.lint import lint
 from host_tools.audit.rules import Severity
+from host_tools.extras.importers.gpureplay_trace import import_gpureplay
 from host_tools.passes.pipeline import build
-from host_tools.record.importers.gpureplay_trace import import_gpureplay
 
 
 @pytest.mark.parametrize("name", ["mnist", pytest.param("mobilenet", marks=pytest.mark.exhaustive)])

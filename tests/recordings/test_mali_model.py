@@ -21,10 +21,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from host_tools.extras.importers import gpureplay
+from host_tools.extras.importers.gpureplay_trace import import_gpureplay
 from host_tools.model.interpreter import Interpreter
 from host_tools.passes.listing import PASSES
-from host_tools.record.importers import gpureplay
-from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from tests.support.mali_model import DATA, MaliBoard
 from trace_format import profile
 from trace_format.actions import Op, actions_of

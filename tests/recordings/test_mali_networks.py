@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from docs.examples.reference import forward
 from host_tools.demo.digits import load as load_digits
+from host_tools.extras.importers.gpureplay_trace import import_gpureplay
+from host_tools.extras.importers.networks import file
+from host_tools.extras.importers.networks.weights import describe, read_weights, slot_values
 from host_tools.model.interpreter import Interpreter, interpreter
 from host_tools.passes.listing import PASSES
 from host_tools.passes.parameters import bind
 from host_tools.passes.pipeline import build
-from host_tools.record.importers.gpureplay_trace import import_gpureplay
-from host_tools.record.importers.networks import file
-from host_tools.record.importers.networks.weights import describe, read_weights, slot_values
 from host_tools.vgpu.binding import Counters
 from tests.support.described_networks import TOLERANCE, held_out, made_up, weighted
 from tests.support.mali_watch import LATENCY_NS

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from host_tools.extras.importers.gpureplay_trace import import_gpureplay
 from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
-from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tests.support.mali_watch import Reference

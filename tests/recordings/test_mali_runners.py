@@ -15,8 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
+from host_tools.extras.importers.gpureplay_trace import import_gpureplay
 from host_tools.passes.pipeline import build
-from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.runners import WITHOUT_OPTEE, run
 from host_tools.runners.replay import Tensor
 from host_tools.vgpu.build import QEMU

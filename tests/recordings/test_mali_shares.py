@@ -11,13 +11,13 @@ import pytest
 
 from host_tools.accesses.job_times import job_times, replayed
 from host_tools.accesses.observe import random_inputs
+from host_tools.extras.importers.gpureplay_trace import import_gpureplay
+from host_tools.extras.importers.networks import file
+from host_tools.extras.importers.networks.weights import describe, slot_values
 from host_tools.model.interpreter import interpreter
 from host_tools.model.timing import chip_of
 from host_tools.passes.parameters import bind
 from host_tools.passes.pipeline import build
-from host_tools.record.importers.gpureplay_trace import import_gpureplay
-from host_tools.record.importers.networks import file
-from host_tools.record.importers.networks.weights import describe, slot_values
 from tests.support.described_networks import made_up, weighted
 from tests.support.mali_shares import LATENCY_NS, Watching, at_once
 from trace_format.trace import Trace

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from host_tools.extras.importers import gpureplay
+from host_tools.extras.importers.gpureplay_trace import import_gpureplay
+from host_tools.extras.importers.networks import file
+from host_tools.extras.importers.networks.weights import describe, read_weights, slot_values, with_weights
 from host_tools.model.memory import Memory
 from host_tools.passes.pipeline import build
-from host_tools.record.importers import gpureplay
-from host_tools.record.importers.gpureplay_trace import import_gpureplay
-from host_tools.record.importers.networks import file
-from host_tools.record.importers.networks.weights import describe, read_weights, slot_values, with_weights
 from tests.support.mali_watch import LATENCY_NS, PAGE, Part, Watch
 from trace_format import profile
 from trace_format.actions import MAP_WRITE, Columns, Op, actions_of

@@ -12,10 +12,10 @@ import pytest
 from numpy.typing import NDArray
 
 from host_tools.accesses.observe import random_inputs
+from host_tools.extras.importers.gpureplay_trace import import_gpureplay
 from host_tools.model.interpreter import interpreter
 from host_tools.passes.parameters import bind
 from host_tools.passes.pipeline import build
-from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from trace_format.actions import Columns, Op
 from trace_format.errors import SlotError
 from trace_format.schema import SlotKind

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from host_tools.extras.importers.gpureplay_trace import import_gpureplay
 from host_tools.passes.pipeline import build
-from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.text.annotate import job_fields
 from host_tools.text.reader import assemble
 from tests.recordings.test_gpureplay_import import RECORDINGS

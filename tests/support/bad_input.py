@@ -16,9 +16,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from host_tools.cli import main
-from host_tools.provenance.statement import PAYLOAD_TYPE, Subject, make
-from host_tools.provenance.suit import Manifest
-from signing import keys, suit
+from host_tools.extras.publish import suit_manifest as suit
+from host_tools.extras.publish.statement import PAYLOAD_TYPE, Subject, make
+from host_tools.extras.publish.suit import Manifest
+from signing import keys
 from signing.dsse import Envelope
 from signing.sign import sign_trace
 from signing.trust import Role
@@ -225,7 +226,7 @@ LOG_TAIL = {"empty": b"", "cut": TAIL[:-1], "too long": TAIL + b"\0", "a log": L
 DEVICE_SECRET = {"empty": b"", "cut": log_samples.SECRET[:-1], "too long": log_samples.SECRET + b"\0"}
 MESSAGE = attest(claims_of(log_samples.sample(), log_samples.TRACES[0], bytes(range(8))))
 ATTESTATION = {**ANY, "cut": MESSAGE[:-1], "too long": MESSAGE + b"\0", "a trace": RAW, "a log": LOG}
-# More: tests/unit/provenance.
+# More: tests/extras/publish.
 DOCUMENT = {**ANY, "a list": b"[]", "a trace": RAW, "a key": PUBLIC, "an empty object": b"{}"}
 IN_TOTO = {**DOCUMENT, "cut": STATEMENT[:-9], "two": STATEMENT + STATEMENT, "a proof": PROOF}
 LOGGED = {**DOCUMENT, "cut": PROOF[:-9], "a statement": STATEMENT}

@@ -16,10 +16,10 @@ from docs.examples.reference import forward
 from host_tools import runners
 from host_tools.demo.digits import Digits, DigitsError
 from host_tools.demo.digits import load as load_digits
+from host_tools.extras.importers.gpureplay_trace import import_gpureplay
+from host_tools.extras.importers.networks import file
+from host_tools.extras.importers.networks.weights import describe, read_weights, with_weights
 from host_tools.passes.pipeline import build
-from host_tools.record.importers.gpureplay_trace import import_gpureplay
-from host_tools.record.importers.networks import file
-from host_tools.record.importers.networks.weights import describe, read_weights, with_weights
 from signing.delivery import Delivery
 from signing.sign import FileSigner, sign_trace
 from trace_format.trace import Trace

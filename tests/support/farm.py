@@ -15,13 +15,13 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from host_tools.cli import main
+from host_tools.extras.project.tasks.farm.hands import Farm
+from host_tools.extras.project.tasks.farm.schedulers import Scheduler
+from host_tools.extras.project.tasks.farm.shared import Shared
+from host_tools.extras.project.tasks.graph import Done, run
+from host_tools.extras.project.tasks.store import Store
+from host_tools.extras.project.tasks.task import Task
 from host_tools.support.unchanged import tool_stamp
-from host_tools.tasks.farm.hands import Farm
-from host_tools.tasks.farm.schedulers import Scheduler
-from host_tools.tasks.farm.shared import Shared
-from host_tools.tasks.graph import Done, run
-from host_tools.tasks.store import Store
-from host_tools.tasks.task import Task
 
 WAIT_S = 30.0  # for a worker
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from host_tools.extras.importers.gpureplay_trace import import_gpureplay
 from host_tools.passes.pipeline import build
-from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import Tensor
 from tee_replayer.generator.boards import Board

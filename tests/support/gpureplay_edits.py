@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from host_tools.record.importers.gpureplay_trace import import_gpureplay
+from host_tools.extras.importers.gpureplay_trace import import_gpureplay
 from tests.support import mali_samples as m
 from tests.support.mali_samples import HISTORY
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from host_tools.model import joining
+from host_tools.extras.sharing import joining
 from tests.support import replayer_samples as s
 from tests.support.hostile_rows import HUGE, Edit, Hostile, OfDevice, OfHost, Row, Unseen, rows
 from tests.support.replayer_samples import PAGE, Parts

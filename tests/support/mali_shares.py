@@ -6,10 +6,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
+from host_tools.extras.sharing.joining import Joining, joint
 from host_tools.families.shares import Share, Together
 from host_tools.gpus.mali.shares import together
 from host_tools.model.interpreter import Interpreter
-from host_tools.model.joining import Joining, joint
 from host_tools.passes.pipeline import build
 from tests.support.places import CHECKOUT
 from trace_format.actions import Action, Op

@@ -17,7 +17,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from numpy.typing import NDArray
 
-from host_tools.model import joining
+from host_tools.extras.sharing import joining
 from host_tools.runners import libraries
 from host_tools.support.cache import cache_dir
 from host_tools.vgpu.binding import VirtualGpu

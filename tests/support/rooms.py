@@ -34,10 +34,10 @@ def read(source: str) -> Said:
 
 
 def rooms() -> list[str]:
-    """All rooms, relative to the checkout; the folders of tests/unit are those of the rooms that they test."""
+    """All rooms, relative to the checkout; in tests/unit and tests/extras are those that they test."""
     found = {path.parent for folder in FOLDERS for path in (CHECKOUT / folder).rglob("*.py")}
     names = sorted(str(path.relative_to(CHECKOUT)) for path in found)
-    return [name for name in names if not name.startswith("tests/unit/")]
+    return [name for name in names if not name.startswith(("tests/unit/", "tests/extras/"))]
 
 
 def room_of(path: str) -> str:

@@ -18,8 +18,8 @@ from host_tools.accesses.repeated import why_not_repeated
 from host_tools.audit.dynamic import lint_dynamic
 from host_tools.audit.lint import lint
 from host_tools.cli import main
+from host_tools.extras.sharing import joining
 from host_tools.gpus.v3d.copies import settle
-from host_tools.model import joining
 from host_tools.model.checkpoints import says_resume, steps_of, unmarked, why_not_resumed
 from host_tools.passes.checkpoint_report import Marked
 from host_tools.passes.pipeline import build

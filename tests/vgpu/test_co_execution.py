@@ -22,13 +22,13 @@ from host_tools.audit.dynamic import lint_dynamic
 from host_tools.audit.lint import lint
 from host_tools.cli import main
 from host_tools.demo import RAW
+from host_tools.extras.speed import co_execution
+from host_tools.extras.speed.co_report import CoExecuted
+from host_tools.extras.speed.co_shares import LeftError, chosen, cpu_us, divisions
 from host_tools.families.speed import speed_of
 from host_tools.model.interpreter import interpreter
 from host_tools.model.products import BLOCKS, COLUMNS, LAYOUTS, NOTE, ROWS, Product, laid_out, noted
 from host_tools.model.timing import chip_of, estimate
-from host_tools.passes import co_execution
-from host_tools.passes.co_report import CoExecuted
-from host_tools.passes.co_shares import LeftError, chosen, cpu_us, divisions
 from host_tools.passes.cut_actions import jobs_in, named, with_pieces
 from host_tools.passes.pipeline import build
 from host_tools.passes.program import Program

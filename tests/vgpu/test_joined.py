@@ -20,7 +20,8 @@ from host_tools.audit.dynamic import lint_dynamic
 from host_tools.audit.lint import lint
 from host_tools.cli import main
 from host_tools.demo import RAW
-from host_tools.model import joining, parts
+from host_tools.extras.sharing import joining
+from host_tools.model import parts
 from host_tools.passes.pipeline import build
 from host_tools.vgpu.binding import VirtualGpu
 from tee_replayer.generator import hostlib

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from host_tools.model import joining
+from host_tools.extras.sharing import joining
 from host_tools.model.left_registers import left_registers
 from tests.support import replayer_samples as s
 from tests.vgpu.test_joined import FOUR, joint

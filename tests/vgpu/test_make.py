@@ -19,11 +19,11 @@ import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
-from host_tools.commands import make
 from host_tools.demo import RAW
+from host_tools.extras.project.commands import make
+from host_tools.extras.project.tasks.page import page
+from host_tools.extras.project.tasks.store import Store
 from host_tools.support.unchanged import EPOCH, tool_stamp
-from host_tools.tasks.page import page
-from host_tools.tasks.store import Store
 from tests.support import json_schemas
 from tests.support.processes import Marked, default_signals
 
@@ -134,7 +134,7 @@ def test_a_project_is_made_and_what_changes_is_made_again(project: Project) -> N
     assert states(project.make(status=1), "up to date") == ["build", "sign", "report", "sbom", "replay"]
 
 
-@pytest.mark.exhaustive  # unit/tasks/test_farm.py does with smaller tasks, private keys included
+@pytest.mark.exhaustive  # extras/project/test_farm.py does with smaller tasks, private keys included
 def test_workers_make_the_same_bytes(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project.write(other='[targets.camera]\ngpu = "v3d42"\nplatform = "qemu-virt"\n')
     monkeypatch.setattr(make, "tool_stamp", tool_stamp)
@@ -150,7 +150,7 @@ def test_workers_make_the_same_bytes(project: Project, tmp_path: Path, monkeypat
     assert all(private not in file.read_bytes() for file in (tmp_path / "shared").rglob("*") if file.is_file())
 
 
-@pytest.mark.exhaustive  # unit/tasks/test_graph.py has a test of this name
+@pytest.mark.exhaustive  # extras/project/test_graph.py has a test of this name
 def test_a_failure_leaves_the_others(project: Project) -> None:
     other = '[networks.bad]\nrecording = "bad.raw.gtr"\ngpus = ["v3d42"]\n'
     project.write(other=other)

@@ -8,10 +8,10 @@ import struct
 import numpy as np
 import pytest
 
+from host_tools.extras.importers.gpureplay_trace import import_gpureplay
 from host_tools.families.page_tables import DivergenceError
 from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
-from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from tests.support import mali_samples as m
 from tests.support.chain_samples import PUSH, STATE, TABLE, UNIFORMS, job_page, pointers
 from tests.support.mali_chains import (

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from host_tools.extras.importers.gpureplay_trace import import_gpureplay
 from host_tools.families.page_tables import DivergenceError
 from host_tools.model.interpreter import Interpreter
 from host_tools.passes.listing import PASSES
-from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from tests.support import mali_samples as m
 from tests.support.mali_samples import CODE, DATA, HISTORY, JOBS, PAGE, SCRATCH
 from trace_format.actions import Op

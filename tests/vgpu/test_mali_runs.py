@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from host_tools import runners
+from host_tools.extras.importers.gpureplay_trace import import_gpureplay
 from host_tools.passes.pipeline import build
-from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.runners.replay import ReplayResult
 from signing.delivery import Delivery
 from tests.support import mali_samples as m

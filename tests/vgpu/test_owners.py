@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
-from host_tools.model import joining
+from host_tools.extras.sharing import joining
 from host_tools.passes.pipeline import build
 from tests.support import replayer_samples as s
 from tests.support.json_schemas import check

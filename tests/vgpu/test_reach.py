@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host_tools.model import joining, parts
+from host_tools.extras.sharing import joining
+from host_tools.model import parts
 from host_tools.model.reach import reached
 from tee_replayer.generator.status import ReplayError
 from tests.support import operator_samples

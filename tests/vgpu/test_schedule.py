@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from host_tools.model import joining, parts, sharing
+from host_tools.extras.sharing import joining, sharing
+from host_tools.model import parts
 from tee_replayer.generator.hostlib import NO_DEADLINE
 from tee_replayer.generator.status import ReplayError
 from tests.support import replayer_samples as s

@@ -462,7 +462,7 @@ def test_what_needs_an_idle_gpu_waits_for_the_other(which: int) -> None:
 
 def test_a_difference_is_refused(lenet_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is written that computes something else than the single traces."""
-    from host_tools.commands import join_shares
+    from host_tools.extras.sharing.commands import join_shares
 
     monkeypatch.setattr(join_shares, "_different", lambda trace, rows: "output a/prob")
     out = tmp_path / "out.gtr"

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
-from host_tools.commands import arrivals, simulate
 from host_tools.demo import RAW
+from host_tools.extras.sharing.commands import arrivals, simulate
 from host_tools.passes.pipeline import build
 from tests.support.json_schemas import check
 from tests.support.places import CHECKOUT

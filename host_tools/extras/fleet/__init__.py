@@ -3,20 +3,19 @@
 
 Not in here: the check of one log: that is `verify log` in the core.
 
-Read first: __init__.py
+Read first: watch.py
 """
 
 from __future__ import annotations
 
-from host_tools.commands.tree import LazyCommand
-from host_tools.extras import Extra
+from host_tools.extras import Extra, LazyCommand
 
 EXTRA = Extra(
     "fleet",
     "Check the replay logs of many devices.",
     {
         "fleet": LazyCommand(
-            "host_tools.commands.fleet:fleet_command",
+            "host_tools.extras.fleet.command:fleet_command",
             "Check the replay logs of many devices.",
         )
     },

@@ -3,20 +3,19 @@
 
 Not in here: our own recordings (`record`).
 
-Read first: __init__.py
+Read first: gpureplay.py
 """
 
 from __future__ import annotations
 
-from host_tools.commands.tree import LazyCommand
-from host_tools.extras import Extra
+from host_tools.extras import Extra, LazyCommand
 
 EXTRA = Extra(
     "importers",
     "Turn a recording that another tool made into a raw trace.",
     {
         "import gpureplay": LazyCommand(
-            "host_tools.commands.import_recording:gpureplay_command", "Import a GPUReplay recording of a Mali."
+            "host_tools.extras.importers.command:gpureplay_command", "Import a GPUReplay recording of a Mali."
         ),
     },
     example="gramophone import gpureplay recordings/mnist -o mnist.raw.gtr",

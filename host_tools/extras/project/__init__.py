@@ -4,20 +4,19 @@ For teams who build many networks for many devices.
 
 Not in here: what a single step does: those are commands of the core, which `make` runs.
 
-Read first: __init__.py
+Read first: commands/make_file.py
 """
 
 from __future__ import annotations
 
-from host_tools.commands.tree import LazyCommand
-from host_tools.extras import Extra
+from host_tools.extras import Extra, LazyCommand
 
 EXTRA = Extra(
     "project",
     "Make what a project file names.",
     {
         "make": LazyCommand(
-            "host_tools.commands.make:make_command",
+            "host_tools.extras.project.commands.make:make_command",
             "Make what a project file names and is not up to date.",
         )
     },

@@ -4,36 +4,35 @@ envelopes, TUF repositories. For model owners whose users ask where a trace come
 
 Not in here: signatures and trust policies, without which nothing is published (`signing`).
 
-Read first: __init__.py
+Read first: statement.py
 """
 
 from __future__ import annotations
 
-from host_tools.commands.tree import LazyCommand
-from host_tools.extras import Extra
+from host_tools.extras import Extra, LazyCommand
 
 EXTRA = Extra(
     "publish",
     "Say what a trace was made of, and publish it by SUIT or TUF.",
     {
         "publish provenance": LazyCommand(
-            "host_tools.commands.provenance:provenance",
+            "host_tools.extras.publish.commands.provenance:provenance",
             "Write a signed statement of what a trace was made of.",
         ),
         "publish sbom": LazyCommand(
-            "host_tools.commands.sbom:sbom",
+            "host_tools.extras.publish.commands.sbom:sbom",
             "Write a bill of materials (SBOM, CycloneDX 1.6).",
         ),
         "publish suit": LazyCommand(
-            "host_tools.commands.suit:suit_group",
+            "host_tools.extras.publish.commands.suit:suit_group",
             "Put a signed trace into a SUIT envelope, or take it out.",
         ),
         "publish tuf": LazyCommand(
-            "host_tools.commands.tuf:tuf_group",
+            "host_tools.extras.publish.commands.tuf:tuf_group",
             "Publish signed traces and policies in a TUF repository.",
         ),
         "verify provenance": LazyCommand(
-            "host_tools.commands.provenance:verify_provenance",
+            "host_tools.extras.publish.commands.provenance:verify_provenance",
             "Check a signed statement of what a trace was made of.",
         ),
     },

@@ -1,27 +1,26 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Several networks on one GPU: one joint trace, and whose requests are late. For firmware engineers whose device
-runs more than one network.
+"""Several networks on one GPU: one joint trace, and the requests that are late under an order, by deadline or
+another. For firmware engineers whose device runs more than one network.
 
 Not in here: the replay of a joint trace, which the core can do.
 
-Read first: __init__.py
+Read first: joining.py
 """
 
 from __future__ import annotations
 
-from host_tools.commands.tree import LazyCommand
-from host_tools.extras import Extra
+from host_tools.extras import Extra, LazyCommand
 
 EXTRA = Extra(
     "sharing",
     "Share a GPU between several networks.",
     {
         "sharing join": LazyCommand(
-            "host_tools.commands.join:join_command",
+            "host_tools.extras.sharing.commands.join:join_command",
             "Join the traces of several networks into one.",
         ),
         "sharing simulate": LazyCommand(
-            "host_tools.commands.simulate:simulate_command",
+            "host_tools.extras.sharing.commands.simulate:simulate_command",
             "Estimate which requests are late if networks share a GPU.",
         ),
     },

@@ -4,27 +4,27 @@ a time on a board that they do not have at hand.
 
 Not in here: measurements of replays: that is `bench` in the core.
 
-Read first: __init__.py
+Read first: co_execution.py
 """
 
 from __future__ import annotations
 
-from host_tools.commands.tree import LazyCommand
-from host_tools.extras import Extra
+from host_tools.extras import Extra, LazyCommand
 
 EXTRA = Extra(
     "speed",
     "Estimate how long a trace takes on a board.",
     {
         "speed time": LazyCommand(
-            "host_tools.commands.time:time_command",
+            "host_tools.extras.speed.commands.time:time_command",
             "Estimate the time of each job of a trace on a board.",
         ),
         "speed calibrate": LazyCommand(
-            "host_tools.commands.calibrate:calibrate_command",
+            "host_tools.extras.speed.commands.calibrate:calibrate_command",
             "Fit the constants of `speed time` to a board's times.",
         ),
     },
     example="gramophone speed time net.gtr",
+    passes={"trim-address-space": ["host_tools.extras.speed.co_execution:PASS"]},
     renamed={"time": "speed time", "calibrate": "speed calibrate"},
 )

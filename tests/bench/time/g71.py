@@ -20,12 +20,12 @@ import numpy as np
 
 from host_tools.accesses.job_work import job_work
 from host_tools.accesses.observe import random_inputs
+from host_tools.extras.importers.gpureplay import HISTORY, read_history
+from host_tools.extras.importers.gpureplay_trace import import_gpureplay
 from host_tools.gpus.mali.timing import time_parts
 from host_tools.model.timing import chips
 from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
-from host_tools.record.importers.gpureplay import HISTORY, read_history
-from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.vgpu.binding import Dispatch
 from tests.bench.time.fitting import Array, Score, fit, score
 from trace_format import profile

@@ -113,7 +113,7 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
         "a.cbor": ATTESTATION,
         "pub.pem": PUBLIC_KEY,
     },
-    # Damaged logs and keys of devices are findings: tests/unit/fleet/test_watch.py.
+    # Damaged logs and keys of devices are findings: tests/extras/fleet/test_watch.py.
     "fleet . --devices . --trace net.sgtr --trust-policy fleet.gtp": {
         "net.sgtr": TRACE,
         "fleet.gtp": TRUST_POLICY,
@@ -151,7 +151,7 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
     },
     # Firmware itself: tests/unit/audit_firmware/test_audit_firmware.py.
     "audit-firmware net.gtr --key pub.pem --board my.toml": {"pub.pem": DEVICE_KEY, "my.toml": BOARD},
-    "publish sbom -o out": {},  # its folder: tests/unit/sbom/test_sbom.py
+    "publish sbom -o out": {},  # its folder: tests/extras/publish/test_sbom.py
     # Images, and what they are made of: tests/emulated/test_flash.py.
     "flash --check net.gtr --key pub.pem": {"pub.pem": DEVICE_KEY},
     "record ncnn net.param net.bin --shape data=1x2x3 -o out": {"net.param": NCNN_PARAM, "net.bin": NOTHING},

@@ -21,8 +21,8 @@ from host_tools.__main__ import INTERRUPTED
 from host_tools.cli import main
 from host_tools.commands import framework
 from host_tools.commands.framework import GramophoneCommand, Outcome, say, warn
-from host_tools.commands.tree import LazyCommand
 from host_tools.support import progress
+from host_tools.support.extra import LazyCommand
 from host_tools.support.messages import LOG, listening
 from host_tools.support.results import Result
 from signing.keys import private_pem

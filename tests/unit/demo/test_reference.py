@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from docs.examples.reference import forward
-from host_tools.record.importers.networks import file
+from host_tools.extras.importers.networks import file
 
 Numbers = NDArray[Any]
 SIDES, COUNTS = st.integers(4, 7), st.integers(1, 3)

@@ -11,14 +11,15 @@ from pathlib import Path
 import pytest
 
 from host_tools import extras
-from host_tools.commands.tree import LazyCommand, Tree, Word
+from host_tools.commands.tree import MORE, Tree, Word, add_extra
+from host_tools.extras import Extra, LazyCommand
+from host_tools.support.extra import GROUP, own
 from tests.support.places import CHECKOUT
 
 MODULE = '''
 import click
 from host_tools.commands.framework import GramophoneCommand, Outcome
-from host_tools.commands.tree import LazyCommand
-from host_tools.extras import Extra
+from host_tools.extras import Extra, LazyCommand
 
 @click.command("wave", cls=GramophoneCommand, example="gramophone greet wave")
 def wave():
@@ -42,7 +43,7 @@ def package(folder: Path, name: str, value: str, module: str = "") -> None:
     about = folder / f"{name}-1.0.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(f"[{extras.GROUP}]\n{name} = {value}\n")
+    (about / "entry_points.txt").write_text(f"[{GROUP}]\n{name} = {value}\n")
     if module:
         (folder / f"{value.partition(':')[0]}.py").write_text(module)
 
@@ -72,7 +73,7 @@ def test_a_package_adds_commands(tmp_path: Path) -> None:
     [
         ("gone:EXTRA", "", "ModuleNotFoundError"),
         ("other:EXTRA", "EXTRA = 1 / 0", "ZeroDivisionError"),
-        ("other:EXTRA", "EXTRA = 5", "AttributeError"),
+        ("other:EXTRA", "EXTRA = 5", "TypeError"),
         ("other:EXTRA", MODULE.replace("greet wave", "sign"), "there is a command 'sign' already"),
         ("other:EXTRA", MODULE.replace('"wave": "g', '"lint": "g'), "there is a command 'lint' already"),
     ],
@@ -81,7 +82,7 @@ def test_a_broken_package_is_a_warning(tmp_path: Path, value: str, module: str, 
     package(tmp_path, "broken", value, module)
     shown = gramophone(tmp_path, "--help")
     assert shown.returncode == 0
-    assert shown.stderr.startswith("warning: extra 'broken' of package broken cannot be used: ")
+    assert shown.stderr.startswith("warning: package broken: its extra cannot be used: ")
     assert said in shown.stderr
     assert shown.stderr.count("\n") == 1
     assert "Greet people" not in shown.stdout
@@ -90,16 +91,16 @@ def test_a_broken_package_is_a_warning(tmp_path: Path, value: str, module: str, 
 
 def test_words_are_nobody_else_s() -> None:
     lazy = LazyCommand("no:where", "Do it.")
-    tree = Tree({"Start": {"a b": lazy, "c": lazy}, extras.SECTION: {}}, {"a": Word("A.", "")}, {})
+    tree = Tree({"Start": {"a b": lazy, "c": lazy}, MORE: {}}, {"a": Word("A.", "")}, {})
     for taken in ("a", "a b", "a b c", "c", "c d"):
         with pytest.raises(ValueError, match=f"there is a command '{taken}' already"):
-            extras.add(tree, extras.Extra("x", "X.", {"new": lazy, taken: lazy}))
+            add_extra(tree, Extra("x", "X.", {"new": lazy, taken: lazy}))
         assert tree.commands.keys() == {"a b", "c"}
-    extras.add(tree, extras.Extra("x", "X.", {"a d": lazy, "e f": lazy}))
+    add_extra(tree, Extra("x", "X.", {"a d": lazy, "e f": lazy}))
     assert tree.below("", whole=False) == {"a": "A.", "c": "Do it.", "e": "X."}
     assert tree.below("a", whole=False) == {"b": "Do it.", "d": "Do it."}
 
 
 def test_our_own_are_found() -> None:
     names = {path.parent.name for path in Path(extras.__file__).parent.glob("*/__init__.py")}
-    assert {extra.name for extra in extras.own()} == names
+    assert {extra.name for extra in own()} == names

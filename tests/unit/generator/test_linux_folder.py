@@ -13,11 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
+from host_tools.extras.publish.sbom import firmware as sbom
 from host_tools.machine.devicetree import Tree, with_overlay
 from host_tools.machine.errors import RecordError
 from host_tools.runners import user_space
 from host_tools.runners.replay import RunnerError
-from host_tools.sbom import firmware as sbom
 from tee_replayer.generator import linux_folder
 from tee_replayer.generator.evidence import Evidence
 from tee_replayer.generator.generate import generate

@@ -13,6 +13,7 @@ import pytest
 from tee_replayer.crypto import hashes
 from tests.campaign import sampling
 from tests.emulated import test_evidence as evidence
+from tests.extras.project import test_make_bounds as make_bounds
 from tests.optee import test_cycles as cycles
 from tests.optee import test_replay as optee_replay
 from tests.proof import units
@@ -25,7 +26,6 @@ from tests.support import back_doors, hostile, hostile_operators, hostile_trust,
 from tests.support.described_networks import HELD_OUT
 from tests.support.figures import documented, is_near
 from tests.support.places import CHECKOUT
-from tests.unit.commands import test_make_bounds as make_bounds
 from tests.unit.machine import test_hostile_archives as archives
 from tests.unit.project import test_supply as supply
 from tests.unit.signing import test_attestation as attestation

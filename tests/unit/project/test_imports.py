@@ -13,7 +13,8 @@ from tests.support.floors import FLOORS, FOLDERS, PICTURE, WORDS, svg
 from tests.support.places import CHECKOUT
 
 GPUS = "host_tools/gpus"
-IMPORTERS = "host_tools/record/importers"  # of recordings of one family's drivers
+EXTRAS = "host_tools/extras"
+IMPORTERS = "host_tools/extras/importers"  # of recordings of one family's drivers
 ASKED_NOWHERE = "has_job_manager"  # a question that the interface of families answers (host_tools/families)
 SOURCES = {".py", ".c", ".h", ".S", ".toml"}
 
@@ -111,6 +112,26 @@ def test_an_import_that_goes_up_or_sideways_is_found() -> None:
     assert misplaced(files, floors) == ["left/a.py imports from right", "low/a.py imports from top"]
 
 
+def between_extras(files: dict[str, str]) -> list[str]:
+    """Modules (path -> source) of an extra that import from another."""
+    return [
+        f"{file} imports {name}"
+        for file, source in files.items()
+        for name in sorted(imported(source))
+        if is_inside(file, EXTRAS) and name.startswith("host_tools.extras.") and name.count(".") > 2
+        if name.split(".")[2] != Path(file).parts[2]
+    ]
+
+
+def test_no_extra_imports_another() -> None:
+    assert between_extras(product_files(".py")) == []
+    files = {
+        "host_tools/extras/a/b.py": "from host_tools.extras import Extra\nfrom host_tools.extras.a.c import d\n",
+        "host_tools/extras/a/d.py": "from host_tools.extras.b import c\n",
+    }
+    assert between_extras(files) == ["host_tools/extras/a/d.py imports host_tools.extras.b.c"]
+
+
 def test_no_family_is_imported_by_its_name() -> None:
     files = product_files(".py")
     assert any(is_inside(file, IMPORTERS) for file in files)
@@ -124,7 +145,7 @@ def test_an_import_of_a_family_is_found() -> None:
         "host_tools/audit/c.py": "from host_tools.families.family import family_of\n",
         "host_tools/gpus_too/d.py": "from host_tools.gpus.v3d import lists\n",
         "host_tools/gpus/mali/e.py": "from host_tools.gpus.mali import passes\n",
-        "host_tools/record/importers/f.py": "from host_tools.gpus.mali import kbase\n",
+        "host_tools/extras/importers/f.py": "from host_tools.gpus.mali import kbase\n",
     }
     assert naming_families(files) == [
         "host_tools/audit/a.py imports host_tools.gpus.mali",

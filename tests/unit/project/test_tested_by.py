@@ -18,7 +18,7 @@ PRODUCT = ("trace_format", "signing", "tee_replayer", "baremetal", "host_tools")
 # Modules that are imported by a name which is put together: whoever reaches the first reaches all in the second.
 BY_NAME = {
     "host_tools.cli": "host_tools.commands.",
-    "host_tools.extras": "host_tools.extras.",
+    "host_tools.support.extra": "host_tools.extras.",
     "host_tools.families.family": "host_tools.gpus.",
     "host_tools.runners": "host_tools.runners.",
 }
@@ -79,9 +79,8 @@ class Graph:
     def named(self, module: str) -> list[str]:
         """Test files of a module's name: in its room's folder, or such that import it."""
         *folders, name = module.split(".")
-        room = ".".join(
-            ["tests", "unit", *folders[folders[0] in ("host_tools", "tee_replayer") :], f"test_{name}"]
-        )
+        inner = folders[folders[0] in ("host_tools", "tee_replayer") :]
+        room = ".".join(["tests", *(["unit"] if inner[:1] != ["extras"] else []), *inner, f"test_{name}"])
         return [
             test
             for test in self.tests

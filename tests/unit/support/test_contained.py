@@ -23,8 +23,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from host_tools.extras.importers.networks import file
 from host_tools.record import preflight
-from host_tools.record.importers.networks import file
 from host_tools.support import contained, sandbox, sheet
 from host_tools.support.contained import ContainedError
 from host_tools.support.messages import LOG

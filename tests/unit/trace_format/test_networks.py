@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host_tools.model import joining, parts
+from host_tools.extras.sharing import joining
+from host_tools.model import parts
 from host_tools.text.annotate import annotations_of
 from host_tools.text.reader import assemble
 from host_tools.text.words import TextError

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from host_tools.extras.importers.gpureplay import HistoryError
+from host_tools.extras.importers.gpureplay_trace import gpus, import_gpureplay
 from host_tools.gpus.mali.kbase import AccessError
 from host_tools.gpus.mali.mali_tables import MAX_PAGES, PageTableError, Run, read_tables
-from host_tools.record.importers.gpureplay import HistoryError
-from host_tools.record.importers.gpureplay_trace import gpus, import_gpureplay
 from tests.support import mali_rule_samples as sample
 from tests.support import mali_samples as m
 from tests.support.mali_samples import CODE, HISTORY

@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
+from host_tools.extras.importers.gpureplay_trace import import_gpureplay
 from host_tools.gpus.mali.rules import RuleError, apply, retarget
 from host_tools.gpus.mali.rules.file import load
-from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from tests.support import mali_rule_samples as sample
 from tests.support import mali_samples as m
 from tests.support.mali_rules import DESCRIPTOR, FILE, OF_THE_SAMPLE, REGISTER, rules

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone fleet`: the logs of many devices, verified, as a table and a time line."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from host_tools.commands.extras import extra
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, warn
+from host_tools.commands.streams import check_output
+from host_tools.commands.traces import trace_bytes
+from host_tools.commands.verify_report import POLICIES, TRACE, policies_of, status_name
+from signing.replay_log import head_hash
+from trace_format.errors import listed, printable
+
+TOLD = 5  # problems of a device that are printed
+_NONE: dict[str, Any] = {
+    "entries": 0,
+    "boots": 0,
+    "replays": 0,
+    "failed": {},
+    "refusals": {},
+    "last_seen": None,
+    "security_version": None,
+    "trust_version": None,
+    "firmware": None,
+}
+
+
+@click.command(
+    "fleet",
+    cls=GramophoneCommand,
+    reads_traces=True,
+    example=(
+        "gramophone fleet collected --devices enrolled --trace net.sgtr\n"
+        "gramophone fleet collected --devices enrolled --by day -o fleet.parquet\n"
+        "gramophone fleet s3://our-bucket/collected --devices enrolled"
+    ),
+)
+@click.argument("logs", metavar="FOLDER|URL")
+@click.option(
+    "--devices",
+    "enrolled",
+    type=FILE,
+    required=True,
+    help="Folder with a folder for each device, of 'gramophone enrol'; its name is the device's.",
+)
+@TRACE
+@POLICIES
+@click.option(
+    "--by",
+    "period",
+    type=click.Choice(["hour", "day"]),
+    default="hour",
+    show_default=True,
+    help="What a row of the time line is.",
+)
+@click.option("--all", "every", is_flag=True, help="Print a row for each device, not only of those to look at.")
+@click.option("-o", "--output", type=FILE, help="Parquet file to write, with a row for each entry that is proven.")
+def fleet_command(
+    logs: str,
+    enrolled: Path,
+    traces: tuple[Path, ...],
+    policy_files: tuple[Path, ...],
+    period: str,
+    every: bool,
+    output: Path | None,
+) -> Outcome[Any]:
+    """Check the replay logs of many devices.
+
+    The result says what they have done, by device and over time. A folder, or what is below the URL of an object
+    store (s3://BUCKET/FOLDER, gs://, az://), is searched for *.log and *.cbor (attestations), whose paths name
+    the device: device-7.log, device-7/2026-11-27.log. Times are those at which files were collected, by their
+    names or last changes: entries have none. Exit status 1: a log is broken; each device is named.
+    """
+    with extra("fleet", "duckdb", "obstore"):
+        from host_tools.extras.fleet import answers
+        from host_tools.extras.fleet.places import place_of
+        from host_tools.extras.fleet.rows import Rows
+        from host_tools.extras.fleet.watch import Problem, watch
+
+        place = place_of(logs)
+    if output is not None:
+        check_output(output)
+    known = {head_hash(trace_bytes(path)): str(path) for path in traces}
+    policies = {policy.hash for path in policy_files for policy in policies_of(path)}
+    with Rows(known, status_name) as rows:
+        devices, strange = watch(place, enrolled, rows)
+        problems = {device.name: device.problems for device in devices}
+        for name, file, number, text in answers.other_traces(rows, known) if known else ():
+            problems[name].append(Problem("unknown-trace", f"entry number {number} is {text}", file, number))
+        for name, file, number, text in answers.other_policies(rows, policies) if policies else ():
+            problems[name].append(Problem("other-policy", f"entry number {number}: {text}", file, number))
+        said = answers.devices(rows)
+        times = answers.time_line(rows, period)
+        if output is not None:
+            rows.save(output)
+    if strange:
+        warn(f"{logs}: of no device in {enrolled}: {listed(map(str, strange))}")
+    found = [
+        {
+            "device": device.name,
+            "files": device.files,
+            "has_end": device.has_end,
+            **said.get(device.name, _NONE),
+            "findings": [
+                {"fault": one.fault, "file": one.file, "sequence": one.sequence, "text": one.text}
+                for one in device.problems
+            ],
+        }
+        for device in devices
+    ]
+    data: dict[str, Any] = {
+        "folder": logs,
+        "totals": _totals(found),
+        "devices": found,
+        "period": period,
+        "time_line": times,
+        "strange_files": [place.named(path) for path in strange],
+        "rows": None if output is None else str(output),
+    }
+    return Outcome(data, _text(data, every), ok=not data["totals"]["broken"])
+
+
+def _totals(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    failed, refusals = Counter[str](), Counter[str]()
+    for device in found:
+        failed.update(device["failed"])
+        refusals.update(device["refusals"])
+    return {
+        "devices": len(found),
+        "broken": sum(bool(device["findings"]) for device in found),
+        "silent": sum(not device["files"] for device in found),
+        "without_end": sum(bool(device["files"]) and not device["has_end"] for device in found),
+        **{name: sum(device[name] for device in found) for name in ("entries", "boots", "replays")},
+        "failed": dict(failed),
+        "refusals": dict(refusals),
+        "last_seen": max((device["last_seen"] for device in found if device["last_seen"]), default=None),
+    }
+
+
+def _text(data: Mapping[str, Any], every: bool) -> str:
+    totals = data["totals"]
+    lines = [
+        f"{printable(data['folder'])}: {totals['entries']:,} entries of {totals['devices']} devices are theirs",
+        f"  boots {totals['boots']:,}, replays {totals['replays']:,}, last seen {totals['last_seen'] or 'never'}",
+        f"  failed: {_reasons(totals['failed'])}; refused: {_reasons(totals['refusals'])}",
+        f"  broken logs {totals['broken']}, devices without a log {totals['silent']}, "
+        f"logs whose end nobody knows {totals['without_end']}",
+    ]
+    shown = [one for one in data["devices"] if every or _to_look_at(one)]
+    if shown:
+        lines += ["", *_devices(shown)]
+    if data["time_line"]:
+        lines += ["", *_times(data)]
+    broken = [one["device"] for one in data["devices"] if one["findings"]]
+    verdict = f"REFUSED: {listed(broken)}" if broken else "verified"
+    return "\n".join([*lines, "", verdict])
+
+
+def _to_look_at(one: Mapping[str, Any]) -> bool:
+    return bool(one["findings"] or one["failed"] or one["refusals"] or not one["files"])
+
+
+def _devices(shown: Sequence[Mapping[str, Any]]) -> list[str]:
+    width = max(6, *(len(printable(one["device"])) for one in shown))
+    heads = (
+        f"{'boots':>7}{'replays':>9}{'failed':>8}{'refused':>9}{'security':>10}{'policy':>8}  {'last seen':22}log"
+    )
+    lines = [f"{'device':{width}}{heads}"]
+    for one in shown:
+        versions = ["-" if one[name] is None else one[name] for name in ("security_version", "trust_version")]
+        failed, refused = (sum(one[name].values()) for name in _REASONS)
+        figures = f"{one['boots']:7}{one['replays']:9}{failed:8}{refused:9}{versions[0]:>10}{versions[1]:>8}"
+        seen = one["last_seen"] or "never"
+        lines.append(f"{printable(one['device']):{width}}{figures}  {seen:22}{_log_word(one)}")
+        lines += [f"  {word}: {_reasons(one[name])}" for name, word in _REASONS.items() if one[name]]
+        for found in one["findings"][:TOLD]:
+            where = f"{found['file']}: " if found["file"] else ""
+            lines.append(printable(f"  {found['fault']}: {where}{found['text']}"))
+        if more := len(one["findings"]) - TOLD:
+            lines += [f"  and {more} more: --json tells all"] if more > 0 else []
+    return lines
+
+
+def _log_word(one: Mapping[str, Any]) -> str:
+    if one["findings"]:
+        return "BROKEN"
+    return "none" if not one["files"] else "whole" if one["has_end"] else "no end"
+
+
+_REASONS = {"failed": "failed", "refusals": "refused"}
+
+
+def _times(data: Mapping[str, Any]) -> list[str]:
+    columns = ("replays", "failed", "refusals", "devices")
+    names = {"refusals": "refused"}
+    lines = [f"{'collected':16}" + "".join(f"{names.get(name, name):>9}" for name in columns) + "  trace"]
+    for row in data["time_line"]:
+        figures = "".join(f"{row[name]:9}" for name in columns)
+        lines.append(f"{row['since']:16}{figures}  {printable(row['trace'])}")
+    return lines
+
+
+def _reasons(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items())) or "none"

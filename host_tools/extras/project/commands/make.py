@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone make`: all that a project file names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, say, warn
+from host_tools.extras.project.commands.make_bounds import ProjectError
+from host_tools.extras.project.commands.make_farm import farm
+from host_tools.extras.project.commands.make_file import FILE_NAME, Project, read_project
+from host_tools.extras.project.commands.make_results import problems, results
+from host_tools.extras.project.commands.make_settings import settings_file
+from host_tools.extras.project.commands.make_tasks import tasks_of
+from host_tools.extras.project.tasks import graph
+from host_tools.extras.project.tasks.graph import Done, State
+from host_tools.extras.project.tasks.page import page
+from host_tools.extras.project.tasks.store import Store, put
+from host_tools.support.files import write_atomically
+from host_tools.support.unchanged import tool_stamp
+from trace_format.errors import GramophoneError, printable
+from trace_format.files import read_file_text
+
+WAIT_S = 300
+RESULTS, PAGE = "results.json", "results.html"
+MADE_OF = ".made-of.json"  # in `out`: what each task was made of the last time, for reasons only
+
+
+@click.command(
+    "make",
+    cls=GramophoneCommand,
+    example=(
+        "gramophone make\ngramophone make --dry-run\ngramophone make vision/gramophone.toml -j 2\n"
+        "gramophone make --on tcp://farm:8786 --store s3://our-bucket/gramophone"
+    ),
+)
+@click.argument("file", type=FILE, required=False)
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(1, 10_000),
+    help="Tasks at a time; default: 1, or as many as the workers of --on take.",
+)
+@click.option(
+    "--cache",
+    type=FILE,
+    help="Folder that results are kept in, which others may share; default: the user's cache.",
+)
+@click.option(
+    "--on",
+    "address",
+    metavar="SCHEDULER",
+    help="Have workers do it: local:N, N of this computer, or the address of a Dask scheduler, tcp://HOST:PORT.",
+)
+@click.option(
+    "--store",
+    "store_url",
+    metavar="URL",
+    help="What the workers of --on read and write: file:///..., s3://... or any other of fsspec's.",
+)
+@click.option(
+    "--worker-timeout",
+    "wait_s",
+    type=click.FloatRange(1, 1_000_000),
+    metavar="SECONDS",
+    help=f"Give up when --on has had no worker for so long; default: {WAIT_S}.",
+)
+@click.option(
+    "--allow-programs",
+    is_flag=True,
+    help="Run the programs and load the libraries that the project file names.",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Say what would be made, and why, and which programs it names; make nothing."
+)
+def make_command(
+    file: Path | None,
+    jobs: int | None,
+    cache: Path | None,
+    address: str | None,
+    store_url: str | None,
+    wait_s: float | None,
+    allow_programs: bool,
+    dry_run: bool,
+) -> Outcome[Any]:
+    """Make what a project file names and is not up to date.
+
+    That is traces, firmware, images. docs/PROJECT.md describes the file, gramophone.toml. A task is done again
+    if what it is made of has changed: a file's content, an option, a package, the tool. What was made is kept in
+    the cache and put into the folder `out`, with reports, and a table as results.json and results.html. If one
+    fails, the others are made; after an interrupt the rest is.
+
+    Exit status 1: something failed, is not as expected, or is over its budget.
+    """
+    for name, given in (("--store", store_url), ("--worker-timeout", wait_s)):
+        if address is None and given is not None:
+            raise UsageError(f"{name} is of --on: without it this computer does all tasks")
+    if address is not None and dry_run:
+        raise UsageError("--dry-run and --on exclude each other: nothing is made, so nobody is asked")
+    project = read_project(file or Path(FILE_NAME))
+    tasks = tasks_of(project)
+    store, tool, before = Store(cache), tool_stamp(), _before(project)
+    if dry_run:
+        return _plan(graph.plan(tasks, store, tool, before), project)
+    if not allow_programs:
+        _check_programs(project)
+    project.out.mkdir(parents=True, exist_ok=True)
+    made_of = dict(before)
+
+    def told(done: Done) -> None:
+        """Of each task at once: an interrupt keeps what was made until then."""
+        if done.entry and done.ingredients:
+            made_of[done.task.name] = dict(done.ingredients)
+        if done.entry and done.task.place:
+            put(done.entry, project.out / done.task.place)
+        if done.state != State.UP_TO_DATE:
+            said = f"{done.task.name}: {done.state}"
+            say(f"{said} ({done.why})" if done.state == State.MADE else f"{said}: {done.why}")
+
+    try:
+        if address is None:
+            done = graph.run(tasks, store, tool, before, jobs=jobs or 1, told=told)
+        else:
+            with farm(address, store_url, store, tool, wait_s or WAIT_S) as (hands, slots):
+                done = graph.run(tasks, store, tool, before, jobs=jobs or slots, hands=hands, told=told)
+    finally:
+        write_atomically(project.out / MADE_OF, json.dumps(made_of, sort_keys=True).encode())
+    found = results(project, done)
+    rows = [*found["traces"], *found["targets"]]
+    ok = all(row["ok"] for row in rows)
+    write_atomically(project.out / RESULTS, json.dumps({"ok": ok, **found}, indent=1).encode() + b"\n")
+    write_atomically(project.out / PAGE, page(found, {row["title"]: problems(row) for row in rows}).encode())
+    for warning in dict.fromkeys(f"{row['title']}: {text}" for row in rows for text in row["warnings"]):
+        warn(warning)
+    data = {"dry_run": False, "out": str(project.out), "tasks": [_task(row) for row in done], **found}
+    return Outcome(data, "\n".join(_lines(found, project, done)), ok)
+
+
+def _check_programs(project: Project) -> None:
+    """A project file by itself starts nothing; ProjectError names the first program that it would."""
+    for program in project.programs:
+        if program.is_projects:
+            raise ProjectError(
+                f"{program.where} {program.does}: {program.what}. A project file may not do that by itself: "
+                f"name it in {settings_file()}, or add --allow-programs if you trust this project",
+                file=str(project.file),
+            )
+
+
+def _before(project: Project) -> Mapping[str, Mapping[str, str]]:
+    """What each task was made of the last time; nothing where that is not known."""
+    try:
+        said = json.loads(read_file_text(project.out / MADE_OF))
+        return said if isinstance(said, dict) and all(isinstance(row, dict) for row in said.values()) else {}
+    except (OSError, ValueError):
+        return {}
+
+
+def _task(done: Done) -> dict[str, Any]:
+    return {
+        "name": done.task.name,
+        "state": done.state.value,
+        "why": done.why,
+        "sha256": done.entry.sha256 if done.entry else None,
+    }
+
+
+def _plan(done: list[Done], project: Project) -> Outcome[Any]:
+    """What a dry run says; an input that cannot be read is an error."""
+    for row in done:
+        if row.state == State.FAILED:
+            raise GramophoneError(f"{project.file}: {row.task.name}: {row.why}")
+    programs = [
+        {"where": row.where, "what": row.what, "does": row.does, "source": str(row.source)}
+        for row in project.programs
+    ]
+    data = {"dry_run": True, "out": str(project.out), "tasks": [_task(row) for row in done], "programs": programs}
+    lines = [f"{row.state.value:11} {row.task.name}{': ' + row.why if row.why else ''}" for row in done]
+    lines += [f"{row.does}: {row.what} ({row.source}: {row.where})" for row in project.programs]
+    to_do = sum(row.state == State.TO_DO for row in done)
+    return Outcome(data, "\n".join([*map(printable, lines), f"{to_do} of {len(done)} tasks to do"]))
+
+
+def _lines(found: dict[str, Any], project: Project, done: list[Done]) -> list[str]:
+    rows = []
+    width = max(len(row["title"]) for row in (*found["traces"], *found["targets"]))
+    for row in (*found["traces"], *found["targets"]):
+        size = row.get("trace_bytes", row.get("image_bytes"))
+        what = f"{size} bytes" if size is not None else ""
+        if row.get("jobs") is not None:
+            what += f", {row['jobs']} jobs"
+        rows.append(f"{'ok' if row['ok'] else 'NOT ok':6} {row['title']:{width}} {what}".rstrip())
+        rows += [f"       {text}" for text in problems(row)]
+    counts = {state: sum(row.state == state for row in done) for state in State}
+    said = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+    return [*map(printable, rows), f"{project.out / PAGE}: {said}"]

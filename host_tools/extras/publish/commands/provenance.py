@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone publish provenance` and `verify provenance`: statements of what a trace was made of."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from host_tools.commands.extras import extra
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.keys import key_data
+from host_tools.commands.signers import anchors, chosen, signer_options
+from host_tools.commands.streams import OUTPUT, check_output, read, write
+from host_tools.commands.transparency import logged, transparency_options
+from host_tools.commands.transparency import words as log_words
+from signing.dsse import Envelope
+from signing.keys import PublicKey
+from signing.trust import Anchor, Policy
+from trace_format import layout, limits
+from trace_format.errors import GramophoneError, printable
+from trace_format.schema.trust import KeyKind
+
+SOURCE = click.option(
+    "--source",
+    "sources",
+    type=FILE,
+    multiple=True,
+    help="A file that the trace was made of, as it says: its hash is compared; repeatable.",
+)
+
+
+@click.command(
+    "provenance",
+    cls=GramophoneCommand,
+    reads_traces=True,
+    example=(
+        "gramophone publish provenance net.sgtr --signing-key owner.pem -o net.intoto.jsonl\n"
+        "gramophone publish provenance net.sgtr --source net.raw.gtr --signing-key owner.pem -o OUT\n"
+        "gramophone publish provenance net.sgtr --statement net.intoto.jsonl --signing-key b.pem -o both.jsonl"
+    ),
+)
+@click.argument("trace", type=FILE)
+@signer_options
+@SOURCE
+@click.option("--builder", metavar="URI", help="Who built the trace; default: the key that signs.")
+@click.option("--statement", type=FILE, help="Signed statement: it gets one more signature, of this key.")
+@OUTPUT
+def provenance(
+    trace: Path,
+    sources: tuple[Path, ...],
+    builder: str | None,
+    statement: Path | None,
+    output: Path,
+    **who: Any,
+) -> Outcome[Any]:
+    """Write a signed statement of what a trace was made of.
+
+    It is an in-toto statement with SLSA provenance, in a file beside the trace. It says which file it is about,
+    by its SHA-256, and repeats what the trace says of the recording, the network's files, the driver and the
+    packages. These are claims of whoever made the trace. Files that are given with --source are hashed: the
+    statement says of them that they were checked.
+    """
+    with extra("provenance", "packageurl"):
+        from host_tools.extras.publish.statement import PAYLOAD_TYPE, Statement, Subject, builder_of, make
+    if statement and (sources or builder):
+        raise UsageError("--source and --builder are for a new statement; that of --statement is signed as it is")
+    check_output(output)
+    with layout.naming(str(trace)):
+        subject = Subject.of(read(trace), str(trace))
+    by = chosen(**who)
+    if statement:
+        with layout.naming(str(statement)):
+            envelope = Envelope.decode(read(statement, limits.SMALL_BYTES))
+            found = Statement.decode(envelope.payload, envelope.payload_type)
+        if wrong := next(found.compare(subject), None):
+            raise GramophoneError(f"{statement}: {wrong.text}: it is not signed")
+    else:
+        payload = make(subject, builder or builder_of(by.public.kid), hashes(sources))
+        envelope, found = Envelope(payload, PAYLOAD_TYPE), Statement.decode(payload, PAYLOAD_TYPE)
+    if by.signer:
+        with by.naming():
+            envelope = envelope.signed(by.signer)
+    write(output, envelope.encode() if by.signer else envelope.tbs)
+    done = "signed by" if by.signer else "to be signed by"
+    return Outcome(
+        {
+            "file": str(output),
+            **key_data(by.public),
+            "signed": by.signer is not None,
+            **_facts(found),
+        },
+        f"{output}: {done} {by.public.algorithm.title} key {by.public.kid.hex()}\n{_words(found)}",
+    )
+
+
+@click.command(
+    "provenance",
+    cls=GramophoneCommand,
+    reads_traces=True,
+    example="gramophone verify provenance net.intoto.jsonl --trace net.sgtr --key owner.pub.pem",
+)
+@click.argument("statement", type=FILE)
+@click.option("--trace", type=FILE, required=True, help="The trace that it should be about.")
+@click.option(
+    "--key",
+    type=FILE,
+    required=True,
+    multiple=True,
+    help="Trusted public key (PEM), repeatable; or trust policy (.gtp): who signs traces of this name.",
+)
+@SOURCE
+@click.option("--builder", metavar="URI", help="Who should have built it; default: whoever.")
+@transparency_options
+def verify_provenance(
+    statement: Path,
+    trace: Path,
+    key: tuple[Path, ...],
+    sources: tuple[Path, ...],
+    builder: str | None,
+    transparency: Path | None,
+    transparency_key: Path | None,
+) -> Outcome[Any]:
+    """Check a signed statement of what a trace was made of.
+
+    Checked are who signed it, that it is about this trace, and that it says what the trace says. The trace's own
+    signature is not looked at: `verify` does that. Exit status 1: it is a statement of provenance, but not of a
+    trusted key, or not of this trace.
+    """
+    with extra("provenance", "packageurl"):
+        from host_tools.extras.publish.statement import Finding, Statement, Subject
+    trusted = anchors(key)
+    with layout.naming(str(statement)):
+        envelope = Envelope.decode(read(statement, limits.SMALL_BYTES))
+    with layout.naming(str(trace)):
+        subject = Subject.of(read(trace), str(trace))
+    with layout.naming(str(statement)):
+        public, threshold, refusal = _role(trusted, subject.name)
+        signers = envelope.signers(public)
+        findings: list[Finding] = []
+        found = None
+        if refusal:
+            findings = [Finding("policy", refusal)]
+        elif len(signers) < threshold:
+            known = ", ".join(sorted(one.kid.hex() for one in public))
+            hints = ", ".join(printable(hint) or "no id" for hint, _ in envelope.signatures)
+            text = f"good signatures: expected {threshold} of {known}, found {len(signers)} among those of {hints}"
+            findings = [Finding("signature", text)]
+        else:  # nothing is read of what nobody has signed
+            found = Statement.decode(envelope.payload, envelope.payload_type)
+            findings = list(found.compare(subject, builder, hashes(sources)))
+    entry, not_logged = logged(
+        transparency, transparency_key, lambda proof, public: proof.entry_of_envelope(envelope, public)
+    )
+    if not_logged:
+        findings.append(Finding("transparency", not_logged))
+    kids = sorted(kid.hex() for kid in signers)
+    data = {
+        "file": str(statement),
+        "signed_by": kids,
+        "findings": [{"fault": one.fault, "text": one.text} for one in findings],
+        "covers": found.covers(subject) if found else None,
+        "transparency": entry,
+        "statement": _facts(found) if found else None,
+    }
+    lines = [f"{statement}: {one.fault}: {printable(one.text)}" for one in findings]
+    if not findings and found:
+        what = "this file" if found.covers(subject) == "file" else "this trace, which has been signed anew since"
+        lines = [f"verified: signed by {', '.join(kids)}, about {what}", _words(found)]
+        lines += [log_words(entry)] if entry else []
+    return Outcome(data, "\n".join(lines if not findings else [*lines, "REFUSED"]), ok=not findings)
+
+
+def hashes(paths: tuple[Path, ...]) -> dict[str, str]:
+    """SHA-256 of files, in hexadecimal -> name."""
+    return {hashlib.sha256(read(path, limits.MODEL_BYTES)).hexdigest(): str(path) for path in paths}
+
+
+def _role(trusted: list[Anchor], name: str) -> tuple[list[PublicKey], int, str]:
+    """Whose signatures count for traces of a name, how many of them it takes, and why none does."""
+    policies = [anchor for anchor in trusted if isinstance(anchor, Policy)]
+    if not policies:
+        return [anchor for anchor in trusted if isinstance(anchor, PublicKey)], 1, ""
+    (policy,) = policies
+    now = time.time()
+    if now < policy.not_before or (policy.not_after and now > policy.not_after):
+        return [], 1, f"version {policy.version} of policy {policy.name} does not hold today"
+    rule = policy.rule(name.encode())
+    if rule is None:
+        return [], 1, f"no rule of policy {policy.name} is about traces named {name!r}"
+    found = [policy.key(kid) for kid in sorted(rule.role.kids)]
+    # DSSE has no signature of two halves: one of a hybrid key alone counts for nothing.
+    keys = [one.first for one in found if one and one.kind is KeyKind.ES256]
+    return [key for key in keys if key], rule.role.threshold, ""
+
+
+def _facts(found: Any) -> dict[str, Any]:
+    dependencies = found.definition["resolvedDependencies"]
+    return {
+        "builder": found.builder,
+        "subjects": sorted(found.digests),
+        "dependencies": len(dependencies),
+        "checked": found.checked(),
+    }
+
+
+def _words(found: Any) -> str:
+    facts = _facts(found)
+    checked = ", ".join(map(printable, facts["checked"])) or "none of them"
+    return (
+        f"built by {printable(facts['builder'])} of {facts['dependencies']} things that the trace names; "
+        f"checked before it was signed: {checked}"
+    )

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone publish sbom`: bills of materials."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from host_tools.commands.extras import extra
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
+from host_tools.commands.streams import OUTPUT, check_output, read, write
+from trace_format import layout
+
+
+@click.command(
+    "sbom",
+    cls=GramophoneCommand,
+    reads_traces=True,
+    example=(
+        "gramophone publish sbom -o host.cdx.json\n"
+        "gramophone publish sbom out -o firmware.cdx.json\n"
+        "gramophone publish sbom net.sgtr -o net.cdx.json"
+    ),
+)
+@click.argument("what", metavar="[FOLDER|TRACE]", type=FILE, required=False)
+@OUTPUT
+def sbom(what: Path | None, output: Path) -> Outcome[Any]:
+    """Write a bill of materials (SBOM, CycloneDX 1.6).
+
+    It is JSON, of the host tools, a generated folder or a trace. FOLDER is what `generate` wrote. Its bill has
+    the hash of each source file, the versions of the crypto libraries, and after make the firmware's hash and
+    the compiler. That of a TRACE has what went into the recording, as the trace says: nothing of it is verified.
+    Without either: the installed tools, the Python packages that they need, and the programs that they run.
+
+    The time in it is $SOURCE_DATE_EPOCH, if that is set.
+    """
+    with extra("sbom", "cyclonedx", "packageurl", "packaging"):
+        from host_tools.extras.publish.sbom import document, firmware, host, model
+    check_output(output)
+    if what is None:
+        bill = host.bill()
+    elif what.is_dir():
+        bill = firmware.bill(what)
+    else:
+        with layout.naming(str(what)):
+            bill = model.bill(read(what), str(what))
+    data = document.encode(bill)
+    write(output, data)
+    subject, count = bill.subject, len(bill.components)
+    return Outcome(
+        {"file": str(output), "subject": subject.name, "version": subject.version, "components": count},
+        f"{output}: {subject.name} {subject.version}, {count} components",
+    )

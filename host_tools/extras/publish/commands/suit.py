@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone publish suit`: signed traces in SUIT envelopes (docs/PROVENANCE.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from host_tools.commands.extras import extra
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.signers import DeviceId, anchors, chosen, signer_options
+from host_tools.commands.streams import OUTPUT, check_output, read, write
+from host_tools.commands.tree import SubGroup
+from host_tools.extras.publish.suit_manifest import Envelope
+from signing.keys import PublicKey
+from trace_format import layout
+from trace_format.errors import printable
+
+VENDOR = "Domain of the vendor of the devices, such as example.com."
+
+
+@click.group("suit", cls=SubGroup, example="gramophone publish suit export net.sgtr --vendor example.com ...")
+def suit_group() -> None:
+    """Put a signed trace into a SUIT envelope, or take it out."""
+
+
+@suit_group.command(
+    "export",
+    cls=GramophoneCommand,
+    reads_traces=True,
+    keeps_encrypted=True,
+    example=(
+        "gramophone publish suit export net.sgtr --vendor example.com --signing-key owner.pem -o net.suit\n"
+        "gramophone publish suit export net.sgtr --vendor example.com --uri https://example.com/net.sgtr \\\n"
+        "    --signing-key owner.pem -o net.suit"
+    ),
+)
+@click.argument("trace", type=FILE)
+@signer_options
+@click.option("--vendor", required=True, help=VENDOR)
+@click.option("--class", "class_name", help="Class of these devices; default: the GPU's name.")
+@click.option("--sequence", type=click.IntRange(0, 2**64 - 1), help="Its number; default: the security version.")
+@click.option("--device-id", type=DeviceId(), help="The only device that it is for.")
+@click.option("--uri", help="Where the trace is fetched from; default: it lies in the envelope.")
+@click.option("--reference-uri", default="", help="Where this manifest is.")
+@OUTPUT
+def export(
+    trace: Path,
+    vendor: str,
+    class_name: str | None,
+    sequence: int | None,
+    device_id: bytes | None,
+    uri: str | None,
+    reference_uri: str,
+    output: Path,
+    **who: Any,
+) -> Outcome[Any]:
+    """Make a SUIT envelope of a signed trace.
+
+    It says which devices the trace is for, its digest and size, and holds the trace itself. By
+    draft-ietf-suit-manifest-33. The manifest has a signature of its own; the trace keeps those that it has, by
+    which a replayer goes.
+    """
+    with extra("provenance", "packageurl"):
+        from host_tools.extras.publish.suit import Manifest
+    if uri is not None and (uri.startswith("#") or not uri):
+        raise UsageError("--uri: without it the trace lies in the envelope, and its URI begins with #")
+    check_output(output)
+    data, where = read(trace), uri or f"#{trace.name}"
+    with layout.naming(str(trace)):
+        manifest = Manifest.of(data, vendor, class_name, sequence, where, device_id, reference_uri)
+    by = chosen(**who)
+    envelope = Envelope(manifest.encode(), {} if uri else {where: data})
+    if by.signer:
+        with by.naming():
+            envelope = envelope.signed(by.signer)
+    write(output, envelope.encode() if by.signer else envelope.to_be_signed(by.public))
+    done = "signed by" if by.signer else "to be signed by"
+    return Outcome(
+        {
+            "file": str(output),
+            "signed_by": [by.public.kid.hex()] if by.signer else [],
+            "findings": [],
+            "manifest": _facts(manifest),
+        },
+        f"{output}: {done} {by.public.algorithm.title} key {by.public.kid.hex()}\n{_words(manifest)}",
+    )
+
+
+@suit_group.command(
+    "import",
+    cls=GramophoneCommand,
+    reads_traces=True,
+    keeps_encrypted=True,
+    example=(
+        "gramophone publish suit import net.suit --key owner.pub.pem -o net.sgtr\n"
+        "gramophone publish suit import net.suit --key owner.pub.pem --payload got.sgtr -o net.sgtr"
+    ),
+)
+@click.argument("envelope", type=FILE)
+@click.option("--key", type=FILE, required=True, multiple=True, help="Trusted public key (PEM); repeatable.")
+@click.option("--payload", type=FILE, help="The trace, where it is not in the envelope.")
+@click.option("--vendor", help=VENDOR)
+@click.option("--class", "class_name", help="Class of these devices, by which a GPU's name is the default.")
+@click.option("--device-id", type=DeviceId(), help="Of the device.")
+@click.option(
+    "--min-sequence", type=click.IntRange(0, 2**64 - 1), default=0, help="Lower sequence numbers are refused."
+)
+@OUTPUT
+def import_command(
+    envelope: Path,
+    key: tuple[Path, ...],
+    payload: Path | None,
+    vendor: str | None,
+    class_name: str | None,
+    device_id: bytes | None,
+    min_sequence: int,
+    output: Path,
+) -> Outcome[Any]:
+    """Check a SUIT envelope, and write the trace that is in it.
+
+    Checked are the manifest's signature, whether it is for the device that the options name, the trace's size,
+    digest and name. The trace's own signature is not: `verify` does that. Exit status 1: one of them is not so,
+    and nothing is written. Manifests that do more than bring one trace are refused.
+    """
+    with extra("provenance", "packageurl"):
+        from host_tools.extras.publish.statement import Finding
+        from host_tools.extras.publish.suit import Manifest
+    check_output(output)
+    trusted = [anchor for anchor in anchors(key) if isinstance(anchor, PublicKey)]
+    if not trusted:
+        raise UsageError("--key: a trust policy says who signs traces, not manifests: expected public keys")
+    with layout.naming(str(envelope)):
+        found = Envelope.decode(read(envelope))
+        signers = sorted(kid.hex() for kid in found.signers(trusted))
+        manifest, data, findings = None, b"", []
+        if not found.is_whole:
+            findings = [Finding("digest", "what is signed is another manifest's digest")]
+        elif not signers:
+            known = ", ".join(sorted(one.kid.hex() for one in trusted))
+            findings = [Finding("signature", f"no good signature of {known}")]
+        else:  # nothing is read of what nobody has signed
+            manifest = Manifest.decode(found.manifest)
+            findings = list(
+                manifest.compare(vendor=vendor, class_name=class_name, device=device_id, least=min_sequence)
+            )
+            inside = found.payloads.get(manifest.uri)
+            if set(found.payloads) - {manifest.uri}:
+                findings.append(
+                    Finding("payload-more", "the envelope has payloads that the manifest does not name")
+                )
+            if inside is None and payload is None:
+                text = f"the trace is not in the envelope, but at {manifest.uri}: --payload takes it"
+                findings.append(Finding("payload-missing", text))
+            else:
+                data = read(payload) if inside is None and payload else inside or b""
+                findings += manifest.check_payload(data)
+    if not findings:
+        write(output, data)
+    lines = [f"{envelope}: {one.fault}: {printable(one.text)}" for one in findings]
+    if not findings and manifest:
+        lines = [f"{output}: {len(data)} bytes, from a manifest signed by {', '.join(signers)}", _words(manifest)]
+    return Outcome(
+        {
+            "file": str(output) if not findings else None,
+            "signed_by": signers,
+            "findings": [{"fault": one.fault, "text": one.text} for one in findings],
+            "manifest": _facts(manifest) if manifest else None,
+        },
+        "\n".join(lines if not findings else [*lines, "REFUSED"]),
+        ok=not findings,
+    )
+
+
+def _facts(manifest: Any) -> dict[str, Any]:
+    return {
+        "name": manifest.name,
+        "sequence": manifest.sequence,
+        "vendor_id": manifest.vendor.hex(),
+        "class_id": manifest.class_.hex(),
+        "device_id": manifest.device.hex() if manifest.device else None,
+        "sha256": manifest.sha256.hex(),
+        "bytes": manifest.size,
+        "uri": manifest.uri,
+    }
+
+
+def _words(manifest: Any) -> str:
+    device = f", device {manifest.device.hex()}" if manifest.device else ""
+    return (
+        f"trace {printable(manifest.name)}, sequence number {manifest.sequence}, "
+        f"for vendor {manifest.vendor.hex()}, class {manifest.class_.hex()}{device}"
+    )

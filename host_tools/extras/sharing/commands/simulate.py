@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone sharing simulate`: several networks on one GPU, and whose requests are late under which policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from host_tools.accesses.job_times import job_times, replayed
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, Positive, UsageError, warn
+from host_tools.commands.streams import check_output, write
+from host_tools.commands.traces import read_trace
+from host_tools.extras.sharing import sharing
+from host_tools.extras.sharing.commands.arrivals import Asked, known, positive
+from host_tools.extras.sharing.commands.join_shares import masks, replay_of_both
+from host_tools.extras.sharing.joining import Joining
+from host_tools.extras.sharing.late_plot import Bars, drawn
+from host_tools.extras.sharing.sharing import SECOND_US, Network, Request, Run
+from host_tools.families.page_tables import DivergenceError
+from host_tools.families.shares import order_of, overlap
+from host_tools.model.timing import NOTICE, Chip, TimingError, chip_of, read_constants
+from host_tools.passes.cut_report import Cut
+from host_tools.passes.cutting import PASS, cut_jobs
+from host_tools.passes.program import Program
+from host_tools.support.progress import phase
+from host_tools.vgpu import confined
+from host_tools.vgpu.binding import VgpuError
+from trace_format.errors import GramophoneError, printable
+from trace_format.trace import Trace
+
+CUT = "-cut"  # ends the names of policies whose jobs are cut as `build --longest` cuts them
+POLICIES = (*sharing.POLICIES, *(f"{name}{CUT}" for name in sharing.POLICIES if name.startswith("edf")))
+SHARES = "shares"
+LONGEST_US, SECONDS, SEEDS, DEADLINE = 1000.0, 20.0, range(5), "4x"
+
+
+@dataclass(frozen=True)
+class _Policy:
+    """A policy's networks: the same, but for their jobs."""
+
+    name: str
+    networks: tuple[Network, ...]
+
+
+@click.command(
+    "simulate",
+    cls=GramophoneCommand,
+    example="gramophone sharing simulate digits.gtr scenes.gtr\n"
+    "gramophone sharing simulate digits.sgtr scenes.sgtr --arrivals poisson:3 --deadline digits=5000\n"
+    "gramophone sharing simulate digits.gtr scenes.gtr --period digits=20000 --longest 2000 --plot late.svg",
+)
+@click.argument("files", metavar="TRACE...", nargs=-1, required=True, type=FILE)
+@click.option("--chip", help="Board whose time is estimated; default: that with the traces' GPU.")
+@click.option("--constants", type=FILE, help="Constants of a board, as `calibrate` writes them.")
+@click.option(
+    "--arrivals",
+    metavar="load:SHARE|poisson:RATE|FILE",
+    default="load:0.5",
+    show_default=True,
+    help="When requests come: at random, so that all ask for a share of the GPU's time, each network for as much; "
+    "so many a second of each; or as a CSV file says, with columns us and network.",
+)
+@click.option(
+    "--period",
+    "periods",
+    type=Pair("NAME=US"),
+    multiple=True,
+    help="A network is asked each so many microseconds, whatever --arrivals says of it; repeatable.",
+)
+@click.option(
+    "--deadline",
+    "deadlines",
+    metavar="TIMES|NAME=US",
+    multiple=True,
+    default=(DEADLINE,),
+    help="When a request is late: after so many times what it takes alone (4x is the default), or after so many "
+    "microseconds; repeatable.",
+)
+@click.option(
+    "--longest",
+    "longest_us",
+    metavar="US",
+    type=Positive(),
+    default=LONGEST_US,
+    show_default=True,
+    help="For policies with cuts: jobs that are estimated to take longer become several, as by `build --longest`.",
+)
+@click.option(
+    "--share",
+    "shares",
+    type=Pair("NAME=MASK"),
+    multiple=True,
+    help="Of a Mali: two networks at the same time on these cores, as `join --share` makes them; adds the policy "
+    "shares, in which each replay is one of both.",
+)
+@click.option(
+    "--policy",
+    "policies",
+    type=click.Choice(POLICIES),
+    multiple=True,
+    help="Whose job is next: the request's that came first; each network's in turn; the one's with the earliest "
+    "deadline (edf), of those that can still be in time (edf-last); with long jobs cut. Repeatable. Default: all.",
+)
+@click.option("--seconds", type=Positive(), default=SECONDS, show_default=True)
+@click.option(
+    "--seed",
+    "seeds",
+    type=click.IntRange(min=0),
+    multiple=True,
+    default=tuple(SEEDS),
+    help="Of random arrivals; repeatable, one run each. Default: 0 to 4.",
+)
+@click.option("--plot", type=FILE, help="SVG file for a plot of late requests.")
+def simulate_command(
+    files: Sequence[Path],
+    chip: str | None,
+    constants: Path | None,
+    arrivals: str,
+    periods: Sequence[tuple[str, str]],
+    deadlines: Sequence[str],
+    longest_us: float,
+    shares: Sequence[tuple[str, str]],
+    policies: Sequence[str],
+    seconds: float,
+    seeds: Sequence[int],
+    plot: Path | None,
+) -> Outcome[Any]:
+    """Estimate which requests are late if networks share a GPU.
+
+    The result is by policy. Jobs run one at a time and to their end, for as long as the model of `time`
+    estimates; after each, a policy says whose is next; by --share two run at once. What the CPU does between
+    jobs is not in it, nor is going from one network to another. Each request takes a replay. Nothing is
+    verified, and nothing runs on a device.
+    """
+    if plot:
+        check_output(plot)
+    chosen = [*(policies or POLICIES), *([SHARES] if shares else [])]
+    cuts = any(name.endswith(CUT) for name in chosen)
+    traces = [read_trace(file)[0] for file in files]
+    names = _names(traces)
+    cores = masks(shares, names) if shares else []
+    known = read_constants(constants) if constants else None
+    whole: list[tuple[float, ...]] = []
+    pieces: list[tuple[float, ...]] = []
+    for file, trace in zip(files, traces, strict=True):
+        try:
+            its = chip_of(trace.gpu, chip, known)
+            if whole and its.gpu != traces[0].gpu:
+                raise TimingError("it is for another GPU", expected=traces[0].gpu, found=its.gpu)
+            whole.append(_times(trace, its))
+            pieces.append(_pieces(file, trace, its, longest_us) if cuts else whole[-1])
+        except TimingError as error:
+            raise TimingError(f"{file}: {error}") from error
+    due = _deadlines(deadlines, names, whole)
+    networks = tuple(Network(name, jobs, us) for name, jobs, us in zip(names, whole, due, strict=True))
+    cut = tuple(replace(network, jobs=jobs) for network, jobs in zip(networks, pieces, strict=True))
+    rows = [_Policy(name, cut if name.endswith(CUT) else networks) for name in chosen]
+    if cores:
+        joining = [Joining(name, trace) for name, trace in zip(names, traces, strict=True)]
+        both = replay_of_both(files, joining, cores, its)
+        rows[-1] = _Policy(SHARES, tuple(replace(network, jobs=(both.us,)) for network in networks))
+    asked = Asked(networks, seconds * SECOND_US, arrivals, _periods(periods, names))
+    runs = {row.name: list[Run]() for row in rows}
+    loads = []
+    tried = list(dict.fromkeys(seeds)) if asked.random else [0]
+    for seed in tried:
+        requests = asked.requests(seed)
+        if not requests:
+            raise UsageError(f"--arrivals: no request in {seconds:g} s, seed {seed}")
+        loads.append(sharing.load(networks, requests, max(asked.duration_us, requests[-1].at_us)))
+        for row in rows:
+            runs[row.name].append(_run(row, requests))
+    warn(f"{its.name}: {NOTICE}")
+    found = [_facts(row, runs[row.name]) for row in rows]
+    if plot:
+        bars = [Bars(one["policy"], [n["late"] for n in one["networks"]]) for one in found]
+        write(plot, drawn("Late requests", names, bars).encode())
+    data = {
+        "chip": its.name,
+        "title": its.title,
+        "gpu": its.gpu,
+        "notice": NOTICE,
+        "arrivals": arrivals,
+        "seeds": tried if asked.random else [],
+        "seconds": asked.duration_us / SECOND_US,
+        "load": float(np.mean(loads)),
+        "longest_us": longest_us if cuts else None,
+        "networks": [
+            {"name": one.name, "jobs": len(one.jobs), "alone_us": one.alone_us, "deadline_us": one.deadline_us}
+            for one in networks
+        ],
+        "policies": found,
+    }
+    return Outcome(data, "\n".join(_lines(data)))
+
+
+def _run(policy: _Policy, requests: Sequence[Request]) -> Run:
+    if policy.name == SHARES:
+        return sharing.simulate_together(policy.networks, requests, policy.networks[0].alone_us)
+    return sharing.simulate(policy.networks, requests, policy.name.removesuffix(CUT))
+
+
+def _names(traces: Sequence[Trace]) -> list[str]:
+    """What the traces are called; of several with one name, the second is NAME-2."""
+    found: list[str] = []
+    for trace in traces:
+        name = printable(str(trace.meta["name"]))
+        again = sum(one == name or one.rpartition("-")[0] == name for one in found)
+        found.append(f"{name}-{again + 1}" if again else name)
+    return found
+
+
+def _times(trace: Trace, chip: Chip) -> tuple[float, ...]:
+    """Of each job of a replay; jobs that run at the same time are one, which nobody can interrupt."""
+    timed = job_times(trace, chip)
+    order = order_of(trace)
+    if order and overlap(order):
+        return (replayed(trace, timed).us,)
+    return tuple(time.us for job, time in timed if not job.prepares)
+
+
+def _pieces(file: Path, trace: Trace, chip: Chip, longest_us: float) -> tuple[float, ...]:
+    """Times with jobs cut; what stays longer is a warning."""
+
+    def work() -> _Cut:
+        program = Program(trace)
+        program.asked = {PASS.name: longest_us}
+        why = cut_jobs(program)
+        report = program.reports.get(PASS.name)
+        kept = report.kept if isinstance(report, Cut) else ()
+        reasons = sorted({job.why for job in kept})
+        return _Cut(program.trace().build(compress=False), why, len(kept), reasons)
+
+    try:
+        with phase("cutting jobs"):
+            cut = confined.call(work, _Cut)
+    except (DivergenceError, VgpuError) as error:
+        raise GramophoneError(f"{file}: its jobs cannot be cut: {error}") from error
+    if cut.why:
+        raise TimingError(f"its jobs cannot be cut: {cut.why}")
+    if cut.kept:
+        warn(f"{file}: {cut.kept} jobs take more than {longest_us:g} us with cuts, too: {'; '.join(cut.reasons)}")
+    return _times(Trace.parse(cut.trace, str(file)), chip)
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """A trace with jobs cut, and what was not done."""
+
+    trace: bytes
+    why: str
+    kept: int
+    reasons: list[str]
+
+
+def _deadlines(given: Sequence[str], names: Sequence[str], jobs: Sequence[Sequence[float]]) -> list[float]:
+    times = float(DEADLINE[:-1])
+    own: dict[str, float] = {}
+    for text in given:
+        name, equals, us = text.partition("=")
+        if equals:
+            own[known("--deadline", name, names)] = positive("--deadline", us)
+        else:
+            times = positive("--deadline", text.removesuffix("x"))
+    return [own.get(name, times * sum(one)) for name, one in zip(names, jobs, strict=True)]
+
+
+def _periods(given: Sequence[tuple[str, str]], names: Sequence[str]) -> dict[int, float]:
+    return {names.index(known("--period", name, names)): positive("--period", us) for name, us in given}
+
+
+def _facts(policy: _Policy, runs: Sequence[Run]) -> dict[str, Any]:
+    late = [run.late for run in runs]
+    return {
+        "policy": policy.name,
+        "late": float(np.mean(late)),
+        "late_by_seed": late,
+        "per_second": float(np.mean([run.per_second for run in runs])),
+        "utilization": float(np.mean([run.busy_us / run.end_us for run in runs])),
+        "longest_job_us": max(max(one.jobs) for one in policy.networks),
+        "networks": [
+            {
+                "name": one.name,
+                "jobs": len(one.jobs),
+                "alone_us": one.alone_us,
+                "requests": sum(len(run.networks[number].response_us) for run in runs),
+                "late": _share(
+                    [(run.networks[number].late, len(run.networks[number].response_us)) for run in runs]
+                ),
+                "median_us": float(np.median([run.networks[number].quantile(0.5) for run in runs])),
+                "p99_us": float(np.median([run.networks[number].quantile(0.99) for run in runs])),
+            }
+            for number, one in enumerate(policy.networks)
+        ],
+    }
+
+
+def _share(parts: Sequence[tuple[int, int]]) -> float:
+    return sum(part for part, _ in parts) / max(1, sum(whole for _, whole in parts))
+
+
+def _lines(data: Mapping[str, Any]) -> list[str]:
+    seeds = f", seeds {', '.join(map(str, data['seeds']))}" if data["seeds"] else ""
+    heads = f"{'policy':13}{'late':>8} {'(by seed)':16}{'a second':>10}{'busy':>7}{'longest us':>12}"
+    lines = [f"{data['title']}: estimated; {data['seconds']:g} s, load {data['load']:.2f}{seeds}", heads]
+    for row in data["policies"]:
+        low, high = (100 * pick(row["late_by_seed"]) for pick in (min, max))
+        late = f"{100 * row['late']:7.1f} % {f'({low:.1f} to {high:.1f})':16}"
+        busy = f"{100 * row['utilization']:5.0f} % {row['longest_job_us']:11,.0f}"
+        lines.append(f"{row['policy']:13}{late}{row['per_second']:9.1f} {busy}")
+    heads = f"{'jobs':>5}{'alone us':>11}{'late':>9}{'median us':>12}{'99 % us':>12}"
+    lines.append(f"{'network':20} {'policy':13}{heads}")
+    for number, network in enumerate(data["networks"]):
+        for row in data["policies"]:
+            one = row["networks"][number]
+            lines.append(
+                f"{network['name'][:20]:20} {row['policy']:13}{one['jobs']:5}{one['alone_us']:11,.0f}"
+                f"{100 * one['late']:7.1f} %{one['median_us']:12,.0f}{one['p99_us']:12,.0f}"
+            )
+    due = ", ".join(f"{one['name']} {one['deadline_us']:,.0f} us" for one in data["networks"])
+    return [*lines, f"late: after {due}"]

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone speed time`: how long a trace's jobs take on a chip, as an estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from host_tools.accesses.job_times import job_times, replayed
+from host_tools.accesses.job_work import JobWork
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
+from host_tools.commands.traces import read_trace
+from host_tools.extras.speed.commands.time_cores import Variant, counts, on_cores, variant
+from host_tools.model.job_names import names_by_action, shortened
+from host_tools.model.timing import NOTICE, Estimate, JobTime, TimingError, chip_of, read_constants, together
+
+BAR = 30  # characters of the longest bar
+NAME = 30  # of a name
+
+
+@click.command(
+    "time",
+    cls=GramophoneCommand,
+    reads_traces=True,
+    example="gramophone speed time net.sgtr\ngramophone speed time net.gtr --chip pi4 --json\n"
+    "gramophone speed time net.gtr --cores 4,2 --variant other.gtr",
+)
+@click.argument("file", type=FILE)
+@click.option(
+    "--chip", help="Board: pi4, pi5, hikey960, mt8183, mt8365, h313; default: that with the trace's GPU."
+)
+@click.option(
+    "--constants", type=FILE, help="Constants of a board, as `calibrate` writes them, in place of the project's."
+)
+@click.option(
+    "--by",
+    type=click.Choice(("job", "layer")),
+    default="job",
+    show_default=True,
+    help="What has a line; layer: jobs that the recording calls the same together.",
+)
+@click.option("--cores", metavar="N,N...", help="Of a Mali: a replay on so many of its cores, too.")
+@click.option(
+    "--variant",
+    "others",
+    type=FILE,
+    multiple=True,
+    help="Another trace of the same network, of other kernels: --cores says then how much slower the one that is "
+    "fastest on all cores is on fewer than the one that is fastest there, its regret. Repeatable.",
+)
+def time_command(
+    file: Path, chip: str | None, constants: Path | None, by: str, cores: str | None, others: Sequence[Path]
+) -> Outcome[Any]:
+    """Estimate the time of each job of a trace on a board.
+
+    Each estimate has an interval. What jobs do is counted in a replay on the virtual GPU with random inputs; the
+    constants and what each rests on are those of the chip's timing.toml. It is the GPU's time: what the CPU does
+    between jobs is not in it, nor is loading, of which `bench --on qemu` counts the instructions. Nothing is
+    verified.
+    """
+    if others and not cores:
+        raise UsageError("--variant goes with --cores")
+    parts = counts(cores) if cores else []
+    trace, _ = read_trace(file)
+    try:
+        found = chip_of(trace.gpu, chip, read_constants(constants) if constants else None)
+        timed = job_times(trace, found)
+    except TimingError as error:
+        raise TimingError(f"{file}: {error}") from error
+    work, times = [job for job, _ in timed], [time for _, time in timed]
+    names = names_by_action(trace)
+    if by == "layer" and not names:
+        raise TimingError(f"{file}: its recording names no jobs: --by layer has nothing to go by")
+    layers: dict[str, list[JobTime]] = {}
+    for job, time in zip(work, times, strict=True):
+        layers.setdefault(names.get(job.action, ""), []).append(time)
+    start = [time for job, time in zip(work, times, strict=True) if job.prepares]
+    whole = replayed(trace, timed)
+    data: dict[str, Any] = {
+        "chip": found.name,
+        "title": found.title,
+        "gpu": found.gpu,
+        "notice": NOTICE,
+        "guesses": [name for name, constant in found.constants.items() if constant.guess],
+        "jobs": [
+            {"action": job.action, "name": names.get(job.action, ""), "prepares": job.prepares, **asdict(time)}
+            for job, time in zip(work, times, strict=True)
+        ],
+        "layers": [
+            {"name": name, "jobs": len(of), **asdict(together(of))} for name, of in layers.items() if names
+        ],
+        "start_up": asdict(together(start)),
+        "replay": asdict(whole),
+    }
+    shares: list[str] = []
+    if parts:
+        variants = [variant(str(path), read_trace(path)[0], found, trace) for path in others]
+        data["on_cores"], shares = on_cores([Variant(str(file), trace, work), *variants], found, parts)
+    warn(f"{found.name}: {NOTICE}")
+    lines = [f"{found.title}: estimated microseconds"]
+    lines += _by_layer(layers) if by == "layer" else _by_job(work, times, names)
+    if start:
+        lines.append(f"{'start-up, once':>13} {_row(together(start))}")
+    lines.append(f"{'a replay':>13} {_row(whole)}")
+    return Outcome(data, "\n".join([*lines, _bound(times), *shares]))
+
+
+def _by_job(work: Sequence[JobWork], times: Sequence[JobTime], names: Mapping[int, str]) -> list[str]:
+    longest = max(time.us for time in times)
+    wide = NAME if names else 0
+    lines = [f"{'job':>5} {'action':>7} {_columns()} {'binds':10} {'name' if names else ''}".rstrip()]
+    for number, (job, time) in enumerate(zip(work, times, strict=True), 1):
+        name = f"{shortened(names.get(job.action, ''), NAME):{wide}} " if wide else ""
+        once = " (start-up)" if job.prepares else ""
+        lines.append(f"{number:5} {job.action:7} {_row(time)} {time.binds:10} {name}{_bar(time, longest)}{once}")
+    return lines
+
+
+def _by_layer(layers: Mapping[str, Sequence[JobTime]]) -> list[str]:
+    whole = {name: together(times) for name, times in layers.items()}
+    longest = max(time.us for time in whole.values())
+    return [f"{'jobs':>13} {_columns()} layer"] + [
+        f"{len(layers[name]):13} {_row(time)} {shortened(name or 'no name', NAME):{NAME}} {_bar(time, longest)}"
+        for name, time in whole.items()
+    ]
+
+
+def _bar(time: Estimate, longest: float) -> str:
+    return "#" * max(1, round(BAR * time.us / longest))
+
+
+def _bound(times: Sequence[JobTime]) -> str:
+    by_part: dict[str, float] = {}
+    for time in times:
+        by_part[time.binds] = by_part.get(time.binds, 0.0) + time.us
+    whole = sum(by_part.values())
+    shares = sorted(by_part.items(), key=lambda item: -item[1])
+    return "bound by: " + ", ".join(f"{name} {100 * us / whole:.0f} %" for name, us in shares)
+
+
+def _columns() -> str:
+    return f"{'us':>12} {'low':>12} {'high':>12}"
+
+
+def _row(time: Estimate) -> str:
+    return f"{time.us:12,.1f} {time.low_us:12,.1f} {time.high_us:12,.1f}"
