@@ -35,6 +35,7 @@ import click
 
 from host_tools.support.files import private_files
 from host_tools.support.messages import LOG, listening, shown, warn
+from host_tools.support.packages import missing
 from host_tools.support.programs import Ended, ended_by_signals
 from host_tools.support.top_level import clash
 from host_tools.support.version import VERSION
@@ -232,6 +233,10 @@ class GramophoneCommand(WithExample):
                 outcome: Outcome[Any] = super().invoke(ctx)
         except GramophoneError as error:
             _fail(ctx, str(error), as_json)
+        except ImportError as error:
+            if not (said := missing(error)):
+                raise
+            _fail(ctx, said, as_json)
         except OSError as error:
             if error.errno == errno.EPIPE:  # the reader of our output is gone; click knows what to do
                 raise
@@ -288,7 +293,7 @@ def usage_errors(as_json: bool) -> Iterator[None]:
         _tell("interrupted", as_json)
         sys.exit(INTERRUPTED)
     except ImportError as error:
-        if said := clash():
+        if said := missing(error) or clash():
             raise _OneSentence(said, as_json) from error
         raise
     except click.exceptions.NoArgsIsHelpError:

@@ -13,7 +13,6 @@ from host_tools.accesses.job_times import estimated_jobs
 from host_tools.audit.allowed import read as read_allowed
 from host_tools.audit.report import facts
 from host_tools.audit.report.collect import Asked, collect, parse, with_times
-from host_tools.audit.report.page import page, unreadable_page
 from host_tools.audit.report.pdf import browser, pdf
 from host_tools.commands.facts import check_single
 from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome, UsageError
@@ -96,6 +95,8 @@ def report_command(
     data = read(file)
     if output is not None:
         check_output(output)
+    if output is not None or pdf_file is not None:
+        from host_tools.audit.report.page import page  # without a page, no Jinja2 is needed
     program = ""
     if pdf_file is not None:
         check_writable(pdf_file)
@@ -130,6 +131,8 @@ def report_command(
 def _write_unreadable(output: Path | None, file: facts.File, reason: str) -> None:
     """The page's reader is not who runs the command: it says what the error says."""
     if output is not None:
+        from host_tools.audit.report.page import unreadable_page
+
         write(output, unreadable_page(file, reason).encode())
 
 

@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tarfile
 import time
 from collections.abc import Callable, Iterable
@@ -22,13 +21,11 @@ from functools import cmp_to_key
 from pathlib import Path
 from urllib.parse import unquote
 
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
 from host_tools.machine import snapshot
 from host_tools.machine.errors import RecordError
 from host_tools.machine.tested import say_if_other
 from host_tools.support.cache import cache_dir, locked
+from host_tools.support.progress import download
 from trace_format import limits
 from trace_format.files import open_regular, read_file_text
 
@@ -221,13 +218,12 @@ class AptRoot:
             "Acquire::Retries=3",
             *(f"{d.name}={d.version}" for d in left),
         ]
-        with _progress() as progress:
-            task = progress.add_task(f"{len(left)} packages of {self.suite}", total=sum(deb.size for deb in left))
-            self._run(
-                command,
-                cwd=partial,
-                poll=lambda: progress.update(task, completed=sum(_size(partial / deb.path.name) for deb in left)),
-            )
+        with download(
+            f"{len(left)} packages of {self.suite}",
+            sum(deb.size for deb in left),
+            lambda: sum(_size(partial / deb.path.name) for deb in left),
+        ) as poll:
+            self._run(command, cwd=partial, poll=poll)
         collect(left, partial)
         for deb in left:
             if not deb.path.exists():
@@ -420,8 +416,3 @@ def _extract_member(tar: tarfile.TarFile, member: tarfile.TarInfo, directory: Pa
         target.unlink()
     tar.extraction_filter = getattr(tarfile, "tar_filter", None)  # Python before 3.11.4 has no filters
     tar.extract(member, directory, set_attrs=member.isreg())
-
-
-def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    return Progress(*columns, console=Console(file=sys.stderr), transient=True)

@@ -71,7 +71,7 @@ def phase(what: str, jobs: Jobs | None = None) -> Iterator[None]:
     jobs = jobs or Jobs(lambda: 0)
     began = time.monotonic()
     LOG.debug("%s: begins", what)
-    on_terminal = sys.stderr is not None and sys.stderr.isatty() and shows(logging.INFO)
+    on_terminal = sys.stderr is not None and sys.stderr.isatty() and shows(logging.INFO) and has_rich()
     try:
         with _TERMINAL.line(what, jobs) if on_terminal else _so_far(what, jobs, began):
             yield
@@ -80,6 +80,36 @@ def phase(what: str, jobs: Jobs | None = None) -> Iterator[None]:
         raise
     seconds = time.monotonic() - began
     LOG.log(logging.DEBUG if on_terminal or seconds < LONG_S else logging.INFO, "%s, %.0f s", what, seconds)
+
+
+def has_rich() -> bool:
+    """Whether lines can move: the package comes with the extra `record`."""
+    try:
+        import rich  # noqa: F401
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+@contextmanager
+def download(what: str, total: int, present: Callable[[], int]) -> Iterator[Callable[[], None]]:
+    """Show a download while the context lasts; what is yielded is to be called now and then.
+
+    Args:
+        what: it is.
+        total: bytes that there will be.
+        present: bytes that are there.
+    """
+    if not has_rich():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda: progress.update(task, completed=present())
 
 
 @contextmanager

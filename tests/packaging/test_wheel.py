@@ -20,11 +20,21 @@ import pytest
 from packaging.requirements import Requirement
 
 from host_tools.runners import libraries
+from host_tools.support.packages import EXTRAS
 from tests.support.places import CHECKOUT
 from tests.support.processes import without_progress
 
 VECTORS = CHECKOUT / "tests/unit/signing/vectors"
 PACKAGES = ("trace_format", "signing", "host_tools", "tee_replayer", "baremetal")
+# Commands that need more than the core's packages, and one that they miss.
+MISSING = {
+    "record layers": "ncnn",
+    "record self-test launch -o {out}": "rich",
+    "report {signed} -o {out}": "jinja2",
+    "replay {signed} --key {public} --on unicorn": "unicorn",
+    "audit-firmware {signed} --key {public}": "capstone",
+    "manual -o {out}": "click_man",
+}
 # What pip says when it finds no package index.
 UNREACHABLE = ("No matching distribution found", "Failed to establish a new connection", "Network is unreachable")
 
@@ -116,7 +126,7 @@ def output_of(gramophone: Path, *arguments: str | Path) -> str:
 
 
 def test_every_tracked_file_of_the_packages_is_in_the_wheel(wheel: Path, tracked: list[str]) -> None:
-    ours = {name for name in tracked if name.partition("/")[0] in PACKAGES}
+    ours = {name for name in tracked if name.partition("/")[0] in (*PACKAGES, "gramophone.py")}
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert (ours - names, names - ours) == (set(), set())
 
@@ -236,3 +246,15 @@ def test_the_installed_command_works(wheel: Path, gramophone: Path, tmp_path: Pa
     assert command("replay", signed, "--key", public, "--on", "vgpu")["jobs"] == jobs > 0
     command("generate", "--gpu", "v3d42", "--platform", "qemu-virt", "--key", public, "-o", tmp_path / "out")
     assert {"replayer.c", "replayer.h", "Makefile"} <= {path.name for path in (tmp_path / "out").iterdir()}
+    for line in ("dump", "lint", "inspect", "report"):
+        output_of(gramophone, line, built)
+    assert command("diff", built, built)["same"] is True
+    output_of(gramophone, "strip", signed, "-o", tmp_path / "stripped.gtr")
+    output_of(gramophone, "enrol", "-o", tmp_path / "device")
+    for line, module in MISSING.items():
+        words = [word.format(signed=signed, public=public, out=tmp_path / "new") for word in line.split()]
+        done = subprocess.run([gramophone, *words], env=environment(), capture_output=True, text=True, check=False)
+        assert done.returncode == 2, line
+        (said,) = without_progress(done.stderr)
+        assert said == f"error: {module} is missing: pip install 'gramophone[{EXTRAS[module]}]'"
+        assert not (tmp_path / "new").exists()

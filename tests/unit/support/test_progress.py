@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from pathlib import Path
 
@@ -48,3 +49,10 @@ def test_a_line_says_how_far_it_is(capsys: pytest.CaptureFixture[str], monkeypat
     with listening(), progress.phase("run 1 of 3", Jobs(done, 40)):
         assert again.wait(30)
     assert "run 1 of 3, 12 of 40 jobs, 0 s so far" in capsys.readouterr().err
+
+
+def test_a_download_without_rich_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The core's packages do not have it."""
+    monkeypatch.setitem(sys.modules, "rich", None)
+    with progress.download("three packages", 3, lambda: pytest.fail("nobody asks")) as poll:
+        poll()
