@@ -7,7 +7,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import click
 
@@ -111,9 +111,11 @@ def bench_command(
         replays=repeat,
         run_seconds=_spread(seconds),
         replay_seconds=_spread(results[-1].seconds) if results[-1].seconds else None,
-        instructions={part: _spread([getattr(row, part) for row in counted]) for part in PARTS}
-        if counted
-        else None,
+        instructions=(
+            {part: _spread([getattr(row, part) for row in counted]) for part in get_args(Part)}
+            if counted
+            else None
+        ),
         estimate=estimate,
         job_costs=jobs,
     )
