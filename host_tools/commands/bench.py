@@ -6,14 +6,13 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
 
 import click
 
 from host_tools.accesses.job_costs import JobCost, job_costs
-from host_tools.accesses.job_times import estimated
+from host_tools.accesses.job_times import Estimated, estimated
 from host_tools.api.replaying import outcome
 from host_tools.commands.framework import GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.replay_request import Files, Prepared, check_options, prepare, run_options
@@ -22,11 +21,43 @@ from host_tools.model.job_names import job_names
 from host_tools.runners import why_not
 from host_tools.runners.replay import NONE, ReplayResult
 from host_tools.support.progress import phase
+from host_tools.support.results import Count, Result, one_of
 from trace_format.errors import GramophoneError
 
 RUNS = 5
 REPLAYS_A_BOOT = 2  # only the first one runs the prologue; the second one is measured
-PARTS = ("verify", "load", "replay")
+Part = Literal["verify", "load", "replay"]
+
+
+class BenchFailed(Result):
+    """Why the device refused a trace."""
+
+    error: str
+
+
+class Spread(Result):
+    """Of several replays."""
+
+    minimum: float
+    median: float
+
+
+class Benched(Result):
+    """What a signed trace costs.
+
+    Attributes:
+        compute: Whether the virtual GPU executes shaders: with none, outputs are not results.
+        estimate: Null where the model knows nothing.
+    """
+
+    device: str
+    compute: Annotated[str, one_of("full", "none")]
+    replays: Count
+    run_seconds: Spread
+    replay_seconds: Spread | None
+    instructions: dict[Part, Spread] | None
+    estimate: Estimated | None
+    job_costs: list[JobCost]
 
 
 @click.command(
@@ -44,7 +75,7 @@ PARTS = ("verify", "load", "replay")
 )
 def bench_command(
     signed: Path, key: Path, inputs: Files, parameters: Files, runner: str, repeat: int, **where: Any
-) -> Outcome[Any]:
+) -> Outcome[Benched | BenchFailed]:
     """Measure what replays of a signed trace cost.
 
     The result is the minimum and the median of several replays. On qemu and optee, instructions of the device's
@@ -59,7 +90,7 @@ def bench_command(
         results, seconds = _results(prepared, repeat)
     if not results[-1].ok:
         return Outcome(
-            {"error": results[-1].error},
+            BenchFailed(results[-1].error),
             f"{outcome(results[-1])} on {results[-1].device}: {results[-1].error}",
             ok=False,
         )
@@ -74,18 +105,20 @@ def bench_command(
         warn("this virtual GPU runs no shaders; its jobs take no time")
     estimate = estimated(prepared.trace)
     counted = [result.instructions for result in results if result.instructions]
-    data: dict[str, Any] = {
-        "device": results[-1].device,
-        "compute": results[-1].compute,
-        "replays": repeat,
-        "run_seconds": _spread(seconds),
-        "replay_seconds": _spread(results[-1].seconds) if results[-1].seconds else None,
-        "instructions": (
-            {part: _spread([getattr(row, part) for row in counted]) for part in PARTS} if counted else None
+    data = Benched(
+        device=results[-1].device,
+        compute=results[-1].compute,
+        replays=repeat,
+        run_seconds=_spread(seconds),
+        replay_seconds=_spread(results[-1].seconds) if results[-1].seconds else None,
+        instructions=(
+            {part: _spread([getattr(row, part) for row in counted]) for part in get_args(Part)}
+            if counted
+            else None
         ),
-        "estimate": asdict(estimate) if estimate else None,
-        "job_costs": [asdict(job) for job in jobs],
-    }
+        estimate=estimate,
+        job_costs=jobs,
+    )
     said = estimate.text() if estimate else ""
     return Outcome(data, "\n".join(_text(data, results[-1], said, jobs, job_names(prepared.trace))))
 
@@ -103,22 +136,20 @@ def _results(prepared: Prepared, repeat: int) -> tuple[list[ReplayResult], list[
     return results, seconds
 
 
-def _spread(values: Sequence[float]) -> dict[str, float]:
-    return {"minimum": min(values), "median": statistics.median(values)}
+def _spread(values: Sequence[float]) -> Spread:
+    return Spread(min(values), statistics.median(values))
 
 
-def _text(
-    data: dict[str, Any], result: ReplayResult, estimate: str, jobs: list[JobCost], names: list[str]
-) -> list[str]:
-    lines = [f"{data['device']}: {result.jobs} jobs, {result.actions} actions, {data['replays']} replays"]
+def _text(data: Benched, result: ReplayResult, estimate: str, jobs: list[JobCost], names: list[str]) -> list[str]:
+    lines = [f"{data.device}: {result.jobs} jobs, {result.actions} actions, {data.replays} replays"]
     lines.append(f"{'':22} {'minimum':>14} {'median':>14}")
     lines += [
-        f"{part + ', instructions':22} {spread['minimum']:14,.0f} {spread['median']:14,.0f}"
-        for part, spread in (data["instructions"] or {}).items()
+        f"{part + ', instructions':22} {spread.minimum:14,.0f} {spread.median:14,.0f}"
+        for part, spread in (data.instructions or {}).items()
     ]
-    for name, key in (("replay, ms", "replay_seconds"), ("whole run, ms", "run_seconds")):
-        if spread := data[key]:
-            lines.append(f"{name:22} {spread['minimum'] * 1e3:14,.2f} {spread['median'] * 1e3:14,.2f}")
+    for name, seconds in (("replay, ms", data.replay_seconds), ("whole run, ms", data.run_seconds)):
+        if seconds:
+            lines.append(f"{name:22} {seconds.minimum * 1e3:14,.2f} {seconds.median * 1e3:14,.2f}")
     if estimate:
         lines.append(f"estimated, not measured: {estimate}; 'gramophone speed time' has each job")
     lines.append("on the virtual GPU:")

@@ -14,6 +14,7 @@ import click
 
 from host_tools.commands.facts import facts
 from host_tools.commands.framework import STREAM, Outcome, UsageError, say
+from host_tools.commands.record_options import Recorded
 from host_tools.machine.root import packages_key
 from host_tools.machine.snapshot import timestamp
 from host_tools.runners.replay import FULL
@@ -29,21 +30,23 @@ Params = Mapping[str, Any]
 Also = Callable[[Params], Iterable[Path]]
 
 
-def recording(also: Also = lambda _: ()) -> Callable[[Callable[..., Outcome[Any]]], Callable[..., Outcome[Any]]]:
+def recording(
+    also: Also = lambda _: (),
+) -> Callable[[Callable[..., Outcome[Recorded]]], Callable[..., Outcome[Recorded]]]:
     """Give a command that records to `output` the option --if-changed.
 
     Args:
         also: files that it reads and that are no options, by its options.
     """
 
-    def decorate(command: Callable[..., Outcome[Any]]) -> Callable[..., Outcome[Any]]:
+    def decorate(command: Callable[..., Outcome[Recorded]]) -> Callable[..., Outcome[Recorded]]:
         @click.option(
             "--if-changed",
             is_flag=True,
             help="Do nothing if the output was recorded so from the same files, options and versions.",
         )
         @functools.wraps(command)
-        def unless_unchanged(if_changed: bool, **params: Any) -> Outcome[Any]:
+        def unless_unchanged(if_changed: bool, **params: Any) -> Outcome[Recorded]:
             return _recorded(command, also, params) if if_changed else command(**params)
 
         return unless_unchanged
@@ -51,7 +54,7 @@ def recording(also: Also = lambda _: ()) -> Callable[[Callable[..., Outcome[Any]
     return decorate
 
 
-def _recorded(command: Callable[..., Outcome[Any]], also: Also, params: Params) -> Outcome[Any]:
+def _recorded(command: Callable[..., Outcome[Recorded]], also: Also, params: Params) -> Outcome[Recorded]:
     output: Path = params["output"]
     if output == STREAM:
         raise UsageError("--if-changed: standard output has no file to compare with")
@@ -96,14 +99,15 @@ def _told(value: object) -> str:
     return value.name if isinstance(value, Path) else str(value)
 
 
-def _unchanged(output: Path, stamp: str) -> Outcome[Any]:
+def _unchanged(output: Path, stamp: str) -> Outcome[Recorded]:
     trace = Trace.read(output)
-    found = {
-        "trace_bytes": output.stat().st_size,
-        "compute": FULL,
-        "snapshot": stamp or None,
-        "precision": trace.notes.get("precision", []),
-        "unchanged": True,
-    }
+    found = Recorded(
+        **facts(trace),
+        trace_bytes=output.stat().st_size,
+        compute=FULL,
+        snapshot=stamp or None,
+        precision=trace.notes.get("precision", []),
+        unchanged=True,
+    )
     text = f"{output}: unchanged: recorded from the same files, options and versions; nothing is done"
-    return Outcome({**facts(trace), **found}, text)
+    return Outcome(found, text)

@@ -124,7 +124,7 @@ class KeyFile(Result):
     public_key: Hex
 
 
-def key_data(key: keys.PublicKey) -> dict[str, str]:
+def key_data(key: keys.PublicKey) -> dict[str, Any]:
     """What JSON says of a key."""
     return {"algorithm": key.algorithm.title, "key_id": key.kid.hex()}
 

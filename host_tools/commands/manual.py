@@ -9,14 +9,13 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 from click.shell_completion import get_completion_class
 from click_man.man import ManPage
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, WithExample
-from host_tools.commands.result_schemas import commands, result_types, schema_of
+from host_tools.commands.result_schemas import commands, schema_of
 from host_tools.device import cli as device
 from host_tools.support.files import write_atomically
 from host_tools.support.results import Result
@@ -136,7 +135,6 @@ def manual_command(ctx: click.Context, output: Path) -> Outcome[Installed]:
     schemas = {
         f"share/gramophone/schemas/{'-'.join(words)}.json": json.dumps(schema_of(words, command), indent=2) + "\n"
         for words, command in commands(main)
-        if result_types(command) != (Any,)
     }
     files = manual | schemas | {path: completion(main, shell) for shell, path in COMPLETIONS.items()}
     for name, text in files.items():

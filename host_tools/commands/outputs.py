@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from host_tools.record.differences import relative_difference
+from host_tools.support.results import Count, Result
 from host_tools.support.tensors import load, slot_of
 from trace_format import limits
 from trace_format.errors import GramophoneError, printable
@@ -23,6 +25,36 @@ from trace_format.trace import Trace
 
 Tensor = NDArray[Any]
 SMALL = 16  # elements of an output that is printed whole, or boxes
+
+
+class Top(Result):
+    """One of the largest values."""
+
+    index: Count
+    value: float | None
+    label: str | None
+
+
+class OutputFacts(Result):
+    """An output.
+
+    Attributes:
+        values: Of a small output, or of boxes: row by row.
+    """
+
+    file: str | None
+    shape: tuple[Count, ...]
+    dtype: str
+    values: list[float | None] | UnsetType = UNSET
+    top: list[Top] | UnsetType = UNSET
+
+
+class ExpectedFacts(Result):
+    """An output against what it must be."""
+
+    file: str
+    difference: float | None
+    ok: bool
 
 
 @dataclass(frozen=True)
@@ -46,16 +78,13 @@ class Shown:
         names = self.labels if self.labels is not None and len(self.labels) == len(flat) else None
         return [(int(i), float(flat[i]), names[i] if names else None) for i in order]
 
-    def data(self, name: str, array: Tensor) -> dict[str, Any]:
+    def data(self, name: str, array: Tensor, file: str | None) -> OutputFacts:
         """For JSON: values of a small output or of boxes, and the largest values; what is not finite is null."""
-        found: dict[str, Any] = {}
+        found = OutputFacts(file, array.shape, array.dtype.name)
         if array.size <= SMALL or name in self.boxes:
-            found["values"] = [_finite(float(value)) for value in array.reshape(-1)]
+            found.values = [_finite(float(value)) for value in array.reshape(-1)]
         if self.top is not None:
-            found["top"] = [
-                {"index": index, "value": _finite(value), "label": label}
-                for index, value, label in self.largest(array)
-            ]
+            found.top = [Top(index, _finite(value), label) for index, value, label in self.largest(array)]
         return found
 
 
@@ -123,9 +152,9 @@ class Expected:
         """Whether the output is what it must be."""
         return self.difference <= self.tolerance
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> ExpectedFacts:
         """For JSON."""
-        return {"file": str(self.file), "difference": _finite(self.difference), "ok": self.ok}
+        return ExpectedFacts(str(self.file), _finite(self.difference), self.ok)
 
     def __str__(self) -> str:
         verdict = "as expected" if self.ok else "NOT as expected"

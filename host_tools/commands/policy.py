@@ -12,6 +12,7 @@ import click
 
 from host_tools.commands import policy_words
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
+from host_tools.commands.policy_words import PolicyFacts
 from host_tools.commands.signers import DeviceId, chosen, signer_options
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.commands.tree import SubGroup
@@ -90,7 +91,7 @@ def init(
     expires: int | None,
     output: Path,
     dry_run: bool,
-) -> Outcome[Any]:
+) -> Outcome[PolicyFacts]:
     """Begin a policy: version 1, which devices get compiled in. It is to be signed next, by its own root keys."""
     check_output(output)
     chain = ceremony.start(name, map(_public, root), root_threshold, map(_public, trace), trace_threshold)
@@ -135,7 +136,7 @@ def allow(
     max_seconds: int | None,
     signed_weights: bool,
     dry_run: bool,
-) -> Outcome[Any]:
+) -> Outcome[PolicyFacts]:
     """Say who signs traces of some names, and what these may be. NAMES is a name, or its beginning and a *.
 
     It takes the place of a rule for the same NAMES. Of all that fit a name, the longest counts.
@@ -163,7 +164,7 @@ def allow(
 @click.argument("key", type=FILE)
 @click.option("--role", required=True, help="root, which signs policies; or the NAMES of a rule.")
 @DRY_RUN
-def add_key(file: Path, key: Path, role: str, dry_run: bool) -> Outcome[Any]:
+def add_key(file: Path, key: Path, role: str, dry_run: bool) -> Outcome[PolicyFacts]:
     """Give a role one more key."""
     public = _public(key)
     return _change(file, dry_run, lambda policy: ceremony.added(policy, public, role))
@@ -175,7 +176,7 @@ def add_key(file: Path, key: Path, role: str, dry_run: bool) -> Outcome[Any]:
 @POLICY
 @click.argument("key")
 @DRY_RUN
-def revoke(file: Path, key: str, dry_run: bool) -> Outcome[Any]:
+def revoke(file: Path, key: str, dry_run: bool) -> Outcome[PolicyFacts]:
     """Take a key out of all roles, for ever. KEY is its id, or how that begins, or its file."""
     return _change(file, dry_run, lambda policy: ceremony.revoked(policy, _named(policy, key)))
 
@@ -190,7 +191,7 @@ def revoke(file: Path, key: str, dry_run: bool) -> Outcome[Any]:
 @click.argument("new", type=FILE)
 @click.option("--overlap", is_flag=True, help="Both count until the old one is revoked.")
 @DRY_RUN
-def rotate(file: Path, old: str, new: Path, overlap: bool, dry_run: bool) -> Outcome[Any]:
+def rotate(file: Path, old: str, new: Path, overlap: bool, dry_run: bool) -> Outcome[PolicyFacts]:
     """Replace a key by a new one, in all of its roles. The old one is revoked."""
     public = _public(new)
     return _change(
@@ -205,7 +206,7 @@ def rotate(file: Path, old: str, new: Path, overlap: bool, dry_run: bool) -> Out
 @click.argument("threshold", type=click.IntRange(1))
 @click.option("--role", required=True, help="root, which signs policies; or the NAMES of a rule.")
 @DRY_RUN
-def threshold_command(file: Path, threshold: int, role: str, dry_run: bool) -> Outcome[Any]:
+def threshold_command(file: Path, threshold: int, role: str, dry_run: bool) -> Outcome[PolicyFacts]:
     """Say how many keys of a role it takes."""
     return _change(file, dry_run, lambda policy: ceremony.thresholds(policy, role, threshold))
 
@@ -214,7 +215,7 @@ def threshold_command(file: Path, threshold: int, role: str, dry_run: bool) -> O
 @POLICY
 @click.argument("day", type=Expiry())
 @DRY_RUN
-def expire(file: Path, day: int, dry_run: bool) -> Outcome[Any]:
+def expire(file: Path, day: int, dry_run: bool) -> Outcome[PolicyFacts]:
     """Say until which DAY it holds, or never. Devices without a clock do not know."""
     return _change(file, dry_run, lambda policy: ceremony.expiring(policy, day))
 
@@ -222,7 +223,7 @@ def expire(file: Path, day: int, dry_run: bool) -> Outcome[Any]:
 @policy_group.command("drop", cls=GramophoneCommand, example="gramophone policy drop fleet.gtp")
 @POLICY
 @DRY_RUN
-def drop(file: Path, dry_run: bool) -> Outcome[Any]:
+def drop(file: Path, dry_run: bool) -> Outcome[PolicyFacts]:
     """Take the newest version back, while it lacks signatures."""
     chain = _chain(file)
     with layout.naming(str(file)):
@@ -231,7 +232,7 @@ def drop(file: Path, dry_run: bool) -> Outcome[Any]:
 
 @policy_group.command("show", cls=GramophoneCommand, example="gramophone policy show fleet.gtp")
 @POLICY
-def show(file: Path) -> Outcome[Any]:
+def show(file: Path) -> Outcome[PolicyFacts]:
     """Show what a policy allows, and who has signed it.
 
     It also says which signatures are missing. Exit status 1: signatures are missing.
@@ -239,7 +240,7 @@ def show(file: Path) -> Outcome[Any]:
     chain = _chain(file)
     _warn(chain)
     return Outcome(
-        {**policy_words.data(file, chain), "written": False},
+        policy_words.data(file, chain, written=False),
         "\n".join(policy_words.lines(file, chain)),
         not ceremony.missing(chain),
     )
@@ -257,7 +258,7 @@ def show(file: Path) -> Outcome[Any]:
 @signer_options
 @click.option("-o", "--output", type=FILE, help="With --to-be-signed: the file for these bytes.")
 @DRY_RUN
-def sign(file: Path, output: Path | None, dry_run: bool, **who: Any) -> Outcome[Any]:
+def sign(file: Path, output: Path | None, dry_run: bool, **who: Any) -> Outcome[PolicyFacts]:
     """Sign the newest version. What it says is printed first: whoever signs is the one who has read it."""
     chain, by = _chain(file), chosen(**who)
     if (by.signer is None) != (output is not None):
@@ -269,7 +270,7 @@ def sign(file: Path, output: Path | None, dry_run: bool, **who: Any) -> Outcome[
         if not dry_run:
             write(output, to_be_signed(by.public.kid, chain.last.payload, by.signing.algorithm))
         lines = [*policy_words.lines(file, chain), f"{output}: to be signed by key {by.public.kid.hex()}"]
-        return Outcome({**policy_words.data(file, chain), "written": not dry_run}, "\n".join(lines))
+        return Outcome(policy_words.data(file, chain, written=not dry_run), "\n".join(lines))
     with by.naming():
         signed = ceremony.sign(chain, by.signer)
     return _written(file, signed, dry_run)
@@ -284,7 +285,7 @@ def sign(file: Path, output: Path | None, dry_run: bool, **who: Any) -> Outcome[
 @click.option("--after", type=FILE, help="What was published before; default: OUTPUT, if there is one.")
 @OUTPUT
 @DRY_RUN
-def publish(file: Path, after: Path | None, output: Path, dry_run: bool) -> Outcome[Any]:
+def publish(file: Path, after: Path | None, output: Path, dry_run: bool) -> Outcome[PolicyFacts]:
     """Check that devices take the newest version, and write it. They must take it whichever version they have."""
     check_output(output)
     chain = _chain(file)
@@ -330,20 +331,20 @@ def _chain(file: Path) -> Chain:
     return chain
 
 
-def _change(file: Path, dry_run: bool, change: Callable[[Policy], Policy]) -> Outcome[Any]:
+def _change(file: Path, dry_run: bool, change: Callable[[Policy], Policy]) -> Outcome[PolicyFacts]:
     chain = _chain(file)
     with layout.naming(str(file)):
         return _written(file, ceremony.changed(chain, change), dry_run)
 
 
-def _written(file: Path, chain: Chain, dry_run: bool) -> Outcome[Any]:
+def _written(file: Path, chain: Chain, dry_run: bool) -> Outcome[PolicyFacts]:
     """Write a policy's file, and say what it says."""
     if not dry_run:
         write(file, chain.encode())
     _warn(chain)
     lines = policy_words.lines(file, chain)
     return Outcome(
-        {**policy_words.data(file, chain), "written": not dry_run},
+        policy_words.data(file, chain, written=not dry_run),
         "\n".join([*lines, *(["nothing was written (--dry-run)"] if dry_run else [])]),
     )
 

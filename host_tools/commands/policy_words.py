@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
+from host_tools.support.results import Count, Id, Positive, Result
 from signing import ceremony
 from signing.trust import Policy, Role, Rule
 from signing.trust_chain import Chain
-from signing.trust_changes import KeyChange, key_changes
+from signing.trust_changes import KeyChange, What, key_changes
 from trace_format.schema import Gpu
 from trace_format.schema.report import Status
 from trace_format.schema.trust import KeyKind
@@ -19,35 +19,118 @@ from trace_format.schema.trust import KeyKind
 SECOND_US = 1_000_000
 
 
-def data(file: Path, chain: Chain) -> dict[str, Any]:
-    """The fields of the newest version, for JSON."""
+class RoleFacts(Result):
+    """Who may do something.
+
+    Attributes:
+        role: Root, or the names of a rule.
+    """
+
+    role: str
+    threshold: Positive
+    keys: list[Id]
+
+
+class MissingSignatures(Result):
+    """What a version lacks.
+
+    Attributes:
+        version: Whose root keys.
+    """
+
+    version: Positive
+    signatures: Count
+    of: list[Id]
+    bad: list[Id]
+
+
+class ChangedKey(Result):
+    """A key that may do something else.
+
+    Attributes:
+        what: Given back: a right that an earlier version had.
+        before: What it was for.
+        after: What it is for.
+    """
+
+    key: Id
+    what: What
+    before: Sequence[str]
+    after: Sequence[str]
+
+
+class PolicyChanges(Result):
+    """What differs from the version before.
+
+    Attributes:
+        since: The version before.
+        rights_before: Of roles, rules and validity, those that are no more, as people read them.
+        rights_after: Those that are new.
+    """
+
+    since: Positive
+    keys: list[ChangedKey]
+    rights_before: list[str]
+    rights_after: list[str]
+
+
+class PolicyFacts(Result):
+    """The newest version of a trust policy.
+
+    Attributes:
+        policy_id: First half of the SHA-256 of the policy's bytes.
+        complete: It has all signatures that devices want.
+        not_before: Seconds since 1970 (UTC); 0: always.
+        not_after: 0: for ever.
+        changes: Null: this is the first.
+    """
+
+    file: str
+    name: str
+    version: Positive
+    policy_id: Id
+    bytes: Count
+    complete: bool
+    not_before: Count
+    not_after: Count
+    roles: list[RoleFacts]
+    revoked: list[Id]
+    signed_by: list[Id]
+    missing: list[MissingSignatures]
+    changes: PolicyChanges | None
+    written: bool
+
+
+def data(file: Path, chain: Chain, *, written: bool) -> PolicyFacts:
+    """The newest version, for JSON."""
     policy = chain.last.policy
-    return {
-        "file": str(file),
-        "name": policy.name,
-        "version": policy.version,
-        "policy_id": policy.kid.hex(),
-        "bytes": len(chain.last.payload),
-        "complete": not ceremony.missing(chain),
-        "not_before": policy.not_before,
-        "not_after": policy.not_after,
-        "roles": [
-            {"role": name, "threshold": role.threshold, "keys": sorted(kid.hex() for kid in role.kids)}
+    return PolicyFacts(
+        file=str(file),
+        name=policy.name,
+        version=policy.version,
+        policy_id=policy.kid.hex(),
+        bytes=len(chain.last.payload),
+        complete=not ceremony.missing(chain),
+        not_before=policy.not_before,
+        not_after=policy.not_after,
+        roles=[
+            RoleFacts(name, role.threshold, sorted(kid.hex() for kid in role.kids))
             for name, role in ceremony.roles(policy)
         ],
-        "revoked": sorted(kid.hex() for kid in policy.revoked),
-        "signed_by": sorted(kid.hex() for kid in chain.last.signatures.by_kid),
-        "missing": [
-            {
-                "version": one.version,
-                "signatures": one.quorum.missing,
-                "of": [kid.hex() for kid in one.candidates],
-                "bad": sorted(kid.hex() for kid in one.quorum.bad),
-            }
+        revoked=sorted(kid.hex() for kid in policy.revoked),
+        signed_by=sorted(kid.hex() for kid in chain.last.signatures.by_kid),
+        missing=[
+            MissingSignatures(
+                one.version,
+                one.quorum.missing,
+                [kid.hex() for kid in one.candidates],
+                sorted(kid.hex() for kid in one.quorum.bad),
+            )
             for one in ceremony.missing(chain)
         ],
-        "changes": _changes_data(chain),
-    }
+        changes=_changes_data(chain),
+        written=written,
+    )
 
 
 def lines(file: Path, chain: Chain) -> list[str]:
@@ -87,15 +170,12 @@ def _changed_rights(chain: Chain) -> tuple[list[str], list[str]]:
     return (gone, added) if gone or added or old == new else (old, new)
 
 
-def _changes_data(chain: Chain) -> dict[str, Any] | None:
+def _changes_data(chain: Chain) -> PolicyChanges | None:
     if chain.before is None:
         return None
     gone, added = _changed_rights(chain)
-    keys = [
-        {"key": one.kid.hex(), "what": one.what.value, "before": list(one.before), "after": list(one.after)}
-        for one in key_changes(chain)
-    ]
-    return {"since": chain.before.version, "keys": keys, "rights_before": gone, "rights_after": added}
+    keys = [ChangedKey(one.kid.hex(), one.what, one.before, one.after) for one in key_changes(chain)]
+    return PolicyChanges(chain.before.version, keys, gone, added)
 
 
 def _changes(chain: Chain) -> list[tuple[str, str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -20,6 +19,7 @@ from host_tools.commands.record_options import (
     SNAPSHOT,
     TIMEOUT,
     TOLERANCE,
+    Recorded,
     check_network,
     written,
 )
@@ -31,6 +31,7 @@ from host_tools.record.board.result import board_trace
 from host_tools.record.ncnn.network import record_network
 from host_tools.record.preflight import NetworkError
 from host_tools.record.program import GuestProgram, record_program
+from host_tools.support.results import Count, Result
 from trace_format import limits
 from trace_format.errors import GramophoneError
 from trace_format.files import open_regular, read_file
@@ -74,7 +75,7 @@ def record_ncnn(
     timeout: float,
     snapshot: str | None,
     check: bool,
-) -> Outcome[Any]:
+) -> Outcome[Recorded]:
     """Record an ncnn network on Debian's unmodified GPU stack.
 
     The recording is of one inference: Debian's kernel and Mesa, PyPI's ncnn. Inputs, outputs and parameters are
@@ -157,7 +158,7 @@ def record_run(
     check: bool,
     program: Path,
     args: tuple[str, ...],
-) -> Outcome[Any]:
+) -> Outcome[Recorded]:
     """Record an aarch64 program that uses the GPU.
 
     The kernel and Mesa are Debian's. It runs in its own folder, with every file given by --file and every
@@ -201,7 +202,7 @@ def record_run(
 @recording()
 def record_self_test(
     network: str, output: Path, gpu: str, check: bool, timeout: float, snapshot: str | None
-) -> Outcome[Any]:
+) -> Outcome[Recorded]:
     """Record a small network that stresses one part of a GPU.
 
     launch starts 32 jobs, store and load write and read four megabytes, gemm multiplies matrices. Their times on a
@@ -211,6 +212,18 @@ def record_self_test(
     stamp = timestamp(snapshot) if snapshot is not None else ""
     trace = self_test.record_self_test(network, gpu, timeout=timeout, snapshot=stamp, check=check)
     return written(trace, output, stamp)
+
+
+class KitPacked(Result):
+    """A kit that was packed.
+
+    Attributes:
+        name: Name of the trace to be.
+        kit_bytes: Size of the tar file.
+    """
+
+    name: str
+    kit_bytes: Count
 
 
 @click.command(
@@ -231,7 +244,7 @@ def record_pi_kit(
     output: Path,
     name: str | None,
     tolerance: float | None,
-) -> Outcome[Any]:
+) -> Outcome[KitPacked]:
     """Pack what a Raspberry Pi 4 needs to record a network.
 
     It records on its own GPU, without privileges. There: unpack it, sh run.sh. It runs the network three times
@@ -248,14 +261,14 @@ def record_pi_kit(
     data = packed(files, f"{title}-kit")
     write(output, data)
     text = f"{output}: {len(data)} bytes\nnext, on the board: tar -xf {output.name} && sh {title}-kit/run.sh"
-    return Outcome({"name": title, "kit_bytes": len(data)}, text)
+    return Outcome(KitPacked(title, len(data)), text)
 
 
 @click.command("pi", cls=GramophoneCommand, example="gramophone record pi lenet-kit/result.tar -o lenet.raw.gtr")
 @click.argument("result", type=FILE)
 @OUTPUT
 @click.option("--name", type=NAME, help="Name of the trace; default: that of the kit.")
-def record_pi(result: Path, output: Path, name: str | None) -> Outcome[Any]:
+def record_pi(result: Path, output: Path, name: str | None) -> Outcome[Recorded]:
     """Turn a Raspberry Pi 4's recording into a raw trace.
 
     RESULT is what the kit of `record pi-kit` left. It is the trace of a recording in the emulated machine:

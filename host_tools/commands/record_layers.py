@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from dataclasses import asdict
-from typing import Any
+from dataclasses import dataclass
 
 import click
 
@@ -14,15 +13,49 @@ from host_tools.commands.framework import GramophoneCommand, Outcome
 from host_tools.record import layer_lists
 from host_tools.record.layer_lists import NcnnLayers
 from host_tools.record.ncnn.equivalents import instead_of
+from host_tools.support.results import Result
 
 WIDTH = 100
+
+
+@dataclass(frozen=True)
+class NcnnFacts(NcnnLayers):
+    """Types of ncnn's layers.
+
+    Attributes:
+        on_gpu: ncnn has code for GPUs.
+        by_operator: an operator of the trace computes it, on the CPU.
+        neither: networks with it are refused.
+        instead: refused layer -> what can be recorded instead.
+    """
+
+    instead: dict[str, str]
+
+
+class Compilers(Result):
+    """Whether a compiler runs on a GPU."""
+
+    ncnn: bool
+    tinygrad: bool
+
+
+class Layers(Result):
+    """What networks may have.
+
+    Attributes:
+        onnx: Operators of ONNX that tinygrad takes.
+    """
+
+    ncnn: NcnnFacts
+    onnx: tuple[str, ...]
+    gpus: dict[str, Compilers]
 
 
 @click.command(
     "layers", cls=GramophoneCommand, example="gramophone record layers\ngramophone record layers --find lstm"
 )
 @click.option("--find", metavar="WORD", help="Only those with this in their names.")
-def record_layers(find: str | None) -> Outcome[Any]:
+def record_layers(find: str | None) -> Outcome[Layers]:
     """Show which layers and operators can be recorded.
 
     The installed compilers say so, for each GPU. A GPU makes a difference only where a compiler does not run on
@@ -33,14 +66,13 @@ def record_layers(find: str | None) -> Outcome[Any]:
         layers = _found(layers, find)
         operators = _with(operators, find)
     without = layer_lists.gpus_without_ncnn()
-    data = {
-        "ncnn": {
-            **asdict(layers),
-            "instead": {name: instead_of(name) for name in layers.neither if instead_of(name)},
-        },
-        "onnx": list(operators),
-        "gpus": {gpu: {"ncnn": gpu not in without, "tinygrad": True} for gpu in layer_lists.gpus()},
-    }
+    data = Layers(
+        ncnn=NcnnFacts(
+            **vars(layers), instead={name: said for name in layers.neither if (said := instead_of(name))}
+        ),
+        onnx=operators,
+        gpus={gpu: Compilers(gpu not in without, tinygrad=True) for gpu in layer_lists.gpus()},
+    )
     return Outcome(data, "\n".join(_lines(layers, operators, without)))
 
 

@@ -21,6 +21,7 @@ from host_tools.commands.record_options import (
     SNAPSHOT,
     TIMEOUT,
     TOLERANCE,
+    Recorded,
     Shape,
     check_network,
     written,
@@ -78,7 +79,7 @@ VALUES = click.option(
 MODEL_NAME = click.option("--name", type=NAME, help="Name of the trace; default: that of MODEL.")
 
 
-def _recording(command: Callable[..., Outcome[Any]]) -> Callable[..., Outcome[Any]]:
+def _recording(command: Callable[..., Outcome[Recorded]]) -> Callable[..., Outcome[Recorded]]:
     """Give a command the options that say how it records."""
     for option in (SNAPSHOT, TIMEOUT, CHECK, TOLERANCE, FP16, GPU, MODEL_NAME, OUTPUT):
         command = option(command)
@@ -132,7 +133,7 @@ def _weights(params: Mapping[str, Any]) -> list[Path]:
 @recording(also=_weights)
 def record_onnx(
     model: Path, values: tuple[tuple[str, str], ...], constants: tuple[tuple[str, str], ...], **how: Any
-) -> Outcome[Any]:
+) -> Outcome[Recorded]:
     """Record an ONNX network, by ncnn or by tinygrad.
 
     The recording is of one inference. What was converted or compiled is compared with ONNX Runtime before
@@ -165,7 +166,7 @@ def record_onnx(
 @VALUES
 @_recording
 @recording()
-def record_pytorch(model: Path, values: tuple[tuple[str, str], ...], **how: Any) -> Outcome[Any]:
+def record_pytorch(model: Path, values: tuple[tuple[str, str], ...], **how: Any) -> Outcome[Recorded]:
     """Record a PyTorch network, by ncnn or by tinygrad.
 
     NETWORK is a program that torch.export.save wrote, whose inputs keep forward's names; or TorchScript
@@ -202,7 +203,7 @@ def _record(
     plot: Path | None,
     cpu_gflops: float | None,
     **how: Any,
-) -> Outcome[Any]:
+) -> Outcome[Recorded]:
     check_network(shapes, tolerance)
     if cpu_gflops is not None and search is None:
         raise UsageError("--co-execute: without --search there are no kernels to choose from")

@@ -7,11 +7,12 @@ import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import click
+from msgspec import UNSET, UnsetType
 
-from host_tools.commands.facts import facts
+from host_tools.commands.facts import TraceMade, facts
 from host_tools.commands.framework import Outcome, UsageError
 from host_tools.commands.streams import write
 from host_tools.machine.boot import BOOT_TIMEOUT_S
@@ -20,6 +21,7 @@ from host_tools.record.differences import FP16_TOLERANCE, INT8_TOLERANCE
 from host_tools.record.differences import TOLERANCE as FP32_TOLERANCE
 from host_tools.runners.replay import FULL
 from host_tools.support.gpu_folders import DEFAULT_GPU
+from host_tools.support.results import one_of
 from trace_format import profile
 from trace_format.trace import Trace
 
@@ -84,6 +86,22 @@ class Shape(click.ParamType[Any]):
         return match[1], shape
 
 
+class Recorded(TraceMade, kw_only=True):
+    """A recording that was made.
+
+    Attributes:
+        compute: Whether the virtual GPU executes shaders: with none, outputs are not results.
+        snapshot: Snapshot of Debian's archive that the guest's packages are of.
+        precision: What the GPU computes in or keeps beside float32.
+        unchanged: Nothing was recorded: --if-changed, and the file is what it would be.
+    """
+
+    compute: Annotated[str, one_of("full", "none")]
+    snapshot: str | None
+    precision: list[Literal["int8", "fp16"]]
+    unchanged: Literal[True] | UnsetType = UNSET
+
+
 SHAPES = click.option(
     "--shape",
     "shapes",
@@ -106,7 +124,7 @@ def check_network(shapes: Sequence[tuple[str, tuple[int, ...]]], tolerance: floa
         raise UsageError(f"--tolerance: expected a number from 0, found {tolerance}")
 
 
-def written(trace: Trace, output: Path, stamp: str) -> Outcome[Any]:
+def written(trace: Trace, output: Path, stamp: str) -> Outcome[Recorded]:
     """Write a recording; stamp: of the snapshot that the guest's packages are of, if one was named."""
     data = trace.build(compress=False)
     write(output, data)
@@ -118,5 +136,7 @@ def written(trace: Trace, output: Path, stamp: str) -> Outcome[Any]:
     precision = trace.notes.get("precision", [])
     if precision:
         text += f"\nprecision: {', '.join(precision)}; what is neither is float32"
-    found = {"trace_bytes": len(data), "compute": FULL, "snapshot": stamp or None, "precision": precision}
-    return Outcome({**facts(trace), **found}, text)
+    made = Recorded(
+        **facts(trace), trace_bytes=len(data), compute=FULL, snapshot=stamp or None, precision=precision
+    )
+    return Outcome(made, text)

@@ -6,21 +6,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
+from msgspec import UNSET, UnsetType
 
 from host_tools.api.replaying import NO_SHADERS, refusal
 from host_tools.audit.verdicts import rules_of_report
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
-from host_tools.commands.outputs import Expected, Shown, compare, read_expected, read_labels, show
-from host_tools.commands.replay_jobs import Asked, look
+from host_tools.commands.outputs import (
+    Expected,
+    ExpectedFacts,
+    OutputFacts,
+    Shown,
+    compare,
+    read_expected,
+    read_labels,
+    show,
+)
+from host_tools.commands.replay_jobs import Asked, Compared, Refused, Until, look
 from host_tools.commands.replay_request import Files, check_options, prepare, run_options
 from host_tools.commands.verify_report import Nonce
 from host_tools.record.differences import TOLERANCE
-from host_tools.runners.replay import NONE, ReplayResult, Tensor
+from host_tools.runners.replay import NONE, Instructions, ReplayResult, Tensor
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase
+from host_tools.support.results import Count, Result, one_of
 from host_tools.support.tensors import (
     Assignment,
     assigned,
@@ -43,6 +54,34 @@ def _replays(repeat: int | None, series: Mapping[str, Tensor]) -> int:
         said = ", ".join(f"{what}: {count}" for what, count in counts.items())
         raise UsageError(f"the numbers of replays differ: {said}")
     return next(iter(counts.values()), 1)
+
+
+class Replayed(Result):
+    """What came of a replay.
+
+    Attributes:
+        compute: Whether the virtual GPU executes shaders: with none, outputs are not results.
+        instructions: Of the device's CPU.
+        log_bytes: Entries that the device added to its replay log.
+        attestation_bytes: 0: none was asked for, or none given.
+        error: Why the device refused it.
+        rules: Ids of the rules (docs/RULES.md) that its reason may be about, nearest first.
+    """
+
+    device: str
+    compute: Annotated[str, one_of("full", "none")]
+    jobs: Count
+    actions: Count
+    retries: Count
+    outputs: dict[str, OutputFacts]
+    expected: dict[str, ExpectedFacts]
+    instructions: Instructions | None
+    trace_bytes: Count
+    secure_bytes: Count
+    log_bytes: Count
+    attestation_bytes: Count
+    error: str | UnsetType = UNSET
+    rules: list[str] | UnsetType = UNSET
 
 
 @click.command(
@@ -156,7 +195,7 @@ def replay_command(
     attestation: Path | None,
     firmware: Path | None,
     **where: Any,
-) -> Outcome[Any]:
+) -> Outcome[Replayed | Until | Compared | Refused]:
     """Verify and replay a signed trace on an emulated device.
 
     --on vgpu replays it on the virtual GPU alone. Outputs of up to 16 elements are printed. Of boxes, only those
@@ -247,35 +286,23 @@ def _check_evidence(
             check_writable(path)
 
 
-def _json(
-    result: ReplayResult, written: dict[str, str], shown: Shown, compared: list[Expected]
-) -> dict[str, object]:
-    counts = result.instructions
-    found: dict[str, object] = {
-        "device": result.device,
-        "compute": result.compute,
-        "jobs": result.jobs,
-        "actions": result.actions,
-        "retries": result.retries,
-        "outputs": {
-            name: {
-                "file": written.get(name),
-                "shape": list(array.shape),
-                "dtype": array.dtype.name,
-                **shown.data(name, array),
-            }
-            for name, array in result.outputs.items()
-        },
-        "expected": {row.name: row.data() for row in compared},
-        "instructions": counts and {"verify": counts.verify, "load": counts.load, "replay": counts.replay},
-        "trace_bytes": result.trace_bytes,
-        "secure_bytes": result.secure_bytes,
-        "log_bytes": len(result.evidence.entries),
-        "attestation_bytes": len(result.evidence.attestation),
-    }
-    if not result.ok:
-        found |= {"error": result.error, "rules": [rule.id for rule in rules_of_report(result.report)]}
-    return found
+def _json(result: ReplayResult, written: dict[str, str], shown: Shown, compared: list[Expected]) -> Replayed:
+    return Replayed(
+        device=result.device,
+        compute=result.compute,
+        jobs=result.jobs,
+        actions=result.actions,
+        retries=result.retries,
+        outputs={name: shown.data(name, array, written.get(name)) for name, array in result.outputs.items()},
+        expected={row.name: row.data() for row in compared},
+        instructions=result.instructions,
+        trace_bytes=result.trace_bytes,
+        secure_bytes=result.secure_bytes,
+        log_bytes=len(result.evidence.entries),
+        attestation_bytes=len(result.evidence.attestation),
+        error=UNSET if result.ok else result.error,
+        rules=UNSET if result.ok else [rule.id for rule in rules_of_report(result.report)],
+    )
 
 
 def _text(result: ReplayResult, written: dict[str, str], shown: Shown, compared: list[Expected]) -> str:

@@ -7,9 +7,9 @@ import json
 import re
 import shutil
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from host_tools.commands.framework import Outcome, UsageError
 from host_tools.commands.replay_request import Prepared
 from host_tools.commands.streams import read
 from host_tools.support.progress import phase
+from host_tools.support.results import Amount, Count, Result, fields, one_of
 from host_tools.support.tensors import npy
 from host_tools.vgpu import confined
 from trace_format.errors import GramophoneError
@@ -29,6 +30,74 @@ from trace_format.trace import Trace
 
 LONGEST = 40  # characters of a layer's name in a file's
 FLOAT = np.dtype("<f4")
+
+
+class Refused(Result):
+    """Why a trace is refused, with --until or --compare."""
+
+    error: str
+
+
+class Buffer(Result):
+    """Memory that a job has written.
+
+    Attributes:
+        job: That wrote it last.
+        layer: Of that job; empty: not known.
+        address: The GPU's.
+    """
+
+    file: str
+    job: Count
+    layer: str
+    address_space: Count
+    address: Count
+    bytes: Count
+    dtype: Annotated[str, one_of("float32", "uint8")]
+
+
+class Until(Result):
+    """With --until: the memory after a job.
+
+    Attributes:
+        buffers: As index.json in the folder has it.
+    """
+
+    job: Count
+    layer: str
+    folder: str
+    buffers: list[Buffer]
+
+
+class Difference(Result):
+    """The first job that writes something else.
+
+    Attributes:
+        bytes: That the job writes.
+        different_bytes: Null: they write different amounts.
+        largest: Largest difference as float32; null: no floats.
+    """
+
+    job: Count
+    layer: str
+    other_job: Count
+    other_layer: str
+    bytes: Count
+    other_bytes: Count
+    different_bytes: Count | None
+    largest: Amount | None
+
+
+class Compared(Result):
+    """With --compare.
+
+    Attributes:
+        compared: Jobs that are the same, those that write nothing left out.
+        difference: Null: there is none, or one trace has more jobs.
+    """
+
+    compared: Count
+    difference: Difference | None
 
 
 @dataclass(frozen=True)
@@ -59,7 +128,7 @@ class Asked:
             raise UsageError(f"--dump {self.dump}: expected a new or an empty folder")
 
 
-def look(asked: Asked, prepared: Prepared) -> Outcome[Any]:
+def look(asked: Asked, prepared: Prepared) -> Outcome[Until | Compared | Refused]:
     """Verify, and do what is asked.
 
     Raises:
@@ -69,7 +138,7 @@ def look(asked: Asked, prepared: Prepared) -> Outcome[Any]:
     found = judge(subject.delivery, [subject.key], subject.file)
     if not found.ok or found.content is None:
         reason = found.reason if not found.ok else found.not_judged
-        return Outcome({"error": reason}, f"refused: {reason}", ok=False)
+        return Outcome(Refused(reason), f"refused: {reason}", ok=False)
     if asked.other is not None:
         return _compare(found.content, asked.other, inputs)
     assert asked.until is not None
@@ -77,7 +146,7 @@ def look(asked: Asked, prepared: Prepared) -> Outcome[Any]:
     return _dump(found.content, inputs, asked.until, asked.dump)
 
 
-def _dump(trace: Trace, inputs: Inputs, job: int, folder: Path) -> Outcome[Any]:
+def _dump(trace: Trace, inputs: Inputs, job: int, folder: Path) -> Outcome[Until]:
     with phase("replaying to the job"):
         pieces = confined.call(lambda: job_buffers.after(trace, inputs, job), list[Written])
     names = _names(trace)
@@ -94,30 +163,32 @@ def _dump(trace: Trace, inputs: Inputs, job: int, folder: Path) -> Outcome[Any]:
             kind = FLOAT if len(piece.data) % FLOAT.itemsize == 0 else np.dtype(np.uint8)
             (fresh / file).write_bytes(npy(np.frombuffer(piece.data, kind)))
             rows.append(
-                {
-                    "file": file,
-                    "job": piece.job,
-                    "layer": names[piece.job],
-                    "address_space": piece.address_space,
-                    "address": piece.address,
-                    "bytes": len(piece.data),
-                    "dtype": kind.name,
-                }
+                Buffer(
+                    file=file,
+                    job=piece.job,
+                    layer=names[piece.job],
+                    address_space=piece.address_space,
+                    address=piece.address,
+                    bytes=len(piece.data),
+                    dtype=kind.name,
+                )
             )
-        (fresh / "index.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+        (fresh / "index.json").write_text(
+            json.dumps([fields(row) for row in rows], indent=2) + "\n", encoding="utf-8"
+        )
         if folder.exists():
             folder.rmdir()
         shutil.move(fresh, folder)
-    own = [row for row in rows if row["job"] == job]
+    own = [row for row in rows if row.job == job]
     text = [
         f"{folder}: memory after {_called(job, names[job])}: {len(rows)} files, "
         f"{sum(len(piece.data) for piece in pieces)} bytes; index.json says what is what",
-        *(f"  {row['file']}: {row['bytes']} bytes" for row in own),
+        *(f"  {row.file}: {row.bytes} bytes" for row in own),
     ]
-    return Outcome({"job": job, "layer": names[job], "folder": str(folder), "buffers": rows}, "\n".join(text))
+    return Outcome(Until(job, names[job], str(folder), rows), "\n".join(text))
 
 
-def _compare(trace: Trace, file: Path, inputs: Inputs) -> Outcome[Any]:
+def _compare(trace: Trace, file: Path, inputs: Inputs) -> Outcome[Compared]:
     other = parse(read(file), str(file))
     for slot in trace.slots:
         if slot.name in inputs and not any(
@@ -131,38 +202,34 @@ def _compare(trace: Trace, file: Path, inputs: Inputs) -> Outcome[Any]:
         two = confined.call(lambda: job_buffers.digests(other, inputs), list[Digest])
     for same, (a, b) in enumerate(zip(one, two, strict=False)):
         if (a.bytes, a.sha256) != (b.bytes, b.sha256):
-            outcome = _difference(trace, other, inputs, a, b, file)
-            return replace(outcome, data={"compared": same, **outcome.data})
+            difference, text = _difference(trace, other, inputs, a, b, file)
+            return Outcome(Compared(same, difference), text, ok=False)
     if len(one) != len(two):
         count = min(len(one), len(two))
         text = f"the first {count} jobs that write are the same; there are {len(one)}, in {file} {len(two)}"
-        return Outcome({"compared": count, "difference": None}, text, ok=False)
+        return Outcome(Compared(count, None), text, ok=False)
     text = f"all {len(one)} jobs that write, write the same in {file}"
-    return Outcome({"compared": len(one), "difference": None}, text)
+    return Outcome(Compared(len(one), None), text)
 
 
-def _difference(trace: Trace, other: Trace, inputs: Inputs, a: Digest, b: Digest, file: Path) -> Outcome[Any]:
+def _difference(
+    trace: Trace, other: Trace, inputs: Inputs, a: Digest, b: Digest, file: Path
+) -> tuple[Difference, str]:
     with phase("comparing the job"):
         one = confined.call(lambda: job_buffers.written_by(trace, inputs, a.job), bytes)
         two = confined.call(lambda: job_buffers.written_by(other, inputs, b.job), bytes)
     layers = _names(trace)[a.job], _names(other)[b.job]
-    what = {"job": a.job, "layer": layers[0], "other_job": b.job, "other_layer": layers[1]}
+    found = Difference(a.job, layers[0], b.job, layers[1], len(one), len(two), None, None)
     head = f"first difference: {_called(a.job, layers[0])}, in {file} {_called(b.job, layers[1])}"
-    sizes = {"bytes": len(one), "other_bytes": len(two)}
     if len(one) != len(two):
-        data = {**what, **sizes, "different_bytes": None, "largest": None}
-        text = f"{head}: it writes {len(one)} bytes, there {len(two)}"
-        return Outcome({"difference": data}, text, ok=False)
-    different = int(np.count_nonzero(np.frombuffer(one, np.uint8) != np.frombuffer(two, np.uint8)))
-    largest = None
+        return found, f"{head}: it writes {len(one)} bytes, there {len(two)}"
+    found.different_bytes = int(np.count_nonzero(np.frombuffer(one, np.uint8) != np.frombuffer(two, np.uint8)))
     if len(one) % FLOAT.itemsize == 0:
         x, y = (np.frombuffer(side, FLOAT).astype(np.float64) for side in (one, two))
         finite = np.isfinite(x) & np.isfinite(y)
-        largest = float(np.abs(x - y)[finite].max()) if finite.any() else None
-    data = {**what, **sizes, "different_bytes": different, "largest": largest}
-    more = f"; as float32 by at most {largest:.4g}" if largest is not None else ""
-    text = f"{head}: {different} of {len(one)} bytes that it writes differ{more}"
-    return Outcome({"difference": data}, text, ok=False)
+        found.largest = float(np.abs(x - y)[finite].max()) if finite.any() else None
+    more = f"; as float32 by at most {found.largest:.4g}" if found.largest is not None else ""
+    return found, f"{head}: {found.different_bytes} of {len(one)} bytes that it writes differ{more}"
 
 
 def _called(job: int, layer: str) -> str:

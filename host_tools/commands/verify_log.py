@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import click
 
@@ -13,10 +14,11 @@ from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Usag
 from host_tools.commands.streams import read
 from host_tools.commands.traces import trace_bytes
 from host_tools.commands.verify_report import POLICIES, TRACE, Nonce, policies_of, status_name
+from host_tools.support.results import Count, Id, Positive, Result, Sha256, one_of
 from signing import device_keys, keys
 from signing.attestation import Expected, check_attestation, read_attestation
 from signing.keys import KID_BYTES
-from signing.log_checks import Checked, check_log
+from signing.log_checks import Checked, Finding, check_log
 from signing.replay_log import ZERO, Entry, Tail, head_hash, read_log, read_tail
 from trace_format import limits
 from trace_format.errors import GramophoneError, printable
@@ -51,7 +53,7 @@ def verify_log_command(
     nonce: bytes | None,
     traces: tuple[Path, ...],
     policy_files: tuple[Path, ...],
-) -> Outcome[Any]:
+) -> Outcome[LogVerified]:
     """Check that a replay log is the device's, whole, in order.
 
     Entries are proven by the log key, or without it by an attestation. Only a tail or an attestation shows that
@@ -83,41 +85,86 @@ def verify_log_command(
     )
 
 
-def _log_data(file: Path, checked: Checked, tail: Tail | None, traces: dict[bytes, str]) -> dict[str, Any]:
-    return {
-        "file": str(file),
-        "findings": [
-            {
-                "fault": found.fault.value,
-                "position": found.position,
-                "sequence": found.sequence,
-                "text": found.text,
-            }
-            for found in checked.findings
-        ],
-        "tail": tail and {"entries": tail.entries, "boots": tail.boots, "hash": tail.hash.hex()},
-        "entries": [_entry_data(entry, traces) for entry in checked.proven],
-    }
+class TailFacts(Result):
+    """Where a log ends."""
+
+    entries: Count
+    boots: Count
+    hash: Sha256
 
 
-def _entry_data(entry: Entry, traces: dict[bytes, str]) -> dict[str, Any]:
+class EntryFacts(Result):
+    """An entry of a log.
+
+    Attributes:
+        position: Number of the entry in the file.
+        sequence: Number that the device gave it.
+        status: Name of the replayer's status (docs/FORMAT-DEVICE.md), or its number.
+        subject: Hash of the trace's head; of a boot, of the firmware; zeros when no trace was verified.
+        trace: The file given with --trace that it is about.
+        trust_policy: Of a load: SHA-256 of the trust policy under which the trace was accepted; its id is the
+            first 16 bytes.
+        trust_version: Of that policy.
+    """
+
+    position: Count
+    sequence: Count
+    boot: Count
+    kind: Annotated[str, one_of(*(kind.name.lower() for kind in LogKind), "unknown")]
+    status: str
+    retries: Count
+    security_version: Count
+    subject: Sha256
+    trace_id: Id
+    trace: str | None
+    trust_policy: Sha256 | None
+    trust_version: Positive | None
+    inputs: Sha256
+    outputs: Sha256
+
+
+class LogVerified(Result):
+    """What is wrong with a replay log.
+
+    Attributes:
+        findings: Empty: nothing is.
+        tail: Where the log ends, as --tail or --report says.
+        entries: The device's entries, each once, by their numbers.
+    """
+
+    file: str
+    findings: Sequence[Finding]
+    tail: TailFacts | None
+    entries: list[EntryFacts]
+
+
+def _log_data(file: Path, checked: Checked, tail: Tail | None, traces: dict[bytes, str]) -> LogVerified:
+    return LogVerified(
+        str(file),
+        checked.findings,
+        tail if tail is None else TailFacts(tail.entries, tail.boots, tail.hash.hex()),
+        [_entry_data(entry, traces) for entry in checked.proven],
+    )
+
+
+def _entry_data(entry: Entry, traces: dict[bytes, str]) -> EntryFacts:
     values = entry.values
-    return {
-        "position": entry.position,
-        "sequence": entry.sequence,
-        "boot": entry.boot,
-        "kind": entry.kind.name.lower() if entry.kind else "unknown",
-        "status": status_name(values["status"]),
-        "retries": values["retries"],
-        "security_version": values["security_version"],
-        "subject": entry.subject.hex(),
-        "trace_id": bytes(values["trace_id"]).hex(),
-        "trace": traces.get(entry.subject),
-        "trust_policy": entry.trust_policy.hex() or None,
-        "trust_version": entry.trust_version or None,
-        "inputs": bytes(ZERO if entry.trust_policy else values["inputs"]).hex(),
-        "outputs": bytes(ZERO if entry.trust_policy else values["outputs"]).hex(),
-    }
+    return EntryFacts(
+        position=entry.position,
+        sequence=entry.sequence,
+        boot=entry.boot,
+        kind=entry.kind.name.lower() if entry.kind else "unknown",
+        status=status_name(values["status"]),
+        retries=values["retries"],
+        security_version=values["security_version"],
+        subject=entry.subject.hex(),
+        trace_id=bytes(values["trace_id"]).hex(),
+        trace=traces.get(entry.subject),
+        trust_policy=entry.trust_policy.hex() or None,
+        trust_version=entry.trust_version or None,
+        inputs=bytes(ZERO if entry.trust_policy else values["inputs"]).hex(),
+        outputs=bytes(ZERO if entry.trust_policy else values["outputs"]).hex(),
+    )
 
 
 def _log_text(file: Path, checked: Checked, traces: dict[bytes, str]) -> str:

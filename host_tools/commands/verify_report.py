@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypedDict, cast
 
 import click
 
@@ -15,6 +15,7 @@ from host_tools.commands.streams import read
 from host_tools.commands.traces import read_trace, trace_bytes
 from host_tools.runners.optee.measurement import core_measurement
 from host_tools.support.elf import is_elf
+from host_tools.support.results import Count, Hex, Id, Ids, Result, Sha256, one_of
 from host_tools.support.tensors import Assignment, assigned, load_all
 from signing import keys
 from signing.attestation import (
@@ -63,6 +64,60 @@ class Nonce(click.ParamType[bytes]):
         if len(nonce) not in NONCE_BYTES:
             self.fail(f"expected 8 to 64 bytes in hexadecimal, found {value!r}", param, ctx)
         return nonce
+
+
+_NAMED = ("device", "nonce", "firmware", "policy", "trust-policy", "trace", "inputs", "outputs")
+
+
+class FirmwareImage(Result):
+    """The file of --firmware-image. Of a firmware.bin the hash is what is claimed."""
+
+    file: str
+    sha256: Sha256
+
+
+class AttestationFinding(Result):
+    """What is not as expected."""
+
+    fault: Annotated[str, one_of("bad-signature", "no-replay", *(f"other-{name}" for name in _NAMED))]
+    text: str
+
+
+class Claims(TypedDict):
+    """What the attestation says, whatever its signature is worth."""
+
+    nonce: Hex
+    ueid: Hex
+    profile: str
+    boots: Count
+    firmware: Sha256
+    policy: Sha256
+    trace_id: Id
+    trace: Sha256
+    security_version: Count
+    status: str
+    entries: Count
+    log: Sha256
+    inputs: NotRequired[Sha256]
+    outputs: NotRequired[Sha256]
+    trust_policy: NotRequired[Sha256]
+    trust_version: NotRequired[Count]
+
+
+class AttestationVerified(Result):
+    """What a device attests, and whether it is what was expected.
+
+    Attributes:
+        findings: Empty: it is.
+        checked: What was compared.
+    """
+
+    file: str
+    firmware_image: FirmwareImage | None
+    key_id: Ids
+    findings: list[AttestationFinding]
+    claims: Claims
+    checked: list[str]
 
 
 def status_name(value: int) -> str:
@@ -115,7 +170,7 @@ def verify_report_command(
     inputs: tuple[tuple[str | None, Path], ...],
     expected: tuple[tuple[str | None, Path], ...],
     policy: Path | None,
-) -> Outcome[Any]:
+) -> Outcome[AttestationVerified]:
     """Check that a device attests these outputs of this trace.
 
     An attestation is about one firmware, one trace, these outputs and one nonce. Exit status 1: it is an
@@ -151,18 +206,18 @@ def verify_report_command(
         *(["traces"] if heads else []),
         *(name.replace("_", " ") for name in sorted(hashes)),
     ]
-    image = {"file": str(firmware), "sha256": hashlib.sha256(read(firmware)).hexdigest()} if firmware else None
-    data = {
-        "file": str(report),
-        "firmware_image": image,
-        "key_id": attested.kid.hex(),
-        "findings": [{"fault": name, "text": text} for name, text in findings],
-        "claims": claims,
-        "checked": checked,
-    }
+    image = FirmwareImage(str(firmware), hashlib.sha256(read(firmware)).hexdigest()) if firmware else None
+    data = AttestationVerified(
+        file=str(report),
+        firmware_image=image,
+        key_id=attested.kid.hex(),
+        findings=[AttestationFinding(*finding) for finding in findings],
+        claims=claims,
+        checked=checked,
+    )
     lines = [f"{name:16} {value}" for name, value in claims.items()]
     if image:
-        lines.append(f"{'firmware image':16} {image['file']}: sha256 {image['sha256']}")
+        lines.append(f"{'firmware image':16} {image.file}: sha256 {image.sha256}")
     lines += [f"{name}: {text}" for name, text in findings]
     verdict = "REFUSED" if findings else f"verified: {', '.join(checked)}"
     return Outcome(data, "\n".join([*lines, verdict]), ok=not findings)
@@ -207,8 +262,9 @@ def _tensors(trace: Trace, inputs: dict[str, Path], outputs: dict[str, Path]) ->
     return {"inputs": first, "outputs": second}
 
 
-def _claims(attested: Attestation) -> dict[str, Any]:
+def _claims(attested: Attestation) -> Claims:
     def shown(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
         return {name: value.hex() if isinstance(value, bytes) else value for name, value in items}
 
-    return {**shown(attested.claims.items()), "status": status_name(attested.claims["status"])}
+    status = status_name(attested.claims["status"])
+    return cast(Claims, {**shown(attested.claims.items()), "status": status})

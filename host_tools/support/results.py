@@ -29,7 +29,7 @@ Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
 Amount = Annotated[float, Meta(ge=0)]
 Above = Annotated[float, Meta(gt=0)]
-Share = Annotated[float, Meta(ge=0, le=1)]
+Part = Annotated[float, Meta(ge=0, le=1)]
 Sha256 = Annotated[str, Meta(pattern=f"^{HEX}{{64}}$")]
 Id = Annotated[str, Meta(pattern=f"^{HEX}{{32}}$")]  # of a key, a trace or a policy: half a SHA-256
 Ids = Annotated[str, Meta(pattern=f"^{HEX}{{32}}(, {HEX}{{32}})*$")]  # where several have signed, those of all

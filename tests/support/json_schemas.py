@@ -13,8 +13,7 @@ import pytest
 
 from host_tools.cli import main
 from host_tools.commands import framework
-from host_tools.commands.result_schemas import result_types, schema_of
-from tests.support.places import CHECKOUT
+from host_tools.commands.result_schemas import schema_of
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -37,14 +36,6 @@ def validator(name: str) -> Draft202012Validator:
         found = command.get_command(click.Context(command), word)
         assert found is not None, name
         command = found
-    if result_types(command) == (Any,):  # not typed yet
-        from referencing import Registry, Resource
-
-        folder = CHECKOUT / "host_tools/commands/schemas"
-        common = Resource.from_contents(json.loads((folder / "common.json").read_text()))
-        old = json.loads((folder / f"{name_of(name)}.json").read_text())
-        old["oneOf"] = [{"description": old["description"], **part} for part in old["oneOf"]]
-        return Draft202012Validator(old, registry=Registry().with_resource("common.json", common))
     return Draft202012Validator(schema_of(tuple(name.split()), command))
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
@@ -15,6 +15,7 @@ from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, warn
 from host_tools.commands.streams import check_output
 from host_tools.commands.traces import trace_bytes
 from host_tools.commands.verify_report import POLICIES, TRACE, policies_of, status_name
+from host_tools.support.results import Count, Positive, Result, Sha256, one_of
 from signing.replay_log import head_hash
 from trace_format.errors import listed, printable
 
@@ -30,6 +31,110 @@ _NONE: dict[str, Any] = {
     "trust_version": None,
     "firmware": None,
 }
+
+
+class Totals(Result):
+    """Of all devices.
+
+    Attributes:
+        broken: Devices with findings.
+        silent: Devices without a log.
+        without_end: Devices with a log of which it is not known where it ended.
+        failed: By status.
+        refusals: By status.
+    """
+
+    devices: Count
+    broken: Count
+    silent: Count
+    without_end: Count
+    entries: Count
+    boots: Count
+    replays: Count
+    failed: dict[str, Positive]
+    refusals: dict[str, Positive]
+    last_seen: str | None
+
+
+class FleetFinding(Result):
+    """What is wrong with a log.
+
+    Attributes:
+        file: With the number of the entry in it, if it is about one.
+        sequence: Number that the device gave the entry, or the first missing one.
+    """
+
+    fault: str
+    file: str | None
+    sequence: Count | None
+    text: str
+
+
+class DeviceFacts(Result):
+    """A device.
+
+    Attributes:
+        files: Pieces of its log.
+        has_end: Whether it is known where its log ended; otherwise nobody can tell whether the last entries are
+            missing.
+        entries: That are proven.
+        replays: That succeeded.
+        failed: Replays that did not succeed, by status.
+        refusals: Traces that were refused, by status.
+        last_seen: When its newest file was collected (UTC).
+        security_version: Of the trace that was loaded last.
+        trust_version: Version of the trust policy of the last load that was under one.
+        firmware: Hash that the last boot has of the firmware.
+        findings: Empty: nothing is wrong.
+    """
+
+    device: str
+    files: Count
+    has_end: bool
+    entries: Count
+    boots: Count
+    replays: Count
+    failed: dict[str, Positive]
+    refusals: dict[str, Positive]
+    last_seen: str | None
+    security_version: Count | None
+    trust_version: Count | None
+    firmware: Sha256 | None
+    findings: list[FleetFinding]
+
+
+class TimeLine(Result):
+    """What devices have done in an hour or a day.
+
+    Attributes:
+        since: The hour or day (UTC) in which the files were collected.
+        trace: The file that was given with --trace, or the trace's id; 'without a good signature'.
+        devices: How many did that.
+    """
+
+    since: str
+    trace: str
+    replays: Count
+    failed: Count
+    refusals: Count
+    devices: Count
+
+
+class Fleet(Result):
+    """What many devices have logged, and whose log is broken.
+
+    Attributes:
+        strange_files: Logs, attestations and unreadable folders that are of no enrolled device.
+        rows: The Parquet file that was written.
+    """
+
+    folder: str
+    totals: Totals
+    devices: list[DeviceFacts]
+    period: Annotated[str, one_of("hour", "day")]
+    time_line: list[TimeLine]
+    strange_files: list[str]
+    rows: str | None
 
 
 @click.command(
@@ -70,7 +175,7 @@ def fleet_command(
     period: str,
     every: bool,
     output: Path | None,
-) -> Outcome[Any]:
+) -> Outcome[Fleet]:
     """Check the replay logs of many devices.
 
     The result says what they have done, by device and over time. A folder, or what is below the URL of an object
@@ -103,107 +208,111 @@ def fleet_command(
     if strange:
         warn(f"{logs}: of no device in {enrolled}: {listed(map(str, strange))}")
     found = [
-        {
-            "device": device.name,
-            "files": device.files,
-            "has_end": device.has_end,
+        DeviceFacts(
+            device=device.name,
+            files=device.files,
+            has_end=device.has_end,
             **said.get(device.name, _NONE),
-            "findings": [
-                {"fault": one.fault, "file": one.file, "sequence": one.sequence, "text": one.text}
-                for one in device.problems
-            ],
-        }
+            findings=[FleetFinding(one.fault, one.file, one.sequence, one.text) for one in device.problems],
+        )
         for device in devices
     ]
-    data: dict[str, Any] = {
-        "folder": logs,
-        "totals": _totals(found),
-        "devices": found,
-        "period": period,
-        "time_line": times,
-        "strange_files": [place.named(path) for path in strange],
-        "rows": None if output is None else str(output),
-    }
-    return Outcome(data, _text(data, every), ok=not data["totals"]["broken"])
+    data = Fleet(
+        folder=logs,
+        totals=_totals(found),
+        devices=found,
+        period=period,
+        time_line=[TimeLine(**row) for row in times],
+        strange_files=[place.named(path) for path in strange],
+        rows=None if output is None else str(output),
+    )
+    return Outcome(data, _text(data, every), ok=not data.totals.broken)
 
 
-def _totals(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _totals(found: Sequence[DeviceFacts]) -> Totals:
     failed, refusals = Counter[str](), Counter[str]()
     for device in found:
-        failed.update(device["failed"])
-        refusals.update(device["refusals"])
-    return {
-        "devices": len(found),
-        "broken": sum(bool(device["findings"]) for device in found),
-        "silent": sum(not device["files"] for device in found),
-        "without_end": sum(bool(device["files"]) and not device["has_end"] for device in found),
-        **{name: sum(device[name] for device in found) for name in ("entries", "boots", "replays")},
-        "failed": dict(failed),
-        "refusals": dict(refusals),
-        "last_seen": max((device["last_seen"] for device in found if device["last_seen"]), default=None),
-    }
+        failed.update(device.failed)
+        refusals.update(device.refusals)
+    return Totals(
+        devices=len(found),
+        broken=sum(bool(device.findings) for device in found),
+        silent=sum(not device.files for device in found),
+        without_end=sum(bool(device.files) and not device.has_end for device in found),
+        entries=sum(device.entries for device in found),
+        boots=sum(device.boots for device in found),
+        replays=sum(device.replays for device in found),
+        failed=dict(failed),
+        refusals=dict(refusals),
+        last_seen=max((device.last_seen for device in found if device.last_seen), default=None),
+    )
 
 
-def _text(data: Mapping[str, Any], every: bool) -> str:
-    totals = data["totals"]
+def _text(data: Fleet, every: bool) -> str:
+    totals = data.totals
     lines = [
-        f"{printable(data['folder'])}: {totals['entries']:,} entries of {totals['devices']} devices are theirs",
-        f"  boots {totals['boots']:,}, replays {totals['replays']:,}, last seen {totals['last_seen'] or 'never'}",
-        f"  failed: {_reasons(totals['failed'])}; refused: {_reasons(totals['refusals'])}",
-        f"  broken logs {totals['broken']}, devices without a log {totals['silent']}, "
-        f"logs whose end nobody knows {totals['without_end']}",
+        f"{printable(data.folder)}: {totals.entries:,} entries of {totals.devices} devices are theirs",
+        f"  boots {totals.boots:,}, replays {totals.replays:,}, last seen {totals.last_seen or 'never'}",
+        f"  failed: {_reasons(totals.failed)}; refused: {_reasons(totals.refusals)}",
+        f"  broken logs {totals.broken}, devices without a log {totals.silent}, "
+        f"logs whose end nobody knows {totals.without_end}",
     ]
-    shown = [one for one in data["devices"] if every or _to_look_at(one)]
+    shown = [one for one in data.devices if every or _to_look_at(one)]
     if shown:
         lines += ["", *_devices(shown)]
-    if data["time_line"]:
+    if data.time_line:
         lines += ["", *_times(data)]
-    broken = [one["device"] for one in data["devices"] if one["findings"]]
+    broken = [one.device for one in data.devices if one.findings]
     verdict = f"REFUSED: {listed(broken)}" if broken else "verified"
     return "\n".join([*lines, "", verdict])
 
 
-def _to_look_at(one: Mapping[str, Any]) -> bool:
-    return bool(one["findings"] or one["failed"] or one["refusals"] or not one["files"])
+def _to_look_at(one: DeviceFacts) -> bool:
+    return bool(one.findings or one.failed or one.refusals or not one.files)
 
 
-def _devices(shown: Sequence[Mapping[str, Any]]) -> list[str]:
-    width = max(6, *(len(printable(one["device"])) for one in shown))
+def _devices(shown: Sequence[DeviceFacts]) -> list[str]:
+    width = max(6, *(len(printable(one.device)) for one in shown))
     heads = (
         f"{'boots':>7}{'replays':>9}{'failed':>8}{'refused':>9}{'security':>10}{'policy':>8}  {'last seen':22}log"
     )
     lines = [f"{'device':{width}}{heads}"]
     for one in shown:
-        versions = ["-" if one[name] is None else one[name] for name in ("security_version", "trust_version")]
-        failed, refused = (sum(one[name].values()) for name in _REASONS)
-        figures = f"{one['boots']:7}{one['replays']:9}{failed:8}{refused:9}{versions[0]:>10}{versions[1]:>8}"
-        seen = one["last_seen"] or "never"
-        lines.append(f"{printable(one['device']):{width}}{figures}  {seen:22}{_log_word(one)}")
-        lines += [f"  {word}: {_reasons(one[name])}" for name, word in _REASONS.items() if one[name]]
-        for found in one["findings"][:TOLD]:
-            where = f"{found['file']}: " if found["file"] else ""
-            lines.append(printable(f"  {found['fault']}: {where}{found['text']}"))
-        if more := len(one["findings"]) - TOLD:
+        versions = [
+            "-" if getattr(one, name) is None else getattr(one, name)
+            for name in ("security_version", "trust_version")
+        ]
+        failed, refused = (sum(getattr(one, name).values()) for name in _REASONS)
+        figures = f"{one.boots:7}{one.replays:9}{failed:8}{refused:9}{versions[0]:>10}{versions[1]:>8}"
+        seen = one.last_seen or "never"
+        lines.append(f"{printable(one.device):{width}}{figures}  {seen:22}{_log_word(one)}")
+        lines += [
+            f"  {word}: {_reasons(getattr(one, name))}" for name, word in _REASONS.items() if getattr(one, name)
+        ]
+        for found in one.findings[:TOLD]:
+            where = f"{found.file}: " if found.file else ""
+            lines.append(printable(f"  {found.fault}: {where}{found.text}"))
+        if more := len(one.findings) - TOLD:
             lines += [f"  and {more} more: --json tells all"] if more > 0 else []
     return lines
 
 
-def _log_word(one: Mapping[str, Any]) -> str:
-    if one["findings"]:
+def _log_word(one: DeviceFacts) -> str:
+    if one.findings:
         return "BROKEN"
-    return "none" if not one["files"] else "whole" if one["has_end"] else "no end"
+    return "none" if not one.files else "whole" if one.has_end else "no end"
 
 
 _REASONS = {"failed": "failed", "refusals": "refused"}
 
 
-def _times(data: Mapping[str, Any]) -> list[str]:
+def _times(data: Fleet) -> list[str]:
     columns = ("replays", "failed", "refusals", "devices")
     names = {"refusals": "refused"}
     lines = [f"{'collected':16}" + "".join(f"{names.get(name, name):>9}" for name in columns) + "  trace"]
-    for row in data["time_line"]:
-        figures = "".join(f"{row[name]:9}" for name in columns)
-        lines.append(f"{row['since']:16}{figures}  {printable(row['trace'])}")
+    for row in data.time_line:
+        figures = "".join(f"{getattr(row, name):9}" for name in columns)
+        lines.append(f"{row.since:16}{figures}  {printable(row.trace)}")
     return lines
 
 

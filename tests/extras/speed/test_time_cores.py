@@ -41,20 +41,21 @@ def test_regret() -> None:
     """Few workgroups lose on eight cores, and have lost less where there are few."""
     wide, narrow = variant("wide", 800, 400_000), variant("narrow", 4, 450_000)
     rows, lines = on_cores([wide, narrow], CHIP, [4, 2])
-    assert [(row["cores"], row["fastest"]) for row in rows] == [(8, "wide"), (4, "narrow"), (2, "narrow")]
+    assert [(row.cores, row.fastest) for row in rows] == [(8, "wide"), (4, "narrow"), (2, "narrow")]
     for row in rows:
-        first, second = (replay["us"] for replay in row["replays"])
-        assert row["regret"] == pytest.approx(first / min(first, second) - 1)
-    assert rows[0]["regret"] == 0
-    assert rows[1]["regret"] > 0.2
-    assert [row["replays"][1]["times"] for row in rows][:2] == [1, 1]  # four workgroups lose nothing on four cores
+        first, second = (replay.us for replay in row.replays)
+        assert row.regret == pytest.approx(first / min(first, second) - 1)
+    assert rows[0].regret == 0
+    assert rows[1].regret is not None
+    assert rows[1].regret > 0.2
+    assert [row.replays[1].times for row in rows][:2] == [1, 1]  # four workgroups lose nothing on four cores
     assert len(lines) == 7
-    assert f"{100 * rows[1]['regret']:.1f} %" in lines[3]
+    assert f"{100 * rows[1].regret:.1f} %" in lines[3]
 
 
 def test_one_trace_has_no_regret() -> None:
     rows, _ = on_cores([variant("only", 8, 1000)], CHIP, [2])
-    assert [row["regret"] for row in rows] == [None, None]
+    assert [row.regret for row in rows] == [None, None]
 
 
 def test_what_is_refused() -> None:

@@ -87,7 +87,7 @@ def test_a_bad_date_is_said_before_anything_is_done(command: str, tmp_path: Path
 def test_what_is_said_of_a_recording(stamp: str, tmp_path: Path) -> None:
     outcome = recording_options.written(Trace.parse(small_trace()), tmp_path / "raw.gtr", stamp)
     json_schemas.check("record ncnn", {"ok": True, "warnings": [], **fields(outcome.data)})
-    assert outcome.data["snapshot"] == (stamp or None)
+    assert outcome.data.snapshot == (stamp or None)
     assert outcome.text.endswith(f"\npackages: snapshot.debian.org as of {stamp}") == bool(stamp)
 
 

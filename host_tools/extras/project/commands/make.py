@@ -14,7 +14,14 @@ from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Usag
 from host_tools.extras.project.commands.make_bounds import ProjectError
 from host_tools.extras.project.commands.make_farm import farm
 from host_tools.extras.project.commands.make_file import FILE_NAME, Project, read_project
-from host_tools.extras.project.commands.make_results import problems, results
+from host_tools.extras.project.commands.make_results import (
+    ProgramRow,
+    ProjectMade,
+    ProjectPlan,
+    TaskRow,
+    problems,
+    results,
+)
 from host_tools.extras.project.commands.make_settings import settings_file
 from host_tools.extras.project.commands.make_tasks import tasks_of
 from host_tools.extras.project.tasks import graph
@@ -87,7 +94,7 @@ def make_command(
     wait_s: float | None,
     allow_programs: bool,
     dry_run: bool,
-) -> Outcome[Any]:
+) -> Outcome[ProjectMade | ProjectPlan]:
     """Make what a project file names and is not up to date.
 
     That is traces, firmware, images. docs/PROJECT.md describes the file, gramophone.toml. A task is done again
@@ -137,7 +144,7 @@ def make_command(
     write_atomically(project.out / PAGE, page(found, {row["title"]: problems(row) for row in rows}).encode())
     for warning in dict.fromkeys(f"{row['title']}: {text}" for row in rows for text in row["warnings"]):
         warn(warning)
-    data = {"dry_run": False, "out": str(project.out), "tasks": [_task(row) for row in done], **found}
+    data = ProjectMade(dry_run=False, out=str(project.out), tasks=[_task(row) for row in done], **found)
     return Outcome(data, "\n".join(_lines(found, project, done)), ok)
 
 
@@ -161,25 +168,17 @@ def _before(project: Project) -> Mapping[str, Mapping[str, str]]:
         return {}
 
 
-def _task(done: Done) -> dict[str, Any]:
-    return {
-        "name": done.task.name,
-        "state": done.state.value,
-        "why": done.why,
-        "sha256": done.entry.sha256 if done.entry else None,
-    }
+def _task(done: Done) -> TaskRow:
+    return TaskRow(done.task.name, done.state, done.why, done.entry.sha256 if done.entry else None)
 
 
-def _plan(done: list[Done], project: Project) -> Outcome[Any]:
+def _plan(done: list[Done], project: Project) -> Outcome[ProjectPlan]:
     """What a dry run says; an input that cannot be read is an error."""
     for row in done:
         if row.state == State.FAILED:
             raise GramophoneError(f"{project.file}: {row.task.name}: {row.why}")
-    programs = [
-        {"where": row.where, "what": row.what, "does": row.does, "source": str(row.source)}
-        for row in project.programs
-    ]
-    data = {"dry_run": True, "out": str(project.out), "tasks": [_task(row) for row in done], "programs": programs}
+    programs = [ProgramRow(row.where, row.what, row.does, str(row.source)) for row in project.programs]
+    data = ProjectPlan(True, str(project.out), [_task(row) for row in done], programs)
     lines = [f"{row.state.value:11} {row.task.name}{': ' + row.why if row.why else ''}" for row in done]
     lines += [f"{row.does}: {row.what} ({row.source}: {row.where})" for row in project.programs]
     to_do = sum(row.state == State.TO_DO for row in done)

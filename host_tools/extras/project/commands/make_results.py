@@ -4,15 +4,159 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal, TypedDict
 
+from host_tools.audit.findings import Counts
+from host_tools.audit.report.facts import NO_KEY, REFUSED, UNSIGNED, VERIFIED
 from host_tools.extras.project.commands.make_file import TRACE_BUDGETS, Network, Project, Target
 from host_tools.extras.project.commands.make_tasks import title_of
 from host_tools.extras.project.tasks.graph import Done, State
+from host_tools.support.results import Count, Result, Sha256, one_of
 from host_tools.support.unchanged import content_hash
 
 FIRMWARE = "firmware.bin"
-Row = dict[str, Any]
+Row = dict[str, Any]  # TraceRow or TargetRow
+
+
+class FileRow(TypedDict):
+    """A file below the folder with the results."""
+
+    path: str
+    sha256: Sha256
+
+
+class ExpectedRow(TypedDict):
+    """An output.
+
+    Attributes:
+        difference: Relative to the largest value that is expected; null where an output is not finite.
+    """
+
+    output: str
+    difference: float | None
+    ok: bool
+
+
+class BudgetRow(TypedDict):
+    """A budget.
+
+    Attributes:
+        found: Null: not known.
+        ok: Null: not made yet.
+    """
+
+    name: str
+    most: Count
+    found: float | None
+    ok: bool | None
+
+
+class TraceRow(TypedDict):
+    """A trace.
+
+    Attributes:
+        title: As tasks and folders are called.
+        replay_us: Estimated by a model, as 'gramophone speed time' does; null where it knows nothing.
+    """
+
+    title: str
+    ok: bool
+    errors: list[str]
+    warnings: list[str]
+    files: list[FileRow]
+    network: str
+    gpu: str
+    trace_bytes: Count | None
+    carveout_bytes: Count | None
+    jobs: Count | None
+    actions: Count | None
+    replay_us: float | None
+    signature: Annotated[str, one_of(VERIFIED, REFUSED, NO_KEY, UNSIGNED)] | None
+    findings: Counts | None
+    expected: list[ExpectedRow]
+    budgets: list[BudgetRow]
+
+
+class TargetRow(TypedDict):
+    """A target.
+
+    Attributes:
+        title: As tasks and folders are called.
+        firmware_bytes: Null: compiled elsewhere, or not made.
+    """
+
+    title: str
+    ok: bool
+    errors: list[str]
+    warnings: list[str]
+    files: list[FileRow]
+    target: str
+    gpu: str
+    platform: str | None
+    firmware_bytes: Count | None
+    image_bytes: Count | None
+    firmware_sha256: Sha256 | None
+    budgets: list[BudgetRow]
+
+
+class TaskRow(Result):
+    """A task.
+
+    Attributes:
+        name: TRACE/VERB or TARGET/VERB.
+        state: Left: something that it uses failed.
+        why: What has changed; of one that failed, the error.
+        sha256: Of what it made: of a file's content, of a folder's names and contents, or of the answer; null: not
+            known.
+    """
+
+    name: str
+    state: State
+    why: str
+    sha256: Sha256 | None
+
+
+class ProgramRow(Result):
+    """What would run, or be loaded or compiled, besides this tool, compilers and emulators.
+
+    Attributes:
+        where: Table and option.
+        what: The option's value.
+        source: The file that names it: the project file, or the user's settings.
+    """
+
+    where: str
+    what: str
+    does: str
+    source: str
+
+
+class ProjectMade(Result):
+    """What a project has come to.
+
+    Attributes:
+        out: Folder with the results.
+    """
+
+    dry_run: Literal[False]
+    out: str
+    tasks: list[TaskRow]
+    project: str
+    traces: list[TraceRow]
+    targets: list[TargetRow]
+
+
+class ProjectPlan(Result):
+    """What would be made of a project.
+
+    Attributes:
+        out: Folder with the results.
+    """
+
+    dry_run: Literal[True]
+    out: str
+    tasks: list[TaskRow]
+    programs: list[ProgramRow]
 
 
 def results(project: Project, done: Sequence[Done]) -> Row:

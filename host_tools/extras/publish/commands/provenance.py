@@ -6,17 +6,19 @@ from __future__ import annotations
 import hashlib
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
 from host_tools.commands.extras import extra
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
 from host_tools.commands.keys import key_data
+from host_tools.commands.results import AlgorithmName
 from host_tools.commands.signers import anchors, chosen, signer_options
 from host_tools.commands.streams import OUTPUT, check_output, read, write
-from host_tools.commands.transparency import logged, transparency_options
+from host_tools.commands.transparency import LogEntry, logged, transparency_options
 from host_tools.commands.transparency import words as log_words
+from host_tools.support.results import Count, Ids, Result, fields, one_of
 from signing.dsse import Envelope
 from signing.keys import PublicKey
 from signing.trust import Anchor, Policy
@@ -31,6 +33,73 @@ SOURCE = click.option(
     multiple=True,
     help="A file that the trace was made of, as it says: its hash is compared; repeatable.",
 )
+
+
+_FAULTS = (
+    *("policy", "signature", "subject", "builder", "build-type", "parameters", "dependencies", "source"),
+    "transparency",
+)
+
+
+class StatementFacts(Result):
+    """What a statement says.
+
+    Attributes:
+        builder: URI of who vouches for it.
+        subjects: SHA-256 of what it is about.
+        dependencies: How many things it names that the trace was made of.
+        checked: Those whose files whoever signed had hashed.
+    """
+
+    builder: str
+    subjects: list[str]
+    dependencies: Count
+    checked: list[str]
+
+
+class StatementWritten(Result):
+    """A statement of what a trace was made of, that was written.
+
+    Attributes:
+        signed: False: what is to be signed was written.
+        builder: URI of who vouches for it.
+        subjects: SHA-256 of what it is about.
+        dependencies: How many things it names that the trace was made of.
+        checked: Those whose files whoever signed had hashed.
+    """
+
+    file: str
+    algorithm: AlgorithmName
+    key_id: Ids
+    signed: bool
+    builder: str
+    subjects: list[str]
+    dependencies: Count
+    checked: list[str]
+
+
+class ProvenanceFinding(Result):
+    """What is not as it must be."""
+
+    fault: Annotated[str, one_of(*_FAULTS)]
+    text: str
+
+
+class ProvenanceVerified(Result):
+    """Whether a statement of provenance counts, and what it says.
+
+    Attributes:
+        signed_by: Trusted keys of which there is a good signature.
+        covers: What it is about: the file; the trace in it, whose envelope is another now.
+        transparency: The entry of a transparency log about it; null: none was asked for, or there is none.
+    """
+
+    file: str
+    signed_by: list[Ids]
+    findings: list[ProvenanceFinding]
+    covers: Annotated[str, one_of("file", "trace")] | None
+    transparency: LogEntry | None
+    statement: StatementFacts | None
 
 
 @click.command(
@@ -56,7 +125,7 @@ def provenance(
     statement: Path | None,
     output: Path,
     **who: Any,
-) -> Outcome[Any]:
+) -> Outcome[StatementWritten]:
     """Write a signed statement of what a trace was made of.
 
     It is an in-toto statement with SLSA provenance, in a file beside the trace. It says which file it is about,
@@ -87,12 +156,9 @@ def provenance(
     write(output, envelope.encode() if by.signer else envelope.tbs)
     done = "signed by" if by.signer else "to be signed by"
     return Outcome(
-        {
-            "file": str(output),
-            **key_data(by.public),
-            "signed": by.signer is not None,
-            **_facts(found),
-        },
+        StatementWritten(
+            file=str(output), **key_data(by.public), signed=by.signer is not None, **fields(_facts(found))
+        ),
         f"{output}: {done} {by.public.algorithm.title} key {by.public.kid.hex()}\n{_words(found)}",
     )
 
@@ -123,7 +189,7 @@ def verify_provenance(
     builder: str | None,
     transparency: Path | None,
     transparency_key: Path | None,
-) -> Outcome[Any]:
+) -> Outcome[ProvenanceVerified]:
     """Check a signed statement of what a trace was made of.
 
     Checked are who signed it, that it is about this trace, and that it says what the trace says. The trace's own
@@ -158,14 +224,14 @@ def verify_provenance(
     if not_logged:
         findings.append(Finding("transparency", not_logged))
     kids = sorted(kid.hex() for kid in signers)
-    data = {
-        "file": str(statement),
-        "signed_by": kids,
-        "findings": [{"fault": one.fault, "text": one.text} for one in findings],
-        "covers": found.covers(subject) if found else None,
-        "transparency": entry,
-        "statement": _facts(found) if found else None,
-    }
+    data = ProvenanceVerified(
+        file=str(statement),
+        signed_by=kids,
+        findings=[ProvenanceFinding(one.fault, one.text) for one in findings],
+        covers=found.covers(subject) if found else None,
+        transparency=entry,
+        statement=_facts(found) if found else None,
+    )
     lines = [f"{statement}: {one.fault}: {printable(one.text)}" for one in findings]
     if not findings and found:
         what = "this file" if found.covers(subject) == "file" else "this trace, which has been signed anew since"
@@ -197,20 +263,15 @@ def _role(trusted: list[Anchor], name: str) -> tuple[list[PublicKey], int, str]:
     return [key for key in keys if key], rule.role.threshold, ""
 
 
-def _facts(found: Any) -> dict[str, Any]:
+def _facts(found: Any) -> StatementFacts:
     dependencies = found.definition["resolvedDependencies"]
-    return {
-        "builder": found.builder,
-        "subjects": sorted(found.digests),
-        "dependencies": len(dependencies),
-        "checked": found.checked(),
-    }
+    return StatementFacts(found.builder, sorted(found.digests), len(dependencies), found.checked())
 
 
 def _words(found: Any) -> str:
     facts = _facts(found)
-    checked = ", ".join(map(printable, facts["checked"])) or "none of them"
+    checked = ", ".join(map(printable, facts.checked)) or "none of them"
     return (
-        f"built by {printable(facts['builder'])} of {facts['dependencies']} things that the trace names; "
+        f"built by {printable(facts.builder)} of {facts.dependencies} things that the trace names; "
         f"checked before it was signed: {checked}"
     )

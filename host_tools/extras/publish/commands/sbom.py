@@ -4,14 +4,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from host_tools.commands.extras import extra
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
 from host_tools.commands.streams import OUTPUT, check_output, read, write
+from host_tools.support.results import Count, Result
 from trace_format import layout
+
+
+class BillWritten(Result):
+    """A bill of materials that was written."""
+
+    file: str
+    subject: str
+    version: str | None
+    components: Count
 
 
 @click.command(
@@ -26,7 +35,7 @@ from trace_format import layout
 )
 @click.argument("what", metavar="[FOLDER|TRACE]", type=FILE, required=False)
 @OUTPUT
-def sbom(what: Path | None, output: Path) -> Outcome[Any]:
+def sbom(what: Path | None, output: Path) -> Outcome[BillWritten]:
     """Write a bill of materials (SBOM, CycloneDX 1.6).
 
     It is JSON, of the host tools, a generated folder or a trace. FOLDER is what `generate` wrote. Its bill has
@@ -50,6 +59,6 @@ def sbom(what: Path | None, output: Path) -> Outcome[Any]:
     write(output, data)
     subject, count = bill.subject, len(bill.components)
     return Outcome(
-        {"file": str(output), "subject": subject.name, "version": subject.version, "components": count},
+        BillWritten(str(output), subject.name, subject.version, count),
         f"{output}: {subject.name} {subject.version}, {count} components",
     )

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
@@ -14,11 +14,55 @@ from host_tools.commands.signers import DeviceId, anchors, chosen, signer_option
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.commands.tree import SubGroup
 from host_tools.extras.publish.suit_manifest import Envelope
+from host_tools.support.results import Count, Id, Ids, Result, Sha256, one_of
 from signing.keys import PublicKey
 from trace_format import layout
 from trace_format.errors import printable
 
 VENDOR = "Domain of the vendor of the devices, such as example.com."
+
+
+_FAULTS = ["digest", "signature", "vendor", "class", "device", "sequence", "component"]
+_PAYLOAD_FAULTS = ["missing", "more", "size", "digest", "kind"]
+
+
+class SuitFinding(Result):
+    """What is not as it must be."""
+
+    fault: Annotated[str, one_of(*_FAULTS, *(f"payload-{name}" for name in _PAYLOAD_FAULTS))]
+    text: str
+
+
+class ManifestFacts(Result):
+    """What a manifest says.
+
+    Attributes:
+        uri: Where the trace is; # and a name: in the envelope.
+    """
+
+    name: str
+    sequence: Count
+    vendor_id: Id
+    class_id: Id
+    device_id: Id | None
+    sha256: Sha256
+    bytes: Count
+    uri: str
+
+
+class SuitEnvelope(Result):
+    """A SUIT envelope that was made, or whether one counts.
+
+    Attributes:
+        file: That was written; null: none was.
+        signed_by: Trusted keys of which there is a good signature; of export, the key that signed, or none.
+        manifest: Null where nobody trusted has signed it.
+    """
+
+    file: str | None
+    signed_by: list[Ids]
+    findings: list[SuitFinding]
+    manifest: ManifestFacts | None
 
 
 @click.group("suit", cls=SubGroup, example="gramophone publish suit export net.sgtr --vendor example.com ...")
@@ -56,7 +100,7 @@ def export(
     reference_uri: str,
     output: Path,
     **who: Any,
-) -> Outcome[Any]:
+) -> Outcome[SuitEnvelope]:
     """Make a SUIT envelope of a signed trace.
 
     It says which devices the trace is for, its digest and size, and holds the trace itself. By
@@ -79,12 +123,7 @@ def export(
     write(output, envelope.encode() if by.signer else envelope.to_be_signed(by.public))
     done = "signed by" if by.signer else "to be signed by"
     return Outcome(
-        {
-            "file": str(output),
-            "signed_by": [by.public.kid.hex()] if by.signer else [],
-            "findings": [],
-            "manifest": _facts(manifest),
-        },
+        SuitEnvelope(str(output), [by.public.kid.hex()] if by.signer else [], [], _facts(manifest)),
         f"{output}: {done} {by.public.algorithm.title} key {by.public.kid.hex()}\n{_words(manifest)}",
     )
 
@@ -118,7 +157,7 @@ def import_command(
     device_id: bytes | None,
     min_sequence: int,
     output: Path,
-) -> Outcome[Any]:
+) -> Outcome[SuitEnvelope]:
     """Check a SUIT envelope, and write the trace that is in it.
 
     Checked are the manifest's signature, whether it is for the device that the options name, the trace's size,
@@ -163,28 +202,28 @@ def import_command(
     if not findings and manifest:
         lines = [f"{output}: {len(data)} bytes, from a manifest signed by {', '.join(signers)}", _words(manifest)]
     return Outcome(
-        {
-            "file": str(output) if not findings else None,
-            "signed_by": signers,
-            "findings": [{"fault": one.fault, "text": one.text} for one in findings],
-            "manifest": _facts(manifest) if manifest else None,
-        },
+        SuitEnvelope(
+            str(output) if not findings else None,
+            signers,
+            [SuitFinding(one.fault, one.text) for one in findings],
+            _facts(manifest) if manifest else None,
+        ),
         "\n".join(lines if not findings else [*lines, "REFUSED"]),
         ok=not findings,
     )
 
 
-def _facts(manifest: Any) -> dict[str, Any]:
-    return {
-        "name": manifest.name,
-        "sequence": manifest.sequence,
-        "vendor_id": manifest.vendor.hex(),
-        "class_id": manifest.class_.hex(),
-        "device_id": manifest.device.hex() if manifest.device else None,
-        "sha256": manifest.sha256.hex(),
-        "bytes": manifest.size,
-        "uri": manifest.uri,
-    }
+def _facts(manifest: Any) -> ManifestFacts:
+    return ManifestFacts(
+        name=manifest.name,
+        sequence=manifest.sequence,
+        vendor_id=manifest.vendor.hex(),
+        class_id=manifest.class_.hex(),
+        device_id=manifest.device.hex() if manifest.device else None,
+        sha256=manifest.sha256.hex(),
+        bytes=manifest.size,
+        uri=manifest.uri,
+    )
 
 
 def _words(manifest: Any) -> str:

@@ -16,6 +16,7 @@ from host_tools.commands.policy import EXPIRES
 from host_tools.commands.signers import chosen, signer_options
 from host_tools.commands.streams import check_output, read, write
 from host_tools.commands.tree import SubGroup
+from host_tools.support.results import Count, Positive, Result, Sha256
 from signing.keys import PublicKey, load_public_key
 from trace_format import limits
 
@@ -48,6 +49,45 @@ def _roles(required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]
     return options
 
 
+class RoleFacts(Result):
+    """Metadata of a role.
+
+    Attributes:
+        staged: It is to be published yet.
+        keys: TUF's ids.
+    """
+
+    version: Positive
+    staged: bool
+    expires: str
+    threshold: Positive
+    keys: list[str]
+
+
+class FileFacts(Result):
+    """A file of the repository."""
+
+    name: str
+    sha256: Sha256
+    bytes: Count
+
+
+class TufRepository(Result):
+    """What is in a TUF repository.
+
+    Attributes:
+        newest_until: Until when clients take what is published for the newest; null: nothing is.
+        missing: What lacks signatures.
+    """
+
+    folder: str
+    root: RoleFacts
+    targets: RoleFacts
+    newest_until: str | None
+    files: list[FileFacts]
+    missing: list[str]
+
+
 @click.group(
     "tuf", cls=SubGroup, example="gramophone publish tuf init repo --root a.pub.pem --targets b.pub.pem ..."
 )
@@ -66,7 +106,7 @@ def tuf_group() -> None:
 @FOLDER
 @_roles(required=True)
 @EXPIRES
-def init(folder: Path, expires: int | None, **roles: Any) -> Outcome[Any]:
+def init(folder: Path, expires: int | None, **roles: Any) -> Outcome[TufRepository]:
     """Begin a repository in a new FOLDER. Its root and its list of files are to be signed next ('tuf sign')."""
     with _extra():
         from host_tools.extras.publish.repository import Repository
@@ -81,7 +121,7 @@ def init(folder: Path, expires: int | None, **roles: Any) -> Outcome[Any]:
 @FOLDER
 @_roles(required=False)
 @EXPIRES
-def keys(folder: Path, expires: int | None, **roles: Any) -> Outcome[Any]:
+def keys(folder: Path, expires: int | None, **roles: Any) -> Outcome[TufRepository]:
     """Change who signs what. The old root's keys and the new one's both sign that."""
     with _extra():
         from host_tools.extras.publish.repository import Repository
@@ -96,7 +136,7 @@ def keys(folder: Path, expires: int | None, **roles: Any) -> Outcome[Any]:
 @FOLDER
 @click.argument("files", type=FILE, nargs=-1)
 @EXPIRES
-def add(folder: Path, files: tuple[Path, ...], expires: int | None) -> Outcome[Any]:
+def add(folder: Path, files: tuple[Path, ...], expires: int | None) -> Outcome[TufRepository]:
     """Add FILES, or replace those of the same names. Traces and policies must be signed."""
     with _extra():
         from host_tools.extras.publish.repository import Repository
@@ -110,7 +150,7 @@ def add(folder: Path, files: tuple[Path, ...], expires: int | None) -> Outcome[A
 @tuf_group.command("remove", cls=GramophoneCommand, example="gramophone publish tuf remove repo net.sgtr")
 @FOLDER
 @click.argument("names", nargs=-1, required=True)
-def remove(folder: Path, names: tuple[str, ...]) -> Outcome[Any]:
+def remove(folder: Path, names: tuple[str, ...]) -> Outcome[TufRepository]:
     """Remove NAMES from the list of files. Clients that have an older list still find them."""
     with _extra():
         from host_tools.extras.publish.repository import Repository
@@ -131,7 +171,7 @@ def remove(folder: Path, names: tuple[str, ...]) -> Outcome[Any]:
 @click.argument("role", type=click.Choice(["root", "targets"]))
 @signer_options
 @click.option("-o", "--output", type=FILE, help="With --to-be-signed: the file for these bytes.")
-def sign(folder: Path, role: str, output: Path | None, **who: Any) -> Outcome[Any]:
+def sign(folder: Path, role: str, output: Path | None, **who: Any) -> Outcome[TufRepository]:
     """Add a signature to what is staged of a role."""
     with _extra():
         from host_tools.extras.publish.repository import Repository
@@ -158,7 +198,7 @@ def sign(folder: Path, role: str, output: Path | None, **who: Any) -> Outcome[An
 @click.option(
     "--days", type=click.IntRange(1, 3650), default=7, show_default=True, help="How long it counts as the newest."
 )
-def publish(folder: Path, days: int, **who: Any) -> Outcome[Any]:
+def publish(folder: Path, days: int, **who: Any) -> Outcome[TufRepository]:
     """Put what is staged in place, with the online key.
 
     Before that, it is looked at as a client does. To be repeated before the days are over, or clients say that
@@ -176,12 +216,12 @@ def publish(folder: Path, days: int, **who: Any) -> Outcome[Any]:
 
 @tuf_group.command("show", cls=GramophoneCommand, example="gramophone publish tuf show repo")
 @FOLDER
-def show(folder: Path) -> Outcome[Any]:
+def show(folder: Path) -> Outcome[TufRepository]:
     """Show a repository, and which signatures are missing. Exit status 1: something does."""
     with _extra():
         from host_tools.extras.publish.repository import Repository
     found = _said(Repository(folder))
-    found.ok = not found.data["missing"]
+    found.ok = not found.data.missing
     return found
 
 
@@ -223,35 +263,32 @@ def _until(expires: int | None, days: int) -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC).replace(microsecond=0) + datetime.timedelta(days=days)
 
 
-def _said(repository: Any) -> Outcome[Any]:
+def _said(repository: Any) -> Outcome[TufRepository]:
     """What is in a repository, for programs and for people."""
     root, targets = repository.root().signed, repository.targets().signed
     newest = repository.published("timestamp")
     roles = {
-        role: {
-            "version": document.version,
-            "staged": repository.staged(role) is not None,
-            "expires": f"{document.expires:%Y-%m-%dT%H:%M:%SZ}",
-            "threshold": root.roles[role].threshold,
-            "keys": sorted(root.roles[role].keyids),
-        }
+        role: RoleFacts(
+            version=document.version,
+            staged=repository.staged(role) is not None,
+            expires=f"{document.expires:%Y-%m-%dT%H:%M:%SZ}",
+            threshold=root.roles[role].threshold,
+            keys=sorted(root.roles[role].keyids),
+        )
         for role, document in (("root", root), ("targets", targets))
     }
-    files = [
-        {"name": name, "sha256": one.hashes["sha256"], "bytes": one.length}
-        for name, one in sorted(targets.targets.items())
-    ]
+    files = [FileFacts(name, one.hashes["sha256"], one.length) for name, one in sorted(targets.targets.items())]
     missing = list(repository.missing())
     until = f"{newest.signed.expires:%Y-%m-%dT%H:%M:%SZ}" if newest else None
     lines = [
-        f"{role:<16} version {one['version']}, {one['threshold']} of {len(one['keys'])} keys, "
-        f"to {one['expires']}{', staged' if one['staged'] else ''}"
+        f"{role:<16} version {one.version}, {one.threshold} of {len(one.keys)} keys, "
+        f"to {one.expires}{', staged' if one.staged else ''}"
         for role, one in roles.items()
     ]
     lines.append(f"{'published':<16} {f'newest until {until}' if until else 'not yet'}")
-    lines += [f"{'file':<16} {one['name']}, {one['bytes']} bytes, sha256 {one['sha256']}" for one in files]
+    lines += [f"{'file':<16} {one.name}, {one.bytes} bytes, sha256 {one.sha256}" for one in files]
     lines += [f"{'missing':<16} {text}" for text in missing]
     return Outcome(
-        {"folder": str(repository.folder), **roles, "newest_until": until, "files": files, "missing": missing},
+        TufRepository(str(repository.folder), roles["root"], roles["targets"], until, files, missing),
         "\n".join(lines),
     )

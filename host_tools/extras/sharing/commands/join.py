@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -14,19 +13,66 @@ from host_tools.commands.facts import NAME, default_name, facts
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, UsageError, warn
 from host_tools.commands.streams import check_output, write
 from host_tools.commands.traces import read_trace
-from host_tools.extras.sharing.commands.join_shares import at_once, masks
+from host_tools.extras.sharing.commands.join_shares import Joined, at_once, masks
 from host_tools.extras.sharing.joining import Joining, differences, joint
 from host_tools.model.left_registers import left_registers
 from host_tools.model.parts import named
 from host_tools.model.reach import Reach, reached
 from host_tools.model.timing import Chip, TimingError, chip_of
 from host_tools.support.progress import phase
+from host_tools.support.results import Count, Result
 from trace_format import networks
 from trace_format.errors import printable
 from trace_format.schema import MAX_PRIORITY, PAGE_BYTES
 from trace_format.trace import Trace
 
 MOST_US = 0xFFFFFFFF
+
+
+class Reached(Result):
+    """What another network reaches of this one.
+
+    Attributes:
+        by: The other network.
+        image_pages: Pages of this network's image of which it reaches the content.
+        zero_pages: Of these, those that hold only zeros.
+        registers: Registers that this network finds as the other leaves them.
+        time_budget_us: The longest that a replay of it keeps the GPU.
+        retry_limit: Attempts after the first; each that fails resets the GPU, and this network begins again.
+    """
+
+    by: str
+    image_pages: Count
+    zero_pages: Count
+    registers: list[str]
+    time_budget_us: Count
+    retry_limit: Count
+
+
+class Check(Result):
+    """A network of a joint trace.
+
+    Attributes:
+        file: The trace that it is said to be.
+        differences: In words; empty: it is that trace.
+        reached: What each other network reaches.
+    """
+
+    name: str
+    file: str
+    differences: list[str]
+    reached: list[Reached]
+
+
+class JointChecked(Result):
+    """Whether networks of a joint trace are what their owners have.
+
+    Attributes:
+        file: The joint trace that --check looked at.
+    """
+
+    file: str
+    checks: list[Check]
 
 
 @click.command(
@@ -83,7 +129,7 @@ def join_command(
     no_estimate: bool,
     take: str | None,
     checks: Sequence[tuple[str, str]],
-) -> Outcome[Any]:
+) -> Outcome[Joined | JointChecked]:
     """Join the traces of several networks into one.
 
     The joint trace has one image; each network keeps its own working memory. Pages of equal content are there
@@ -137,13 +183,13 @@ def join_command(
     pieces = made.trace.pieces()
     write(output, *pieces)
     size = sum(map(len, pieces))
-    data: dict[str, Any] = {
-        "file": str(output),
-        "bytes": size,
-        "image_pages": made.image_pages,
-        "shared_pages": made.shared_pages,
+    data = Joined(
+        file=str(output),
+        bytes=size,
+        image_pages=made.image_pages,
+        shared_pages=made.shared_pages,
         **facts(made.trace),
-    }
+    )
     shared = made.shared_pages * PAGE_BYTES
     lines = [
         f"{output}: {size} bytes, {len(rows)} networks, {shared} bytes of their images are there once, not signed"
@@ -168,10 +214,11 @@ def _only(files: Sequence[Path], option: str) -> tuple[Trace, bool]:
     return trace, bool(claim)
 
 
-def _compare(files: Sequence[Path], checks: Sequence[tuple[str, str]]) -> Outcome[Any]:
+def _compare(files: Sequence[Path], checks: Sequence[tuple[str, str]]) -> Outcome[JointChecked]:
     """Whether networks are what their owners have, whose signatures are not a part of a joint trace."""
     trace, _ = _only(files, "--check")
-    lines, rows = [], []
+    lines: list[str] = []
+    rows: list[Check] = []
     for name, path in checks:
         network = trace.networks[networks.find(trace.networks, name)]
         own, _ = read_trace(Path(path))
@@ -182,25 +229,25 @@ def _compare(files: Sequence[Path], checks: Sequence[tuple[str, str]]) -> Outcom
         ]
         others = list(reached(trace, network, own))
         lines += [f"{printable(name)}: {_reach_words(other)}" for other in others]
-        rows.append({"name": name, "file": path, "differences": found, "reached": [_reach(one) for one in others]})
+        rows.append(Check(name, path, found, [_reach(one) for one in others]))
     rest = [row.name for row in trace.networks if row.name not in dict(checks)]
     if rest:
         lines.append(f"not compared: {', '.join(map(printable, rest))}")
     return Outcome(
-        {"file": str(files[0]), "checks": rows}, "\n".join(lines), ok=not any(r["differences"] for r in rows)
+        JointChecked(str(files[0]), rows), "\n".join(lines), ok=not any(row.differences for row in rows)
     )
 
 
-def _reach(other: Reach) -> dict[str, Any]:
+def _reach(other: Reach) -> Reached:
     """What another network reaches, for programs."""
-    return {
-        "by": other.network.name,
-        "image_pages": other.pages,
-        "zero_pages": other.zero_pages,
-        "registers": list(other.registers),
-        "time_budget_us": other.network.time_budget_us,
-        "retry_limit": other.network.retry_limit,
-    }
+    return Reached(
+        by=other.network.name,
+        image_pages=other.pages,
+        zero_pages=other.zero_pages,
+        registers=list(other.registers),
+        time_budget_us=other.network.time_budget_us,
+        retry_limit=other.network.retry_limit,
+    )
 
 
 def _reach_words(other: Reach) -> str:
@@ -214,7 +261,7 @@ def _reach_words(other: Reach) -> str:
     )
 
 
-def _take(files: Sequence[Path], output: Path, name: str) -> Outcome[Any]:
+def _take(files: Sequence[Path], output: Path, name: str) -> Outcome[Joined]:
     trace, claim = _only(files, "--take")
     if claim:
         warn(f"{files[0]}: its signature is not kept, and was not verified")
@@ -222,7 +269,7 @@ def _take(files: Sequence[Path], output: Path, name: str) -> Outcome[Any]:
     pieces = taken.pieces()
     write(output, *pieces)
     size = sum(map(len, pieces))
-    data = {"file": str(output), "bytes": size, "image_pages": None, "shared_pages": None, **facts(taken)}
+    data = Joined(file=str(output), bytes=size, image_pages=None, shared_pages=None, **facts(taken))
     return Outcome(data, f"{output}: {size} bytes, {taken.jobs} jobs, in the joint trace's memory, not signed")
 
 

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from host_tools.accesses.job_times import job_times, replayed
@@ -21,12 +22,15 @@ from host_tools.families.page_tables import DivergenceError
 from host_tools.families.shares import NotSharedError, Share, Together, order_of, overlap, sharing_of
 from host_tools.model.interpreter import Interpreter
 from host_tools.model.parts import SEPARATOR
+from host_tools.model.summary import SlotFacts
 from host_tools.model.timing import Chip, Estimate, JobTime, TimingError, estimate
 from host_tools.support.progress import phase
+from host_tools.support.results import Amount, Count, Positive, Result
 from host_tools.vgpu import confined
 from host_tools.vgpu.binding import VgpuError
 from trace_format.actions import Action, Op
 from trace_format.errors import GramophoneError, printable
+from trace_format.networks import Network
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Trace
 
@@ -67,6 +71,69 @@ def masks(given: Sequence[tuple[str, str]], names: Sequence[str]) -> list[int]:
     return [found[name] for name in names]
 
 
+class ShareFacts(Result):
+    """A network, and its cores as a mask."""
+
+    name: str
+    cores: Positive
+
+
+class BothEstimate(Result):
+    """A replay of both, by the model of time.
+
+    Attributes:
+        alone_us: Of each network, alone on its cores.
+        in_turn_us: Both, one after the other on all cores.
+    """
+
+    chip: str
+    us: Amount
+    low_us: Amount
+    high_us: Amount
+    alone_us: list[Amount]
+    in_turn_us: Amount
+
+
+class Joined(Result, kw_only=True):
+    """Traces of several networks, joined to one; or one that was taken out.
+
+    Attributes:
+        image_pages: Pages of all images together; null: a network was taken out.
+        shared_pages: Of these, those that were there already.
+        shares: With --share: both networks.
+        rendezvous: How often in a replay one network waits for the other's job because something needs an idle
+            GPU.
+        estimate: Null: not known, or not asked for.
+        trace_id: Identity of the trace, in hex.
+        source_hash: SHA-256 of those of the traces, in hex.
+    """
+
+    file: str
+    bytes: Count
+    image_pages: Count | None
+    shared_pages: Count | None
+    shares: list[ShareFacts] | UnsetType = UNSET
+    rendezvous: Count | UnsetType = UNSET
+    estimate: BothEstimate | UnsetType | None = UNSET
+    name: str
+    trace_id: str
+    gpu: str
+    raw: Literal[False]
+    jobs: Count
+    actions: Count
+    image_bytes: Count
+    carveout_bytes: Count
+    va_bytes: Count
+    slots: list[SlotFacts]
+    networks: list[Network] | UnsetType = UNSET
+    source_hash: str
+    security_version: Count
+    recorder: str
+    kernel: str
+    driver: str
+    framework: str
+
+
 def at_once(
     files: Sequence[Path],
     rows: Sequence[Joining],
@@ -74,7 +141,7 @@ def at_once(
     name: str,
     output: Path,
     chip: Chip | None,
-) -> Outcome[Any]:
+) -> Outcome[Joined]:
     """Write the trace of both, and say what it costs.
 
     Args:
@@ -98,24 +165,24 @@ def at_once(
     warn(NOT_TRIED)
     size, saved = sum(map(len, pieces)), whole.shared_pages * PAGE_BYTES
     estimate = _estimate(made.trace, rows, times, chip) if chip and times else None
-    data: dict[str, Any] = {
-        "file": str(output),
-        "bytes": size,
-        "image_pages": whole.image_pages,
-        "shared_pages": whole.shared_pages,
-        "shares": [{"name": share.name, "cores": share.cores} for share in shares],
-        "rendezvous": made.rendezvous,
-        "estimate": estimate,
+    data = Joined(
+        file=str(output),
+        bytes=size,
+        image_pages=whole.image_pages,
+        shared_pages=whole.shared_pages,
+        shares=[ShareFacts(share.name, share.cores) for share in shares],
+        rendezvous=made.rendezvous,
+        estimate=estimate,
         **facts(made.trace),
-    }
-    if estimate and estimate["us"] > estimate["in_turn_us"]:
+    )
+    if estimate and estimate.us > estimate.in_turn_us:
         warn("one after the other on all cores, they take less time by the same estimates")
     lines = [f"{output}: {size} bytes, both at once, {saved} bytes of their images are there once, not signed"]
     for number, share in enumerate(shares):
-        time = f", {estimate['alone_us'][number]:,.0f} us alone there" if estimate else ""
+        time = f", {estimate.alone_us[number]:,.0f} us alone there" if estimate else ""
         where = f"cores {share.cores:#x}, job slot {number + 1}, address space {number}"
         lines.append(f"{printable(share.name):20} {where}{time}")
-    end = f": {estimate['us']:,.0f} us, and {estimate['in_turn_us']:,.0f} us in turn on all" if estimate else ""
+    end = f": {estimate.us:,.0f} us, and {estimate.in_turn_us:,.0f} us in turn on all" if estimate else ""
     waits = f"for an idle GPU one waits for the other {made.rendezvous} times"
     return Outcome(data, "\n".join([*lines, f"a replay of both{end}; {waits}"]))
 
@@ -165,16 +232,16 @@ def _planned(
     return together(whole, shares), shares, times
 
 
-def _estimate(trace: Trace, rows: Sequence[Joining], times: Sequence[Times], chip: Chip) -> dict[str, Any]:
+def _estimate(trace: Trace, rows: Sequence[Joining], times: Sequence[Times], chip: Chip) -> BothEstimate:
     """How long a replay of both takes, each alone on its cores, and one after the other on all cores."""
     both = replayed(trace, job_times(trace, chip))
     jobs = (job for own in times for job, _ in own if not job.prepares)
-    return {
-        "chip": chip.name,
-        **asdict(both),
-        "alone_us": [replayed(row.trace, own).us for row, own in zip(rows, times, strict=True)],
-        "in_turn_us": sum(estimate(job.dispatches, chip).us for job in jobs),
-    }
+    return BothEstimate(
+        chip=chip.name,
+        **vars(both),
+        alone_us=[replayed(row.trace, own).us for row, own in zip(rows, times, strict=True)],
+        in_turn_us=sum(estimate(job.dispatches, chip).us for job in jobs),
+    )
 
 
 def _compare(trace: Trace, rows: Sequence[Joining]) -> None:

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import click
 import numpy as np
@@ -28,6 +28,7 @@ from host_tools.passes.cut_report import Cut
 from host_tools.passes.cutting import PASS, cut_jobs
 from host_tools.passes.program import Program
 from host_tools.support.progress import phase
+from host_tools.support.results import Above, Amount, Count, Part, Result, one_of
 from host_tools.vgpu import confined
 from host_tools.vgpu.binding import VgpuError
 from trace_format.errors import GramophoneError, printable
@@ -45,6 +46,85 @@ class _Policy:
 
     name: str
     networks: tuple[Network, ...]
+
+
+class NetworkFacts(Result):
+    """A network, as recorded.
+
+    Attributes:
+        deadline_us: After a request, when it is to be done.
+    """
+
+    name: str
+    jobs: Count
+    alone_us: Amount
+    deadline_us: Amount
+
+
+class NetworkRun(Result):
+    """A network under a policy.
+
+    Attributes:
+        jobs: Of one replay, under the policy.
+        alone_us: A replay, if nobody else uses the GPU.
+        requests: Of all seeds together.
+        late: Share of requests that ended after their deadline.
+        median_us: From a request to its end; the median of seeds.
+        p99_us: What 99 of 100 requests do not exceed; the median of seeds.
+    """
+
+    name: str
+    jobs: Count
+    alone_us: Amount
+    requests: Count
+    late: Part
+    median_us: Amount
+    p99_us: Amount
+
+
+class PolicyRun(Result):
+    """A policy.
+
+    Attributes:
+        late: Share of requests that were late; mean of seeds.
+        per_second: Requests served a second.
+        utilization: Share of time in which the GPU works.
+        longest_job_us: How long a request may wait for a job that runs.
+    """
+
+    policy: Annotated[str, one_of(*POLICIES, SHARES)]
+    late: Part
+    late_by_seed: list[Part]
+    per_second: Amount
+    utilization: Part
+    longest_job_us: Amount
+    networks: list[NetworkRun]
+
+
+class Simulated(Result):
+    """Whose requests are late if several networks share a GPU.
+
+    Attributes:
+        title: The board.
+        notice: What the figures are.
+        arrivals: As given.
+        seeds: Of random requests; empty: there are none.
+        load: Time that requests ask for, of what there is.
+        longest_us: Jobs that take longer are cut for edf-cut; null: it was not asked for.
+        policies: In the order in which they are asked for.
+    """
+
+    chip: str
+    title: str
+    gpu: str
+    notice: str
+    arrivals: str
+    seeds: list[Count]
+    seconds: Amount
+    load: Amount
+    longest_us: Above | None
+    networks: list[NetworkFacts]
+    policies: list[PolicyRun]
 
 
 @click.command(
@@ -129,7 +209,7 @@ def simulate_command(
     seconds: float,
     seeds: Sequence[int],
     plot: Path | None,
-) -> Outcome[Any]:
+) -> Outcome[Simulated]:
     """Estimate which requests are late if networks share a GPU.
 
     The result is by policy. Jobs run one at a time and to their end, for as long as the model of `time`
@@ -178,24 +258,21 @@ def simulate_command(
     warn(f"{its.name}: {NOTICE}")
     found = [_facts(row, runs[row.name]) for row in rows]
     if plot:
-        bars = [Bars(one["policy"], [n["late"] for n in one["networks"]]) for one in found]
+        bars = [Bars(one.policy, [n.late for n in one.networks]) for one in found]
         write(plot, drawn("Late requests", names, bars).encode())
-    data = {
-        "chip": its.name,
-        "title": its.title,
-        "gpu": its.gpu,
-        "notice": NOTICE,
-        "arrivals": arrivals,
-        "seeds": tried if asked.random else [],
-        "seconds": asked.duration_us / SECOND_US,
-        "load": float(np.mean(loads)),
-        "longest_us": longest_us if cuts else None,
-        "networks": [
-            {"name": one.name, "jobs": len(one.jobs), "alone_us": one.alone_us, "deadline_us": one.deadline_us}
-            for one in networks
-        ],
-        "policies": found,
-    }
+    data = Simulated(
+        chip=its.name,
+        title=its.title,
+        gpu=its.gpu,
+        notice=NOTICE,
+        arrivals=arrivals,
+        seeds=tried if asked.random else [],
+        seconds=asked.duration_us / SECOND_US,
+        load=float(np.mean(loads)),
+        longest_us=longest_us if cuts else None,
+        networks=[NetworkFacts(one.name, len(one.jobs), one.alone_us, one.deadline_us) for one in networks],
+        policies=found,
+    )
     return Outcome(data, "\n".join(_lines(data)))
 
 
@@ -274,53 +351,51 @@ def _periods(given: Sequence[tuple[str, str]], names: Sequence[str]) -> dict[int
     return {names.index(known("--period", name, names)): positive("--period", us) for name, us in given}
 
 
-def _facts(policy: _Policy, runs: Sequence[Run]) -> dict[str, Any]:
+def _facts(policy: _Policy, runs: Sequence[Run]) -> PolicyRun:
     late = [run.late for run in runs]
-    return {
-        "policy": policy.name,
-        "late": float(np.mean(late)),
-        "late_by_seed": late,
-        "per_second": float(np.mean([run.per_second for run in runs])),
-        "utilization": float(np.mean([run.busy_us / run.end_us for run in runs])),
-        "longest_job_us": max(max(one.jobs) for one in policy.networks),
-        "networks": [
-            {
-                "name": one.name,
-                "jobs": len(one.jobs),
-                "alone_us": one.alone_us,
-                "requests": sum(len(run.networks[number].response_us) for run in runs),
-                "late": _share(
-                    [(run.networks[number].late, len(run.networks[number].response_us)) for run in runs]
-                ),
-                "median_us": float(np.median([run.networks[number].quantile(0.5) for run in runs])),
-                "p99_us": float(np.median([run.networks[number].quantile(0.99) for run in runs])),
-            }
+    return PolicyRun(
+        policy=policy.name,
+        late=float(np.mean(late)),
+        late_by_seed=late,
+        per_second=float(np.mean([run.per_second for run in runs])),
+        utilization=float(np.mean([run.busy_us / run.end_us for run in runs])),
+        longest_job_us=max(max(one.jobs) for one in policy.networks),
+        networks=[
+            NetworkRun(
+                name=one.name,
+                jobs=len(one.jobs),
+                alone_us=one.alone_us,
+                requests=sum(len(run.networks[number].response_us) for run in runs),
+                late=_share([(run.networks[number].late, len(run.networks[number].response_us)) for run in runs]),
+                median_us=float(np.median([run.networks[number].quantile(0.5) for run in runs])),
+                p99_us=float(np.median([run.networks[number].quantile(0.99) for run in runs])),
+            )
             for number, one in enumerate(policy.networks)
         ],
-    }
+    )
 
 
 def _share(parts: Sequence[tuple[int, int]]) -> float:
     return sum(part for part, _ in parts) / max(1, sum(whole for _, whole in parts))
 
 
-def _lines(data: Mapping[str, Any]) -> list[str]:
-    seeds = f", seeds {', '.join(map(str, data['seeds']))}" if data["seeds"] else ""
+def _lines(data: Simulated) -> list[str]:
+    seeds = f", seeds {', '.join(map(str, data.seeds))}" if data.seeds else ""
     heads = f"{'policy':13}{'late':>8} {'(by seed)':16}{'a second':>10}{'busy':>7}{'longest us':>12}"
-    lines = [f"{data['title']}: estimated; {data['seconds']:g} s, load {data['load']:.2f}{seeds}", heads]
-    for row in data["policies"]:
-        low, high = (100 * pick(row["late_by_seed"]) for pick in (min, max))
-        late = f"{100 * row['late']:7.1f} % {f'({low:.1f} to {high:.1f})':16}"
-        busy = f"{100 * row['utilization']:5.0f} % {row['longest_job_us']:11,.0f}"
-        lines.append(f"{row['policy']:13}{late}{row['per_second']:9.1f} {busy}")
+    lines = [f"{data.title}: estimated; {data.seconds:g} s, load {data.load:.2f}{seeds}", heads]
+    for row in data.policies:
+        low, high = (100 * pick(row.late_by_seed) for pick in (min, max))
+        late = f"{100 * row.late:7.1f} % {f'({low:.1f} to {high:.1f})':16}"
+        busy = f"{100 * row.utilization:5.0f} % {row.longest_job_us:11,.0f}"
+        lines.append(f"{row.policy:13}{late}{row.per_second:9.1f} {busy}")
     heads = f"{'jobs':>5}{'alone us':>11}{'late':>9}{'median us':>12}{'99 % us':>12}"
     lines.append(f"{'network':20} {'policy':13}{heads}")
-    for number, network in enumerate(data["networks"]):
-        for row in data["policies"]:
-            one = row["networks"][number]
+    for number, network in enumerate(data.networks):
+        for row in data.policies:
+            one = row.networks[number]
             lines.append(
-                f"{network['name'][:20]:20} {row['policy']:13}{one['jobs']:5}{one['alone_us']:11,.0f}"
-                f"{100 * one['late']:7.1f} %{one['median_us']:12,.0f}{one['p99_us']:12,.0f}"
+                f"{network.name[:20]:20} {row.policy:13}{one.jobs:5}{one.alone_us:11,.0f}"
+                f"{100 * one.late:7.1f} %{one.median_us:12,.0f}{one.p99_us:12,.0f}"
             )
-    due = ", ".join(f"{one['name']} {one['deadline_us']:,.0f} us" for one in data["networks"])
+    due = ", ".join(f"{one.name} {one.deadline_us:,.0f} us" for one in data.networks)
     return [*lines, f"late: after {due}"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ from host_tools.commands.streams import OUTPUT, check_output, write
 from host_tools.commands.traces import read_trace
 from host_tools.extras.speed import calibration
 from host_tools.extras.speed.calibration import Calibrated, Measured
-from host_tools.model.timing import Chip, TimingError, chip_of
+from host_tools.model.timing import Chip, Constant, TimingError, chip_of
+from host_tools.support.results import Amount, Result, fields
 from trace_format import limits
 from trace_format.files import read_file
 
@@ -29,6 +30,54 @@ class Replay(Pair):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         trace, result = super().convert(value, param, ctx)
         return Path(trace), Path(result)
+
+
+class MeasuredReplay(Result):
+    """A replay on the board.
+
+    Attributes:
+        us: Measured, in microseconds.
+        before_us: Estimated by the project's constants.
+        after_us: By the fitted ones.
+    """
+
+    name: str
+    us: Amount
+    before_us: Amount
+    after_us: Amount
+
+
+@dataclass(frozen=True)
+class MovedConstant(Constant):
+    """A constant that is another now."""
+
+    before: float
+
+
+class Errors(Result):
+    """Mean relative errors.
+
+    Attributes:
+        left_out: Each replay by a fit to the others; null for fewer than three.
+    """
+
+    before: Amount
+    after: Amount
+    left_out: Amount | None
+
+
+class CalibratedFacts(Result):
+    """Constants of the time model, fitted to replays on a board.
+
+    Attributes:
+        moved: Constants that are others now.
+    """
+
+    chip: str
+    replays: list[MeasuredReplay]
+    moved: dict[str, MovedConstant]
+    errors: Errors
+    output: str
 
 
 @click.command(
@@ -42,7 +91,9 @@ class Replay(Pair):
 @click.argument("replays", nargs=-1, required=True, type=Replay("TRACE=RESULT"))
 @OUTPUT
 @click.option("--chip", help="Board whose constants are fitted; default: the one with the traces' GPU.")
-def calibrate_command(replays: Sequence[tuple[Path, Path]], output: Path, chip: str | None) -> Outcome[Any]:
+def calibrate_command(
+    replays: Sequence[tuple[Path, Path]], output: Path, chip: str | None
+) -> Outcome[CalibratedFacts]:
     """Fit the constants of `speed time` to a board's times.
 
     RESULT is what the board's `gramophone-tee replay --json` printed for TRACE. Constants move where the chip's
@@ -94,12 +145,14 @@ def _replay_us(file: Path, jobs: int) -> float:
     return float(us)
 
 
-def _outcome(output: Path, before: Chip, fitted: Calibrated, measured: Sequence[Measured]) -> Outcome[Any]:
-    errors = {
-        "before": calibration.mean_error(fitted.before, measured),
-        "after": calibration.mean_error(fitted.after, measured),
-        "left_out": calibration.mean_error(fitted.left_out, measured) if fitted.left_out else None,
-    }
+def _outcome(
+    output: Path, before: Chip, fitted: Calibrated, measured: Sequence[Measured]
+) -> Outcome[CalibratedFacts]:
+    errors = Errors(
+        calibration.mean_error(fitted.before, measured),
+        calibration.mean_error(fitted.after, measured),
+        calibration.mean_error(fitted.left_out, measured) if fitted.left_out else None,
+    )
     moved = {
         name: (constant, fitted.chip.constants[name])
         for name, constant in before.constants.items()
@@ -115,17 +168,17 @@ def _outcome(output: Path, before: Chip, fitted: Calibrated, measured: Sequence[
         for name, (old, new) in moved.items()
     ] or ["no constant moved"]
     said = {"before": "before", "after": "fitted", "left_out": "each by a fit to the others"}
-    shown = [f"{100 * error:.1f} % {said[name]}" for name, error in errors.items() if error is not None]
+    shown = [f"{100 * error:.1f} % {said[name]}" for name, error in fields(errors).items() if error is not None]
     lines.append(f"mean error: {', '.join(shown)}")
     lines.append(str(output))
-    data = {
-        "chip": before.name,
-        "replays": [
-            {"name": one.name, "us": one.us, "before_us": old, "after_us": new}
+    data = CalibratedFacts(
+        chip=before.name,
+        replays=[
+            MeasuredReplay(one.name, one.us, old, new)
             for one, old, new in zip(measured, fitted.before, fitted.after, strict=True)
         ],
-        "moved": {name: asdict(new) | {"before": old.value} for name, (old, new) in moved.items()},
-        "errors": errors,
-        "output": str(output),
-    }
+        moved={name: MovedConstant(**vars(new), before=old.value) for name, (old, new) in moved.items()},
+        errors=errors,
+        output=str(output),
+    )
     return Outcome(data, "\n".join(lines))

@@ -4,22 +4,82 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
+from msgspec import UNSET, UnsetType
 
 from host_tools.accesses.job_times import job_times, replayed
 from host_tools.accesses.job_work import JobWork
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.traces import read_trace
-from host_tools.extras.speed.commands.time_cores import Variant, counts, on_cores, variant
+from host_tools.extras.speed.commands.time_cores import OnCores, Variant, counts, on_cores, variant
 from host_tools.model.job_names import names_by_action, shortened
 from host_tools.model.timing import NOTICE, Estimate, JobTime, TimingError, chip_of, read_constants, together
+from host_tools.support.results import Amount, Count, Positive, Result
 
 BAR = 30  # characters of the longest bar
 NAME = 30  # of a name
+
+
+class JobEstimate(Result):
+    """A job.
+
+    Attributes:
+        action: Index of the action that announces it.
+        name: What the recording calls it, such as its layer; empty: nothing.
+        prepares: It runs once, not in each replay.
+        parts: Microseconds by resource; those that overlap are not added up.
+        binds: The resource that has most of it.
+    """
+
+    action: Count
+    name: str
+    prepares: bool
+    us: Amount
+    low_us: Amount
+    high_us: Amount
+    parts: dict[str, Amount]
+    binds: str
+
+
+class LayerEstimate(Result):
+    """Jobs of one name.
+
+    Attributes:
+        jobs: How many have this name.
+    """
+
+    name: str
+    jobs: Positive
+    us: Amount
+    low_us: Amount
+    high_us: Amount
+
+
+class Timed(Result):
+    """How long a trace's jobs take on a board's GPU, as a model estimates.
+
+    Attributes:
+        title: The board.
+        notice: What the figures are.
+        guesses: Constants that no source fixes.
+        layers: Jobs of one name together, in the order of their first; none where the recording has no names.
+        start_up: Jobs before ReplayStart, once.
+        replay: The jobs of one replay.
+        on_cores: With --cores: all cores, and each number of them that was asked for.
+    """
+
+    chip: str
+    title: str
+    gpu: str
+    notice: str
+    guesses: list[str]
+    jobs: list[JobEstimate]
+    layers: list[LayerEstimate]
+    start_up: Estimate
+    replay: Estimate
+    on_cores: list[OnCores] | UnsetType = UNSET
 
 
 @click.command(
@@ -54,7 +114,7 @@ NAME = 30  # of a name
 )
 def time_command(
     file: Path, chip: str | None, constants: Path | None, by: str, cores: str | None, others: Sequence[Path]
-) -> Outcome[Any]:
+) -> Outcome[Timed]:
     """Estimate the time of each job of a trace on a board.
 
     Each estimate has an interval. What jobs do is counted in a replay on the virtual GPU with random inputs; the
@@ -80,26 +140,26 @@ def time_command(
         layers.setdefault(names.get(job.action, ""), []).append(time)
     start = [time for job, time in zip(work, times, strict=True) if job.prepares]
     whole = replayed(trace, timed)
-    data: dict[str, Any] = {
-        "chip": found.name,
-        "title": found.title,
-        "gpu": found.gpu,
-        "notice": NOTICE,
-        "guesses": [name for name, constant in found.constants.items() if constant.guess],
-        "jobs": [
-            {"action": job.action, "name": names.get(job.action, ""), "prepares": job.prepares, **asdict(time)}
+    data = Timed(
+        chip=found.name,
+        title=found.title,
+        gpu=found.gpu,
+        notice=NOTICE,
+        guesses=[name for name, constant in found.constants.items() if constant.guess],
+        jobs=[
+            JobEstimate(action=job.action, name=names.get(job.action, ""), prepares=job.prepares, **vars(time))
             for job, time in zip(work, times, strict=True)
         ],
-        "layers": [
-            {"name": name, "jobs": len(of), **asdict(together(of))} for name, of in layers.items() if names
+        layers=[
+            LayerEstimate(name=name, jobs=len(of), **vars(together(of))) for name, of in layers.items() if names
         ],
-        "start_up": asdict(together(start)),
-        "replay": asdict(whole),
-    }
+        start_up=together(start),
+        replay=whole,
+    )
     shares: list[str] = []
     if parts:
         variants = [variant(str(path), read_trace(path)[0], found, trace) for path in others]
-        data["on_cores"], shares = on_cores([Variant(str(file), trace, work), *variants], found, parts)
+        data.on_cores, shares = on_cores([Variant(str(file), trace, work), *variants], found, parts)
     warn(f"{found.name}: {NOTICE}")
     lines = [f"{found.title}: estimated microseconds"]
     lines += _by_layer(layers) if by == "layer" else _by_job(work, times, names)

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from host_tools.accesses.job_times import job_times, replayed
 from host_tools.accesses.job_work import JobWork
 from host_tools.commands.framework import UsageError
 from host_tools.model.timing import Chip, Estimate, TimingError, estimate
+from host_tools.support.results import Amount, Positive, Result
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
@@ -63,9 +63,37 @@ def _slots(trace: Trace) -> list[tuple[str, str, int]]:
     return sorted((slot.name, str(slot.numpy_dtype), math.prod(slot.shape)) for slot in given)
 
 
-def on_cores(
-    variants: Sequence[Variant], chip: Chip, cores: Sequence[int]
-) -> tuple[list[dict[str, Any]], list[str]]:
+class ReplayOnCores(Result):
+    """A trace's replay.
+
+    Attributes:
+        times: As many times as long as on all cores.
+    """
+
+    file: str
+    us: Amount
+    low_us: Amount
+    high_us: Amount
+    times: Amount
+
+
+class OnCores(Result):
+    """Replays on a number of cores.
+
+    Attributes:
+        replays: Of the trace, then of each --variant.
+        fastest: The file of the trace that is fastest there.
+        regret: How much longer than that the one takes there that is fastest on all cores: 0.1 is 10 %; null:
+            there is one trace.
+    """
+
+    cores: Positive
+    replays: list[ReplayOnCores]
+    fastest: str
+    regret: Amount | None
+
+
+def on_cores(variants: Sequence[Variant], chip: Chip, cores: Sequence[int]) -> tuple[list[OnCores], list[str]]:
     """Each trace on all cores and on parts of them, as data and as lines.
 
     Of several traces, the regret of a part is how much longer the one that is fastest on all cores takes there
@@ -90,17 +118,11 @@ def on_cores(
         times = [one.on(count if count != every else 0, chip) for one in variants]
         best = min(range(len(variants)), key=lambda at: times[at].us)
         regret = times[winner].us / times[best].us - 1 if len(variants) > 1 else None
-        data.append(
-            {
-                "cores": count,
-                "replays": [
-                    {"file": one.file, **asdict(time), "times": time.us / all_cores.us}
-                    for one, time, all_cores in zip(variants, times, whole, strict=True)
-                ],
-                "fastest": variants[best].file,
-                "regret": regret,
-            }
-        )
+        replays = [
+            ReplayOnCores(one.file, time.us, time.low_us, time.high_us, time.us / all_cores.us)
+            for one, time, all_cores in zip(variants, times, whole, strict=True)
+        ]
+        data.append(OnCores(count, replays, variants[best].file, regret))
         for at, (one, time) in enumerate(zip(variants, times, strict=True)):
             cost = f"{100 * regret:6.1f} %" if regret is not None and at == winner else ""
             row = f"{count:7} {time.us:12,.1f} {time.low_us:12,.1f} {time.high_us:12,.1f}"
