@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from host_tools.accesses.job_times import job_times
-from host_tools.commands.facts import NAME, default_name, facts
+from host_tools.api.traces import default_name
+from host_tools.commands.facts import NAME, facts
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, UsageError, warn
 from host_tools.commands.join_shares import at_once, masks
 from host_tools.commands.streams import check_output, write
