@@ -187,7 +187,7 @@ def _given(model: Path, asked: Mapping[str, Any]) -> dict[str, Any]:
 def _check_asked(model: Path, asked: Mapping[str, Any], known: Sequence[str]) -> None:
     for name in asked:
         if name not in known:
-            raise GramophoneError(f"{name} cannot be used for {model}; what can is {listed(known)}")
+            raise GramophoneError(f"{name} cannot be used for {model}; expected one of {listed(known)}")
 
 
 def lint(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs a notebook's cells without Jupyter: `python -m tests.support.notebook FILE` writes their outputs into it."""
+"""Runs a notebook without Jupyter: `python -m tests.support.notebook FILE` writes its cells' outputs into it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def run(sources: list[str], namespace: dict[str, Any]) -> list[tuple[str, str]]:
     found = []
     for source in sources:
         body = ast.parse(source).body
-        last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
+        last = body[-1] if body and isinstance(body[-1], ast.Expr) else None
+        body = body[:-1] if last else body
         with contextlib.redirect_stdout(io.StringIO()) as out:
             exec(compile(ast.Module(body, []), "cell", "exec"), namespace)
             value = eval(compile(ast.Expression(last.value), "cell", "eval"), namespace) if last else None
