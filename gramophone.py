@@ -13,7 +13,7 @@ A function that takes a recording or a trace also takes its path. Errors are `Gr
 sentence that the command would print. docs/PYTHON.md is a tour.
 """
 
-from host_tools.api.calls import RefusedError, lint, new_key, replay, verify
+from host_tools.api.calls import RefusedError, choose, lint, new_key, record, replay, verify
 from host_tools.api.traces import Recording, SignedTrace, Trace, load
 from host_tools.support.version import VERSION as __version__
 from trace_format.errors import GramophoneError
@@ -25,9 +25,11 @@ __all__ = [
     "SignedTrace",
     "Trace",
     "__version__",
+    "choose",
     "lint",
     "load",
     "new_key",
+    "record",
     "replay",
     "verify",
 ]

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from host_tools.api.traces import AnyPath, Recording, SignedTrace, Trace, taken
+from host_tools.api.traces import AnyPath, Recording, SignedTrace, Trace, default_name, taken
+from host_tools.support.gpu_folders import DEFAULT_GPU
 from trace_format.errors import GramophoneError, SlotError, listed
 from trace_format.schema import SlotKind
 
@@ -18,7 +19,13 @@ if TYPE_CHECKING:
     from host_tools.api.keys import TrustedKey
     from host_tools.audit.judgement import Judged
     from host_tools.audit.rules import Finding
+    from host_tools.record.choosing import Choice
     from signing.sign import FileSigner
+
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+NCNN = ".param"
 
 
 class RefusedError(GramophoneError):
@@ -50,6 +57,137 @@ def new_key(path: AnyPath | None = None) -> FileSigner:
         except FileExistsError:
             raise GramophoneError(f"{os.fspath(path)}: exists, and its key would be lost") from None
     return FileSigner(key)
+
+
+def choose(
+    model: AnyPath,
+    *,
+    shapes: Shapes | None = None,
+    gpu: str = DEFAULT_GPU,
+    fp16: bool = False,
+    tolerance: float | None = None,
+    **asked: Any,
+) -> Choice:
+    """Decide who takes a network, from its operators and without a boot.
+
+    Args:
+        model, shapes, gpu, fp16, tolerance, asked: as `record`; of ncnn's own files there is nothing to decide.
+
+    Returns:
+        `how` ("ncnn", "tinygrad", or "fastest" if both are to be compared), and `why`, a sentence.
+
+    Raises:
+        GramophoneError: as `record`, as far as the network's file and the arguments say it.
+        OSError: a file cannot be read.
+    """
+    from host_tools.api.recording import check, chosen
+
+    path = _network(model)
+    front_end = _front_end(path)
+    check(tolerance, gpu, asked.get("compiler", "auto"))
+    how = {"gpu": gpu, "fp16": fp16, "tolerance": tolerance, **_given(path, asked)}
+    return chosen(front_end, path, shapes or {}, **how)
+
+
+def record(
+    model: AnyPath,
+    *,
+    weights: AnyPath | None = None,
+    shapes: Shapes | None = None,
+    name: str | None = None,
+    gpu: str = DEFAULT_GPU,
+    fp16: bool = False,
+    tolerance: float | None = None,
+    timeout: float | None = None,
+    snapshot: str = "",
+    check: bool = True,
+    **asked: Any,
+) -> Recording:
+    """Record one inference of a network on the unmodified GPU stack, as `gramophone record` does: minutes, since
+    a machine with a virtual GPU boots.
+
+    Args:
+        model: the network's file: ncnn's (.param), ONNX (.onnx), a program of torch.export (.pt2) or TorchScript
+            (.pt).
+        weights: of ncnn's network; None: the .bin file beside it.
+        shapes: input -> shape, where the file leaves it open: of ncnn's without a batch dimension (channels,
+            height, width), of others with it.
+        name: of the recording; None: the file's.
+        gpu: virtual GPU to record on.
+        fp16: keep weights and activations in half precision; ncnn only.
+        tolerance: largest difference to the result of ncnn's CPU path or ONNX Runtime, relative to the largest
+            value; None: 1e-4, or what half precision and int8 weights allow.
+        timeout: time limit of each boot, in seconds; None: 900.
+        snapshot: day of Debian's archive that the guest's packages are of; "": the newest.
+        check: replay the recording with inputs of its own, and compare.
+        asked: of ncnn's networks `until`, blobs to compute in place of all outputs; of others `compiler`, one of
+            "auto", "ncnn", "tinygrad", "fastest"; `values`, arrays for inputs where random ones mean nothing; of
+            ONNX `constants`, arrays for inputs that become constants, and `external`, further files of weights.
+
+    Returns:
+        The recording.
+
+    Raises:
+        GramophoneError: the file is none of these or damaged, nobody takes the network, a shape is missing, or
+            what was recorded computes something else.
+        OSError: a file cannot be read.
+    """
+    from host_tools.api import recording
+    from host_tools.machine.boot import BOOT_TIMEOUT_S
+    from host_tools.machine.snapshot import timestamp
+
+    path = _network(model)
+    recording.check(tolerance, gpu, asked.get("compiler", "auto"))
+    how: dict[str, Any] = {"gpu": gpu, "fp16": fp16, "tolerance": tolerance, "check": check}
+    how |= {"name": name or default_name(path.stem), "snapshot": timestamp(snapshot) if snapshot else ""}
+    how["timeout"] = BOOT_TIMEOUT_S if timeout is None else timeout
+    if path.suffix == NCNN:
+        _check_asked(path, asked, ("until",))
+        beside = Path(weights) if weights is not None else path.with_suffix(".bin")
+        trace = recording.recorded_ncnn(path, beside, shapes or {}, **how, **asked)
+    else:
+        trace = recording.recorded(_front_end(path), path, shapes or {}, **how, **_given(path, asked))
+    return Recording(trace.build(compress=False))
+
+
+def _network(model: AnyPath) -> Path:
+    """The path of a network's file."""
+    if not isinstance(model, str | os.PathLike):
+        raise GramophoneError(f"model: expected the path of a network's file, found {type(model).__name__}")
+    return Path(model)
+
+
+def _front_end(model: Path) -> Callable[..., Choice]:
+    """What reads a network's file."""
+    from host_tools.record import frontends
+
+    known = {".onnx": frontends.choose_onnx, ".pt2": frontends.choose_pytorch, ".pt": frontends.choose_pytorch}
+    if model.suffix not in known:
+        expected = listed((NCNN, *known))
+        raise GramophoneError(f"{model}: expected a name that ends in one of {expected}, found another")
+    return known[model.suffix]
+
+
+def _given(model: Path, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What is asked of a network that is not ncnn's, its arrays as such."""
+    import numpy as np
+
+    only_onnx = ("constants", "external") if model.suffix == ".onnx" else ()
+    _check_asked(model, asked, ("compiler", "values", *only_onnx))
+    arrays: dict[str, Any] = {
+        name: {slot: np.asarray(value) for slot, value in asked[name].items()}
+        for name in ("values", "constants")
+        if name in asked
+    }
+    if "external" in asked:
+        arrays["external"] = tuple(map(Path, asked["external"]))
+    return {**asked, **arrays}
+
+
+def _check_asked(model: Path, asked: Mapping[str, Any], known: Sequence[str]) -> None:
+    for name in asked:
+        if name not in known:
+            raise GramophoneError(f"{name} cannot be used for {model}; expected one of {listed(known)}")
 
 
 def lint(

@@ -8,14 +8,12 @@ from typing import Any
 import click
 from msgspec import UNSET, UnsetType
 
+from host_tools.api.traces import NAME_BYTES, default_name
 from host_tools.model.summary import SlotFacts
 from host_tools.support.results import Count, Result
 from trace_format.errors import GramophoneError, listed
 from trace_format.networks import Network
-from trace_format.schema import STRUCTURES
 from trace_format.trace import Trace
-
-NAME_BYTES = next(item.sizeof() for item in STRUCTURES["manifest"][0].subcons if item.name == "name")
 
 
 class _Name(click.ParamType[str]):
@@ -31,11 +29,6 @@ class _Name(click.ParamType[str]):
 
 
 NAME = _Name()
-
-
-def default_name(text: str) -> str:
-    """As much of a file's name as fits into the manifest."""
-    return text.encode(errors="replace")[:NAME_BYTES].decode(errors="ignore")
 
 
 def network_words(network: Network) -> str:

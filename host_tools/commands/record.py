@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import click
 
-from host_tools.commands.facts import NAME, default_name
+from host_tools.api.recording import ncnn_files, recorded_ncnn, told
+from host_tools.api.traces import default_name
+from host_tools.commands.facts import NAME
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, UsageError, say
 from host_tools.commands.if_changed import recording
 from host_tools.commands.record_options import (
@@ -28,15 +29,9 @@ from host_tools.machine.snapshot import timestamp
 from host_tools.record import self_test
 from host_tools.record.board.kit import kit, packed
 from host_tools.record.board.result import board_trace
-from host_tools.record.ncnn.network import record_network
-from host_tools.record.preflight import NetworkError
 from host_tools.record.program import GuestProgram, record_program
 from host_tools.support.results import Count, Result
-from trace_format import limits
-from trace_format.errors import GramophoneError
-from trace_format.files import open_regular, read_file
-
-PARAM_MAGIC = b"7767517"
+from trace_format.files import open_regular
 
 
 @click.command(
@@ -53,7 +48,7 @@ PARAM_MAGIC = b"7767517"
     "--until",
     multiple=True,
     metavar="BLOB",
-    help="Compute up to this blob, in place of all outputs: what comes after may need a CPU. Repeatable.",
+    help="Stop after this blob, in place of all outputs: what comes after may need a CPU. Repeatable.",
 )
 @GPU
 @FP16
@@ -83,23 +78,21 @@ def record_ncnn(
     with an input of its own, and compared with ncnn's CPU result.
     """
     stamp = timestamp(snapshot) if snapshot is not None else ""
-    network = _network(param, weights, shapes, tolerance)
+    check_network(shapes, tolerance)
     check_output(output)
-    try:
-        trace = record_network(
-            *network,
-            dict(shapes),
-            name=name or default_name(param.stem),
-            until=until,
-            gpu=gpu,
-            fp16=fp16,
-            tolerance=tolerance,
-            timeout=timeout,
-            snapshot=stamp,
-            check=check,
-        )
-    except NetworkError as error:
-        raise GramophoneError(f"{param}, {weights}: {error}") from error
+    trace = recorded_ncnn(
+        param,
+        weights,
+        dict(shapes),
+        name=name or default_name(param.stem),
+        until=until,
+        gpu=gpu,
+        fp16=fp16,
+        tolerance=tolerance,
+        timeout=timeout,
+        snapshot=stamp,
+        check=check,
+    )
     return written(trace, output, stamp)
 
 
@@ -251,13 +244,12 @@ def record_pi_kit(
     and leaves result.tar for `gramophone record pi`. The board needs Python with ncnn, Mesa's Vulkan driver and
     a C library of 2.34 or newer.
     """
-    network = _network(param, weights, shapes, tolerance)
+    check_network(shapes, tolerance)
+    network = ncnn_files(param, weights)
     check_output(output)
     title = name or default_name(param.stem)
-    try:
+    with told(f"{param}, {weights}"):
         files = kit(*network, dict(shapes), name=title, tolerance=tolerance)
-    except NetworkError as error:
-        raise GramophoneError(f"{param}, {weights}: {error}") from error
     data = packed(files, f"{title}-kit")
     write(output, data)
     text = f"{output}: {len(data)} bytes\nnext, on the board: tar -xf {output.name} && sh {title}-kit/run.sh"
@@ -277,28 +269,3 @@ def record_pi(result: Path, output: Path, name: str | None) -> Outcome[Recorded]
     """
     check_output(output)
     return written(board_trace(result, name), output, "")
-
-
-def _network(
-    param: Path, weights: Path, shapes: tuple[tuple[str, tuple[int, ...]], ...], tolerance: float | None
-) -> tuple[bytes, bytes]:
-    """The network's files, once the options are checked."""
-    check_network(shapes, tolerance)
-    network = read_file(param, limits.MODEL_BYTES), read_file(weights, limits.MODEL_BYTES)
-    _check_param(param, network[0])
-    return network
-
-
-def _check_param(path: Path, data: bytes) -> None:
-    """Refuse at once what ncnn would refuse in the guest (ncnn src/net.cpp: magic number, newline, two counts)."""
-    lines = data[:80].split(b"\n")
-    if lines[0].strip() != PARAM_MAGIC:
-        raise GramophoneError(
-            f"{path} at offset 0x0: not an ncnn .param file: expected {PARAM_MAGIC.decode()!r} as its first line, "
-            f"found {lines[0][:20].decode('ascii', 'backslashreplace')!r}"
-        )
-    if not re.fullmatch(rb"\s*\d+\s+\d+\s*", lines[1] if len(lines) > 1 else b""):
-        raise GramophoneError(
-            f"{path} at offset {len(lines[0]) + 1:#x}: not an ncnn .param file: "
-            "expected numbers of layers and blobs as its second line"
-        )

@@ -11,7 +11,9 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.commands.facts import NAME, default_name
+from host_tools.api.recording import recorded
+from host_tools.api.traces import default_name
+from host_tools.commands.facts import NAME
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, Positive, UsageError
 from host_tools.commands.if_changed import recording
 from host_tools.commands.record_options import (
@@ -29,19 +31,17 @@ from host_tools.commands.record_options import (
 from host_tools.commands.streams import OUTPUT, check_output
 from host_tools.machine.snapshot import timestamp
 from host_tools.record import frontends
+from host_tools.record.choosing import COMPILERS, Choice, SearchFor
 from host_tools.record.compiled.search_plot import follow
 from host_tools.record.preflight import NetworkError
+from host_tools.record.ways import NCNN
 from host_tools.support import npy
 from trace_format.errors import GramophoneError
-from trace_format.files import open_regular
-from trace_format.layout import naming
-from trace_format.trace import Trace
 
-ONNX_PACKAGES = ("onnx", "onnxruntime", "google", "tinygrad")  # google: protobuf's
 COMPILER = click.option(
     "--compiler",
-    type=click.Choice(frontends.COMPILERS),
-    default=frontends.COMPILERS[0],
+    type=click.Choice(COMPILERS),
+    default=COMPILERS[0],
     show_default=True,
     help="Who makes GPU code of the network: ncnn, which pnnx converts it for; tinygrad; auto: ncnn if it runs "
     "all of it on the GPU, else tinygrad; fastest: what takes less time by the model ('speed time') of both.",
@@ -142,7 +142,7 @@ def record_onnx(
     given, fixed = _arrays(values), _arrays(constants)
     if len(given | fixed) != len(values) + len(constants):
         raise UsageError("--input, --constant: a name is given twice")
-    return _record(frontends.record_onnx, model, values=given, constants=fixed, **how)
+    return _record(frontends.choose_onnx, model, values=given, constants=fixed, **how)
 
 
 @click.command(
@@ -176,7 +176,7 @@ def record_pytorch(model: Path, values: tuple[tuple[str, str], ...], **how: Any)
     given = _arrays(values)
     if len(given) != len(values):
         raise UsageError("--input: a name is given twice")
-    return _record(frontends.record_pytorch, model, values=given, **how)
+    return _record(frontends.choose_pytorch, model, values=given, **how)
 
 
 def _arrays(pairs: tuple[tuple[str, str], ...]) -> dict[str, NDArray[Any]]:
@@ -192,7 +192,7 @@ def _array(path: Path) -> NDArray[Any]:
 
 
 def _record(
-    front_end: Callable[..., Trace],
+    choose: Callable[..., Choice],
     model: Path,
     shapes: tuple[tuple[str, tuple[int, ...]], ...],
     output: Path,
@@ -209,23 +209,13 @@ def _record(
         raise UsageError("--co-execute: without --search there are no kernels to choose from")
     if plot is not None and search is None:
         raise UsageError("--search-plot: without --search there is nothing to plot")
-    if how["values"] and how["compiler"] == frontends.NCNN:
+    if how["values"] and how["compiler"] == NCNN:
         raise UsageError("--input: networks by ncnn are recorded with random values")
     stamp = timestamp(snapshot) if snapshot is not None else ""
-    open_regular(model).close()
     check_output(output)
     if plot:
         check_output(plot)
     if search is not None:
-        how["search"] = frontends.SearchFor(search, follow=follow(plot) if plot else None, cpu_gflops=cpu_gflops)
+        how["search"] = SearchFor(search, follow=follow(plot) if plot else None, cpu_gflops=cpu_gflops)
     how |= {"name": name or default_name(model.stem), "tolerance": tolerance, "snapshot": stamp}
-    try:
-        with naming(str(model)):
-            trace = front_end(model, dict(shapes), **how)
-    except NetworkError as error:
-        raise GramophoneError(f"{model}: {error}") from error
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ONNX_PACKAGES:
-            raise
-        raise UsageError(f"{error.name} is missing: pip install 'gramophone[onnx]'") from None
-    return written(trace, output, stamp)
+    return written(recorded(choose, model, dict(shapes), **how), output, stamp)

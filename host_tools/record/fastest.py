@@ -15,6 +15,14 @@ from trace_format.actions import Columns, Op
 from trace_format.trace import Trace
 
 
+def chip_with_times(gpu: str) -> Chip:
+    """A chip with this GPU whose times the model knows; NetworkError: there is none."""
+    try:
+        return chip_of(gpu)
+    except TimingError as error:
+        raise NetworkError(f"--compiler fastest: {error}") from None
+
+
 def fastest(record: Callable[[str], Trace], compilers: Sequence[str], gpu: str) -> Trace:
     """Record by each compiler, and keep one recording.
 
@@ -26,25 +34,21 @@ def fastest(record: Callable[[str], Trace], compilers: Sequence[str], gpu: str) 
     Raises:
         NetworkError: no chip with this GPU has constants, or no compiler takes the network.
     """
-    try:
-        chip = chip_of(gpu)
-    except TimingError as error:
-        raise NetworkError(f"--compiler fastest: {error}") from None
+    chip = chip_with_times(gpu)
     found: list[tuple[float, str, Trace]] = []
-    said = []
     for by in compilers:
         try:
             trace = record(by)
             time = _time(trace, chip)
         except (RecordError, TimingError) as error:
-            said.append(f"by {by}: {error}")
+            failed = error
             LOG.info("not by %s: %s", by, error)
             continue
         low, middle, high = (us / 1e3 for us in (time.low_us, time.us, time.high_us))
         LOG.info("by %s: %.2f ms a replay (%.2f to %.2f), by the model of %s", by, middle, low, high, chip.name)
         found.append((time.us, by, trace))
     if not found:
-        raise NetworkError("; ".join(said))
+        raise NetworkError(f"no recording has a time; the last, by {by}: {failed}")
     _, kept, trace = min(found, key=lambda one: one[0])
     LOG.info("kept: the recording by %s", kept)
     return trace

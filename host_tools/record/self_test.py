@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from host_tools.record.frontends import TINYGRAD, record_onnx
+from host_tools.record.choosing import TINYGRAD
+from host_tools.record.frontends import record_onnx
 from trace_format.trace import Trace
 
 OPSET = 17

@@ -22,7 +22,8 @@ from rich.table import Table
 from host_tools.extras.speed.co_report import CoExecuted
 from host_tools.passes.pipeline import build
 from host_tools.passes.program import Program
-from host_tools.record.frontends import TINYGRAD, SearchFor, record_onnx
+from host_tools.record.choosing import TINYGRAD, SearchFor
+from host_tools.record.frontends import record_onnx
 from tests.bench import kernel_networks
 from tests.bench.kernels import multiply_additions
 from tests.bench.recordings import BOOT_S

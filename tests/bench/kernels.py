@@ -36,7 +36,8 @@ from host_tools.model.interpreter import interpreter
 from host_tools.model.timing import chip_of
 from host_tools.passes.pipeline import build
 from host_tools.record import onnx_model
-from host_tools.record.frontends import TINYGRAD, SearchFor, record_onnx
+from host_tools.record.choosing import TINYGRAD, SearchFor
+from host_tools.record.frontends import record_onnx
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from tests.bench import breadth, kernel_networks, networks
 from tests.bench.models import RECORDED

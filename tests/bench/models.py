@@ -22,8 +22,9 @@ from rich.table import Table
 from host_tools import runners
 from host_tools.passes.pipeline import build
 from host_tools.record import onnx_model
+from host_tools.record.choosing import COMPILERS, TINYGRAD
 from host_tools.record.differences import relative_difference
-from host_tools.record.frontends import COMPILERS, TINYGRAD, record_onnx
+from host_tools.record.frontends import record_onnx
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate

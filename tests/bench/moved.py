@@ -25,7 +25,8 @@ from rich.table import Table
 from host_tools.demo import WEIGHTS
 from host_tools.gpus.mali.rules import RuleError, retarget
 from host_tools.record import onnx_model
-from host_tools.record.frontends import TINYGRAD, record_onnx
+from host_tools.record.choosing import TINYGRAD
+from host_tools.record.frontends import record_onnx
 from tests.bench.models import LIMIT, Row, replayed
 from tests.bench.recordings import BOOT_S
 from tests.bench.trained import Tensors

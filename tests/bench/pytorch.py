@@ -23,7 +23,8 @@ from rich.console import Console
 from host_tools.model.interpreter import interpreter
 from host_tools.passes.pipeline import build
 from host_tools.record import onnx_model
-from host_tools.record.frontends import COMPILERS, record_pytorch
+from host_tools.record.choosing import COMPILERS
+from host_tools.record.frontends import choose_pytorch
 from host_tools.record.pytorch.convert import read_program
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from tests.bench.models import REPLAYED, Row, difference, replayed, table
@@ -39,7 +40,8 @@ def measure(path: Path, gpu: str, compiler: str) -> Row:
     row = Row(path.stem, "a network of PyTorch's")
     try:
         start = time.monotonic()
-        raw = record_pytorch(path, {}, compiler=compiler, name=path.stem, gpu=gpu, timeout=BOOT_S)
+        choice = choose_pytorch(path, {}, compiler=compiler, gpu=gpu, timeout=BOOT_S)
+        raw = choice.record(name=path.stem)
         row = dataclasses.replace(row, seconds=time.monotonic() - start)
         network = read_program(path)
         with np.load(path.with_suffix(".npz")) as arrays:

@@ -15,7 +15,7 @@ from host_tools.cli import main
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import RecordRoot
 from host_tools.machine.wheels import pnnx
-from host_tools.record import frontends, onnx_model
+from host_tools.record import frontends, onnx_model, ways
 from host_tools.record.differences import relative_difference
 from host_tools.record.inputs import random_inputs
 from host_tools.record.ncnn.cpu import Float32
@@ -120,10 +120,11 @@ def test_layers_on_the_cpu_between_others_are_compiled(tmp_path: Path, monkeypat
     def compiled(*_: object, **__: object) -> None:
         raise NetworkError("this one does not")
 
-    monkeypatch.setattr(frontends, "_compiled", compiled)
+    monkeypatch.setattr(ways.ByCompiler, "record", compiled)
     said = refused("onnx", onnx_networks.attention(tmp_path / "net.onnx"))
-    assert "ncnn computes layer matmul_9 (MatMul), line 8 of the .param file, on the CPU, between others" in said
-    assert said.endswith("; and this one does not"), said
+    why, error = said.splitlines()[-2:]
+    assert "ncnn computes layer matmul_9 (MatMul), line 8 of the .param file, on the CPU, between others" in why
+    assert error.endswith("net.onnx: this one does not"), said
 
 
 def test_shapes_that_do_not_fit(tmp_path: Path) -> None:

@@ -20,12 +20,13 @@ from host_tools.model.interpreter import interpreter
 from host_tools.model.timing import chip_of
 from host_tools.passes.pipeline import build
 from host_tools.record import onnx_model
+from host_tools.record.choosing import TINYGRAD, SearchFor
 from host_tools.record.compiled import candidates, found, space
 from host_tools.record.compiled.candidates import Asked
 from host_tools.record.compiled.measuring import Bench, measure
 from host_tools.record.compiled.search import made
 from host_tools.record.differences import relative_difference
-from host_tools.record.frontends import TINYGRAD, SearchFor, record_onnx
+from host_tools.record.frontends import record_onnx
 from tests.support.searches import convolutions, cost, searched
 
 GPU = "v3d42"

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.record import onnx_model
-from host_tools.record.frontends import TINYGRAD, record_onnx
+from host_tools.record.choosing import TINYGRAD
+from host_tools.record.frontends import record_onnx
 from host_tools.support.files import write_atomically
 from tests.support.onnx_networks import pointwise
 from trace_format.trace import Trace

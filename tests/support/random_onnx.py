@@ -22,8 +22,9 @@ from host_tools.machine.boot import BOOT_TIMEOUT_S
 from host_tools.machine.errors import RecordError
 from host_tools.passes.pipeline import build
 from host_tools.record import onnx_model
+from host_tools.record.choosing import TINYGRAD
 from host_tools.record.differences import relative_difference
-from host_tools.record.frontends import TINYGRAD, record_onnx
+from host_tools.record.frontends import record_onnx
 from host_tools.record.onnx_model import OnnxModel
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from tests.support.onnx_drawing import drawn

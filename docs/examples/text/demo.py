@@ -26,7 +26,8 @@ from host_tools.demo.stages import make_firmware, run_demo, say, sizes
 from host_tools.machine.boot import BOOT_TIMEOUT_S
 from host_tools.passes.pipeline import build
 from host_tools.record import onnx_model
-from host_tools.record.frontends import TINYGRAD, record_onnx
+from host_tools.record.choosing import TINYGRAD
+from host_tools.record.frontends import record_onnx
 from host_tools.record.onnx_model import OnnxModel
 from host_tools.runners import OPTEE, run
 from host_tools.runners.replay import ReplayResult

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from host_tools.commands.facts import NAME, TraceMade, default_name, facts
+from host_tools.api.traces import default_name
+from host_tools.commands.facts import NAME, TraceMade, facts
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.extras.importers.gpureplay import BUFFERS

@@ -31,7 +31,7 @@ from host_tools.record.ncnn.layer_results import layer_results
 from host_tools.record.ncnn.model_weights import ModelWeights
 from host_tools.record.operating import check_operators, with_operators
 from host_tools.record.operating_between import with_operators_between
-from host_tools.record.preflight import NetworkError, preflight, refuse_without_ncnn
+from host_tools.record.preflight import Checked, NetworkError, preflight, refuse_without_ncnn
 from host_tools.record.shader_cache import with_shader_cache
 from host_tools.record.slots import CpuWork, with_slots
 from host_tools.support.gpu_folders import DEFAULT_GPU
@@ -88,6 +88,7 @@ def record_network(
     timeout: float = BOOT_TIMEOUT_S,
     snapshot: str = "",
     check: bool = True,
+    checked: Checked | None = None,
 ) -> Trace:
     """Record one inference of a network; layers that ncnn computes on the CPU become operators.
 
@@ -102,6 +103,7 @@ def record_network(
         timeout: time limit of each run, in seconds.
         snapshot: of Debian's archive that the guest's packages are of; "" for the newest.
         check: build and replay what was recorded with an input of its own, and compare with ncnn's CPU result.
+        checked: what `preflight` says of these files; None: it is asked here.
 
     Raises:
         NetworkError: ncnn cannot run it, or an output is the same for all inputs.
@@ -109,7 +111,7 @@ def record_network(
             stream that depends on the data, or tensors that cannot be found in memory.
     """
     refuse_without_ncnn(gpu)
-    checked = preflight(param, weights, shapes, until)
+    checked = checked or preflight(param, weights, shapes, until)
     found, end = checked.weights, checked.end
     options = program_options(found, fp16)
     tolerance = default_tolerance(options, checked.halves) if tolerance is None else tolerance

@@ -63,7 +63,7 @@ class Recorder:
 @pytest.fixture(name="recorder")
 def _recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorder:
     recorder = Recorder(tmp_path)
-    monkeypatch.setattr("host_tools.commands.record.record_network", recorder.record)
+    monkeypatch.setattr("host_tools.api.recording.record_network", recorder.record)
     monkeypatch.setattr(root, "record_root", recorder.root)
     monkeypatch.setattr(if_changed, "tool_stamp", lambda: recorder.tool)
     return recorder

@@ -28,7 +28,7 @@ def test_the_time_limit_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         seen.update(options)
         return Trace.read(RAW)
 
-    monkeypatch.setattr("host_tools.commands.record.record_network", record)
+    monkeypatch.setattr("host_tools.api.recording.record_network", record)
     out = tmp_path / "raw.gtr"
     words = ["record", "ncnn", str(PARAM), str(WEIGHTS), "--shape", "data=1x28x28", "-o", str(out)]
     assert CliRunner().invoke(main, [*words, "--timeout", "7.5"], catch_exceptions=False).exit_code == 0

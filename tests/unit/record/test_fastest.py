@@ -50,7 +50,7 @@ def test_nobody_takes_it() -> None:
     def record(by: str) -> Trace:
         raise RecordError(f"{by} has no such layer")
 
-    with pytest.raises(NetworkError, match=r"^by a: a has no such layer; by b: b has no such layer$"):
+    with pytest.raises(NetworkError, match=r"^no recording has a time; the last, by b: b has no such layer$"):
         fastest(record, ("a", "b"), "v3d42")
 
 

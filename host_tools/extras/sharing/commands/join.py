@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from host_tools.accesses.job_times import job_times
-from host_tools.commands.facts import NAME, default_name, facts
+from host_tools.api.traces import default_name
+from host_tools.commands.facts import NAME, facts
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, UsageError, warn
 from host_tools.commands.streams import check_output, write
 from host_tools.commands.traces import read_trace

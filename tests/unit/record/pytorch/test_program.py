@@ -136,4 +136,4 @@ def test_an_archive_of_much_content_is_not_unpacked(tmp_path: Path, monkeypatch:
     with zipfile.ZipFile(tmp_path / "net.pt", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("net/data.pkl", bytes(2000))
     with pytest.raises(LimitError, match="content of the archive in bytes: expected at most 1000, found 2000"):
-        frontends.record_pytorch(tmp_path / "net.pt", {})
+        frontends.choose_pytorch(tmp_path / "net.pt", {})

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The ways to record a network: as ncnn's files, which pnnx makes of it, or as what a compiler makes of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from host_tools.families.speed import speed_of
+from host_tools.machine.errors import RecordError
+from host_tools.record.compiled.compilers import Compiler
+from host_tools.record.differences import default_tolerance, relative_difference
+from host_tools.record.inputs import INPUT_SEEDS, random_inputs
+from host_tools.record.ncnn import cpu as ncnn_cpu
+from host_tools.record.ncnn import pnnx
+from host_tools.record.ncnn.network import record_network
+from host_tools.record.ncnn.pnnx import Converted, Shape, UnconvertedError
+from host_tools.record.preflight import Checked, NetworkError, preflight
+from host_tools.support.progress import phase
+from trace_format import limits
+from trace_format.files import read_file
+from trace_format.trace import Trace
+
+if TYPE_CHECKING:
+    from host_tools.record.compiled.search import Search
+    from host_tools.record.onnx_model import OnnxModel
+
+NCNN = "ncnn"
+
+
+class Way(Protocol):
+    """A way to record one network."""
+
+    @property
+    def name(self) -> str:
+        """Who makes GPU code of it."""
+
+    def record(self, *, gpu: str, timeout: float, **how: Any) -> Trace:
+        """Record it; arguments as for `record_network`, without those that the way has."""
+
+
+@dataclass(frozen=True)
+class ByNcnn:
+    """A network that was converted to ncnn's files, which compute what they should.
+
+    Attributes:
+        path: its own file.
+        converted: ncnn's files.
+        checked: what ncnn says of them; None: it was not asked yet.
+        tolerance, fp16: as for `record_network`.
+    """
+
+    path: Path
+    converted: Converted
+    checked: Checked | None
+    tolerance: float | None
+    fp16: bool
+
+    name = NCNN
+
+    def record(self, **how: Any) -> Trace:
+        """As `Way`."""
+        files = self.converted
+        trace = record_network(
+            files.param,
+            files.weights,
+            files.shapes,
+            checked=self.checked,
+            tolerance=self.tolerance,
+            fp16=self.fp16,
+            **how,
+        )
+        return trace.with_(notes={**trace.notes, **_file_notes(self.path, pnnx.VERSION)})
+
+
+@dataclass(frozen=True)
+class ByCompiler:
+    """A network that a compiler is asked to compile when it is recorded.
+
+    Attributes:
+        path: its file.
+        model: what is in it.
+        shapes: of all inputs.
+        compiler: who compiles it.
+        values: of inputs, for the recorded run.
+        tolerance: as `compile_onnx`.
+        search: look for faster kernels so.
+    """
+
+    path: Path
+    model: OnnxModel
+    shapes: Mapping[str, Shape]
+    compiler: Compiler
+    values: Mapping[str, NDArray[Any]]
+    tolerance: float | None
+    search: Search | None
+
+    @property
+    def name(self) -> str:
+        """As `Way`."""
+        return self.compiler.name
+
+    def record(self, *, gpu: str, **how: Any) -> Trace:
+        """As `Way`."""
+        from host_tools.record.compiled import network
+
+        compiled = network.compile_onnx(
+            self.model,
+            self.shapes,
+            compiler=self.compiler,
+            values=self.values,
+            tolerance=self.tolerance,
+            how=self.search,
+            wide=speed_of(gpu).loads_vectors,
+        )
+        notes = _file_notes(self.path, self.compiler.version)
+        return network.record_compiled(compiled, notes=notes, gpu=gpu, **how)
+
+
+def converted(
+    path: Path, model: OnnxModel, shapes: Mapping[str, Shape], tolerance: float | None
+) -> tuple[Converted, Checked]:
+    """An ONNX network as ncnn's files, and what ncnn says of them.
+
+    Args:
+        path: its file.
+        model: what is in it.
+        shapes: of all inputs.
+        tolerance: largest difference of what was converted to ONNX Runtime's result, both on the CPU; None: as
+            `record_network`.
+
+    Raises:
+        NetworkError: an input is not of float32, or ncnn does not take a layer.
+        RecordError: what was converted computes something else.
+    """
+    from host_tools.record import onnx_model
+
+    for name, kind in model.types.items():
+        if kind != "float32":
+            raise NetworkError(f"input {name}: ncnn takes float32, found {kind}")
+    inputs = random_inputs(shapes, INPUT_SEEDS[0])
+    with phase("computing the network with ONNX Runtime"):
+        expected = onnx_model.run(model, inputs)
+    blobs = {f"in{at}": name for at, name in enumerate(shapes)}
+    blobs |= {f"out{at}": name for at, name in enumerate(model.outputs)}
+    try:
+        files = pnnx.convert(model.data, ".onnx", list(shapes.values()), blobs)
+    except UnconvertedError as error:
+        types = {layer.type for layer in error.layers} & model.operators.keys()
+        nodes = ", ".join(f"{name} ({kind})" for kind in sorted(types) for name in model.operators[kind])
+        raise NetworkError(
+            f"{error}" + (f"; nodes of these types in the file: {nodes}" if nodes else "")
+        ) from None
+    checked = preflight(files.param, files.weights, files.shapes)  # ncnn may crash on what follows otherwise
+    tolerance = default_tolerance((), checked.halves) if tolerance is None else tolerance
+    with phase("computing what was converted"):
+        named = zip(files.shapes.items(), inputs.values(), strict=True)
+        given = {blob: np.reshape(value, shape) for (blob, shape), value in named}
+        found = ncnn_cpu.run_files((files.param, files.weights), given)
+    for at, name in enumerate(model.outputs):
+        value = found[files.names.get(f"out{at}", f"out{at}")]
+        same = value.size == expected[name].size  # a batch dimension of 1 is all that ncnn's shape may lack
+        difference = relative_difference(value.reshape(-1), expected[name].reshape(-1)) if same else float("inf")
+        if not difference <= tolerance:
+            raise RecordError(
+                f"{path}: what {pnnx.VERSION} made of the network computes output {name} otherwise: it differs "
+                f"from ONNX Runtime's result by {difference:.2e} of its largest value, tolerance {tolerance:.0e}"
+            )
+    return files, checked
+
+
+def _file_notes(path: Path, converter: str) -> dict[str, Any]:
+    """What a trace's notes say of the file, and of who made GPU code of it."""
+    digest = hashlib.sha256(read_file(path, limits.MODEL_BYTES)).hexdigest()
+    return {"model": {"file_sha256": digest, "converter": converter}}
