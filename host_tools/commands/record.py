@@ -52,7 +52,7 @@ PARAM_MAGIC = b"7767517"
     "--until",
     multiple=True,
     metavar="BLOB",
-    help="Compute up to this blob, in place of all outputs: what comes after may need a CPU. Repeatable.",
+    help="Stop after this blob, in place of all outputs: what comes after may need a CPU. Repeatable.",
 )
 @GPU
 @FP16

@@ -68,7 +68,7 @@ MOST_US = 0xFFFFFFFF
     "checks",
     type=Pair("NAME=TRACE"),
     multiple=True,
-    help="Say whether this network is this trace and what the others reach of it; write nothing; repeatable.",
+    help="Check, instead of writing, that this network is this trace, and what others reach; repeatable.",
 )
 def join_command(
     files: Sequence[Path],

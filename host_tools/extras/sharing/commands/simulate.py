@@ -50,6 +50,7 @@ class _Policy:
 @click.command(
     "simulate",
     cls=GramophoneCommand,
+    renamed={"--policy": "--scheduler"},
     example="gramophone sharing simulate digits.gtr scenes.gtr\n"
     "gramophone sharing simulate digits.sgtr scenes.sgtr --arrivals poisson:3 --deadline digits=5000\n"
     "gramophone sharing simulate digits.gtr scenes.gtr --period digits=20000 --longest 2000 --plot late.svg",
@@ -99,7 +100,7 @@ class _Policy:
     "shares, in which each replay is one of both.",
 )
 @click.option(
-    "--policy",
+    "--scheduler",
     "policies",
     type=click.Choice(POLICIES),
     multiple=True,
