@@ -146,7 +146,7 @@ def list_command() -> Outcome[Kept]:
 @click.option(
     "--unused-days", type=click.IntRange(0), metavar="N", help="What nobody has used for N days, in all parts."
 )
-@click.option("--all", "everything", is_flag=True, help="All parts.")
+@click.option("--all", "everything", is_flag=True, help="All parts of it.")
 def clean_command(names: tuple[str, ...], unused_days: int | None, everything: bool) -> Outcome[Removed]:
     """Remove parts of the cache.
 

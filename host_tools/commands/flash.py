@@ -77,7 +77,10 @@ class Packed(Manifest, _Written):
 @click.option("--boot-firmware", type=FILE, help="Folder with Raspberry Pi's own boot files (rpi4).")
 @click.option("--kernel", type=FILE, help="Kernel to enter after the replay; default: one that waits (rpi4).")
 @click.option(
-    "--check", "checked", type=FILE, help="Image to read back instead: a file, device or unpacked folder."
+    "--check",
+    "checked",
+    type=FILE,
+    help="Check this image instead of writing one: a file, device or unpacked folder.",
 )
 @click.option("--key", type=FILE, help="Public key (PEM) that the device must have (--check).")
 @click.option("--board", type=FILE, help="Description of the image's board, if it is your own (--check).")

@@ -103,6 +103,11 @@ def say(message: str) -> None:
     LOG.info("%s", message)
 
 
+def note(old: str, new: str) -> None:
+    """Say what an old name has become."""
+    click.echo(f"note: '{old}' is now '{new}'", err=True)
+
+
 class WithExample(click.Command):
     """What has an example in its help: lines that a user may type."""
 
@@ -126,6 +131,7 @@ class GramophoneCommand(WithExample):
         reads_traces: it takes keys that encrypted traces are read with. With such a key, all that it writes is
             the user's alone.
         keeps_encrypted: what it writes is as encrypted as what it reads, and may be published.
+        renamed: old name of an option -> its name now, for one release.
     """
 
     def __init__(
@@ -135,6 +141,7 @@ class GramophoneCommand(WithExample):
         groups: Mapping[str, Sequence[str]] | None = None,
         reads_traces: bool = False,
         keeps_encrypted: bool = False,
+        renamed: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
@@ -142,6 +149,7 @@ class GramophoneCommand(WithExample):
         if reads_traces:
             self.params.append(_decrypt_with())
         self.in_place = in_place
+        self.renamed = renamed or {}
         self.groups = groups or {}
         self.params += [
             click.Option(["--json", "as_json"], is_flag=True, help="Print the result as one JSON object."),
@@ -175,12 +183,23 @@ class GramophoneCommand(WithExample):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the options. One that takes a single value is given once: the last would win in silence."""
         if not ctx.resilient_parsing:
+            args = self._with_new_names(args)
             _, _, order = self.make_parser(ctx).parse_args(args=list(args))
             for param in order:
                 single = isinstance(param, click.Option) and not (param.multiple or param.is_flag or param.count)
                 if single and order.count(param) > 1:
                     raise click.UsageError(f"{' / '.join(param.opts)} is given twice and takes one value", ctx)
         return super().parse_args(ctx, args)
+
+    def _with_new_names(self, args: list[str]) -> list[str]:
+        """Arguments in which old names of options are the new ones; a note says so."""
+        end = args.index("--") if "--" in args else len(args)
+        found = list(args)
+        for at, (name, equals, value) in enumerate(arg.partition("=") for arg in args[:end]):
+            if name in self.renamed:
+                note(name, self.renamed[name])
+                found[at] = f"{self.renamed[name]}{equals}{value}"
+        return found
 
     def invoke(self, ctx: click.Context) -> NoReturn:
         """Run the command, print its outcome and end with its exit status."""

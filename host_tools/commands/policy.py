@@ -67,9 +67,10 @@ def policy_group() -> None:
 @policy_group.command(
     "init",
     cls=GramophoneCommand,
+    renamed={"--trace": "--trace-key"},
     example=(
         "gramophone policy init fleet --root a.pub.pem --root b.pub.pem --root c.pub.pem --root-threshold 2 "
-        "--trace d.pub.pem --trace e.pub.pem --expires 2030-12-31 -o fleet.gtp"
+        "--trace-key d.pub.pem --trace-key e.pub.pem --expires 2030-12-31 -o fleet.gtp"
     ),
 )
 @click.argument("name")
@@ -77,7 +78,9 @@ def policy_group() -> None:
     "--root", type=FILE, multiple=True, required=True, help="Public key that signs policies; repeatable."
 )
 @click.option("--root-threshold", type=click.IntRange(1), default=1, show_default=True, help="How many it takes.")
-@click.option("--trace", type=FILE, multiple=True, help="Public key that signs traces of all names; repeatable.")
+@click.option(
+    "--trace-key", "trace", type=FILE, multiple=True, help="Public key that signs traces of all names; repeatable."
+)
 @click.option("--trace-threshold", type=click.IntRange(1), default=1, show_default=True, help="How many it takes.")
 @EXPIRES
 @OUTPUT

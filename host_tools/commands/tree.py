@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from host_tools.commands.framework import AS_JSON, WithExample, usage_errors
+from host_tools.commands.framework import AS_JSON, WithExample, note, usage_errors
 from host_tools.support.extra import Extra, LazyCommand, foreign, unusable
 from host_tools.support.messages import escape_unprintable
 
@@ -220,4 +220,4 @@ class GramophoneGroup(WordGroup):
 def _note(ctx: click.Context, old: str, new: str) -> None:
     """Say what an old name has become; not where a shell only asks how a line may go on."""
     if not ctx.resilient_parsing:
-        click.echo(f"note: '{old}' is now '{new}'", err=True)
+        note(old, new)

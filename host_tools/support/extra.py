@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import glob
 import importlib
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,9 +78,17 @@ def own() -> list[Extra]:
     return [importlib.import_module(f"host_tools.extras.{folder}").EXTRA for folder in folders]
 
 
+def _is_named_somewhere() -> bool:
+    """Whether an installed package may have an extra: without one, help need not wait for importlib.metadata."""
+    files = (file for path in sys.path for file in glob.iglob(f"{path or '.'}/*-info/entry_points.txt"))
+    return any(f"[{GROUP}]".encode() in Path(file).read_bytes() for file in files)
+
+
 def foreign() -> Iterator[tuple[str, Extra]]:
     """Other people's extras, each after its package's name; what cannot be imported is a warning."""
-    from importlib.metadata import entry_points  # which takes long, and only these need it
+    if not _is_named_somewhere():
+        return
+    from importlib.metadata import entry_points
 
     for point in entry_points(group=GROUP):
         package = point.dist.name if point.dist else point.value

@@ -7,7 +7,6 @@ Standard library only, and nothing of ours: it is asked when an import of ours h
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import importlib.util
 from pathlib import Path
 
@@ -18,9 +17,11 @@ ADVICE = f"install {DISTRIBUTION} into an environment of its own, e.g. with pipx
 
 def clash() -> str | None:
     """What another distribution or folder has put in the place of ours, as one sentence; None: nothing."""
+    from importlib.metadata import packages_distributions  # it takes long, and is asked after an error only
+
     importlib.invalidate_caches()
     home = Path(__file__).parents[2]
-    owners = importlib.metadata.packages_distributions()
+    owners = packages_distributions()
     for name in PACKAGES:
         others = sorted({owner for owner in owners.get(name, ()) if owner != DISTRIBUTION})
         by = f" by {' and '.join(others)}" if others else ""

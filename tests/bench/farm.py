@@ -71,7 +71,7 @@ def made(file: Path, options: Sequence[str], mean_s: float = 0.0, kills: int = 0
     """Seconds, processor seconds and workers killed, one after `mean_s` on average, up to `kills`."""
     before, began = _cpu(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="cache-", dir=file.parent) as cache:
-        store = ("--store", (Path(cache) / "store").as_uri()) if "--on" in options else ()
+        store = ("--farm-store", (Path(cache) / "store").as_uri()) if "--farm" in options else ()
         command = [*GRAMOPHONE, "make", str(file), "--cache", f"{cache}/made", "--quiet", *options, *store]
         with subprocess.Popen(
             command, env={**os.environ, EPOCH: "1795777200"}, stdout=subprocess.DEVNULL
@@ -115,8 +115,8 @@ def measure(networks: int, kills: int) -> list[Row]:
     ways = {
         "one process": ("-j", "1"),
         "one process, 2 at a time": ("-j", "2"),
-        "2 workers": ("--on", "local:2"),
-        "4 workers": ("--on", "local:4"),
+        "2 workers": ("--farm", "local:2"),
+        "4 workers": ("--farm", "local:4"),
     }
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as first:
@@ -128,7 +128,7 @@ def measure(networks: int, kills: int) -> list[Row]:
             row = made(file, options)
             expected = expected or content(file)
             rows.append(_row(file, expected, way, *row))
-        found = made(file, ("--on", "local:4"), rows[-1].seconds / kills, kills)
+        found = made(file, ("--farm", "local:4"), rows[-1].seconds / kills, kills)
         rows.append(_row(file, expected, f"4 workers, {found[2]} killed", *found))
     return rows
 

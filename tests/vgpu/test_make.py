@@ -143,7 +143,7 @@ def test_workers_make_the_same_bytes(project: Project, tmp_path: Path, monkeypat
     expected = project.content()
     shutil.rmtree(project.folder / "out")
     monkeypatch.setattr(make, "Store", lambda cache: Store(tmp_path / "another"))
-    found = project.make("--on", "local:2", "--store", (tmp_path / "shared").as_uri())
+    found = project.make("--farm", "local:2", "--farm-store", (tmp_path / "shared").as_uri())
     assert not states(found, "up to date")
     assert project.content() == expected
     private = (project.folder / "owner.pem").read_bytes()

@@ -481,7 +481,7 @@ def test_networks_are_simulated_at_once(lenet_file: Path, tmp_path: Path) -> Non
         other,
         "--seconds",
         "1",
-        "--policy",
+        "--scheduler",
         "fifo",
         "--seed",
         "0",

@@ -64,7 +64,7 @@ def test_two_networks(traces: tuple[Path, Path], tmp_path: Path) -> None:
 
 def test_arrivals(traces: tuple[Path, Path], tmp_path: Path) -> None:
     lenet, detector = traces
-    fast = ("--policy", "edf", "--seconds", "1")
+    fast = ("--scheduler", "edf", "--seconds", "1")
     found = run(lenet, detector, *fast, "--period", "lenet=100000", "--period", "detector=250000")
     assert found["seeds"] == []
     assert [network["requests"] for network in found["policies"][0]["networks"]] == [10, 4]
@@ -81,7 +81,7 @@ def test_arrivals(traces: tuple[Path, Path], tmp_path: Path) -> None:
 
 
 def test_traces_of_one_name(traces: tuple[Path, Path]) -> None:
-    found = run(traces[0], traces[0], traces[0], "--policy", "fifo", "--seconds", "0.1")
+    found = run(traces[0], traces[0], traces[0], "--scheduler", "fifo", "--seconds", "0.1")
     assert [network["name"] for network in found["networks"]] == ["lenet", "lenet-2", "lenet-3"]
 
 
@@ -103,7 +103,7 @@ def test_traces_of_one_name(traces: tuple[Path, Path]) -> None:
     ],
 )
 def test_wrong_use(traces: tuple[Path, Path], arguments: list[str], expected: str) -> None:
-    found = run(traces[0], "--policy", "fifo", *arguments, status=2)
+    found = run(traces[0], "--scheduler", "fifo", *arguments, status=2)
     assert expected in found["error"]
 
 
@@ -129,5 +129,5 @@ def test_malformed_files_of_requests(tmp_path: Path, text: str, expected: str) -
 def test_a_mali_is_not_cut(tmp_path: Path) -> None:
     path = tmp_path / "mali.gtr"
     path.write_bytes(build(Trace.read(CHECKOUT / "tests/support/lenet.mali_g71.raw.gtr")).build())
-    found = run(path, "--seconds", "0.1", "--longest", "60", "--policy", "edf-cut")
+    found = run(path, "--seconds", "0.1", "--longest", "60", "--scheduler", "edf-cut")
     assert "no first workgroup" in " ".join(found["warnings"])

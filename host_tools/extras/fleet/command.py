@@ -163,9 +163,11 @@ class Fleet(Result):
     type=click.Choice(["hour", "day"]),
     default="hour",
     show_default=True,
-    help="What a row of the time line is.",
+    help="What a row is of, along the time line.",
 )
-@click.option("--all", "every", is_flag=True, help="Print a row for each device, not only of those to look at.")
+@click.option(
+    "--all", "every", is_flag=True, help="All devices: print a row for each, not only of those to look at."
+)
 @click.option("-o", "--output", type=FILE, help="Parquet file to write, with a row for each entry that is proven.")
 def fleet_command(
     logs: str,

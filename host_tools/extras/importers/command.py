@@ -22,8 +22,9 @@ from trace_format import layout
 @click.command(
     "gpureplay",
     cls=GramophoneCommand,
+    renamed={"--network": "--recorded-network"},
     example="gramophone import gpureplay recordings/mnist -o mnist.raw.gtr\n"
-    "gramophone import gpureplay recordings/mnist -o mnist.raw.gtr --network mnist --weights mnist.npz",
+    "gramophone import gpureplay recordings/mnist -o mnist.raw.gtr --recorded-network mnist --weights mnist.npz",
 )
 @click.argument("folder", type=FILE)
 @OUTPUT
@@ -32,7 +33,10 @@ from trace_format import layout
     "--gpu", type=click.Choice(gpus()), default=DEFAULT_GPU, show_default=True, help="GPU that it was made on."
 )
 @click.option(
-    "--network", type=click.Choice(networks.names()), help="Network of the recording: slots get names and shapes."
+    "--recorded-network",
+    "network",
+    type=click.Choice(networks.names()),
+    help="Network of a public recording: slots get names and shapes.",
 )
 @click.option("--weights", type=FILE, help="The network's weights, a .npz file: values of the parameters.")
 def gpureplay_command(
@@ -41,11 +45,11 @@ def gpureplay_command(
     """Import a GPUReplay recording of a Mali.
 
     FOLDER holds gr_io_history, gr_pgt, gr_mem_contents and gr_sync_as. The network's weights are not in such a
-    recording: each becomes a parameter slot, with a value if --weights has it. Without --network a slot is a flat
-    run of floats, called by its number.
+    recording: each becomes a parameter slot, with a value if --weights has it. Without --recorded-network a slot
+    is a flat run of floats, called by its number.
     """
     if weights is not None and network is None:
-        raise UsageError("--weights needs --network, which says what the arrays are")
+        raise UsageError("--weights needs --recorded-network, which says what the arrays are")
     check_output(output)
     values = None if weights is None else read(weights)
     trace = import_gpureplay(folder, name or default_name(os.path.basename(os.path.realpath(folder))), gpu)

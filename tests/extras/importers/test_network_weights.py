@@ -267,13 +267,13 @@ def test_a_recording_of_another_network(tmp_path: Path, old: str, new: str, mess
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--weights", "w.npz"], "--weights needs --network"),
-        (["--network", "lenet"], "'lenet' is not one of"),
+        (["--weights", "w.npz"], "--weights needs --recorded-network"),
+        (["--recorded-network", "lenet"], "'lenet' is not one of"),
         (
-            ["--network", "mnist"],
+            ["--recorded-network", "mnist"],
             "gr_sync_as: not a recording of mnist: number of buffers: expected 11, found 4",
         ),
-        (["--network", "mnist", "--weights", "none.npz"], "none.npz: No such file"),
+        (["--recorded-network", "mnist", "--weights", "none.npz"], "none.npz: No such file"),
     ],
 )
 def test_the_command_refuses(tmp_path: Path, options: list[str], message: str) -> None:

@@ -208,12 +208,12 @@ def file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["--on", "tcp://127.0.0.1:1"], "needs --store URL"),
-        (["--store", "file:///x"], "--store is of --on: "),
-        (["--worker-timeout", "9"], "--worker-timeout is of --on: "),
-        (["--on", "local:2", "--dry-run"], "exclude each other"),
-        (["--on", "nobody"], "'nobody': not the address of a scheduler; expected local:..., tcp:..., tls:..."),
-        (["--on", "local:1", "--store", "nothing://x"], "nothing://x: "),
+        (["--farm", "tcp://127.0.0.1:1"], "needs --farm-store URL"),
+        (["--farm-store", "file:///x"], "--farm-store is of --farm: "),
+        (["--worker-timeout", "9"], "--worker-timeout is of --farm: "),
+        (["--farm", "local:2", "--dry-run"], "exclude each other"),
+        (["--farm", "nobody"], "'nobody': not the address of a scheduler; expected local:..., tcp:..., tls:..."),
+        (["--farm", "local:1", "--farm-store", "nothing://x"], "nothing://x: "),
     ],
 )
 def test_a_command_line_that_makes_no_sense(file: Path, words: list[str], error: str) -> None:
@@ -230,7 +230,7 @@ def test_a_package_that_is_missing_is_one_sentence(
     for name in [name for name in sys.modules if name.startswith("host_tools.extras.project.tasks.farm")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module, None)
-    done = CliRunner().invoke(main, ["make", str(file), "--on", "local:2"])
+    done = CliRunner().invoke(main, ["make", str(file), "--farm", "local:2"])
     assert done.exit_code == 2
     assert done.stderr.count("\n") == 1
     assert f"{module} is missing: pip install 'gramophone[farm]'" in done.stderr

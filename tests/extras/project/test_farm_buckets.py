@@ -121,7 +121,9 @@ def test_a_store_that_cannot_be_used_is_one_sentence_before_anything_is_begun(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(object_stores, "RETRY", {"max_retries": 1, "retry_timeout": timedelta(seconds=5)})
-    done = CliRunner().invoke(main, ["make", str(project_file(tmp_path)), "--on", "local:1", "--store", url])
+    done = CliRunner().invoke(
+        main, ["make", str(project_file(tmp_path)), "--farm", "local:1", "--farm-store", url]
+    )
     assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.output
     assert done.stderr.startswith(f"error: {url}: ")
     assert error in done.stderr

@@ -156,7 +156,7 @@ def test_workers_that_are_lost_are_waited_for_and_then_not(tmp_path: Path, opera
 
 def test_a_command_line_without_workers(operated: Operated, tmp_path: Path) -> None:
     os.kill(operated.worker, signal.SIGKILL)
-    options = ["--on", operated.address, "--store", tmp_path.as_uri(), "--worker-timeout", "1.5"]
+    options = ["--farm", operated.address, "--farm-store", tmp_path.as_uri(), "--worker-timeout", "1.5"]
     done = CliRunner().invoke(main, ["make", str(project_file(tmp_path)), *options])
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr == f"error: {operated.address}: no worker for 1.5 s, expected one at least\n"

@@ -142,7 +142,7 @@ gpus = ["v3d42"]
 key = "a"
 [networks.three]
 gpureplay = "mnist"
-record = { network = "mnist" }
+record = { recorded-network = "mnist" }
 gpus = ["mali_g71"]
 key = "a"
 [targets.board]
@@ -159,7 +159,7 @@ platform = "linux"
     assert "one.mali_g71/record" not in found, "recorded once"
     assert found["two.v3d42/record"] == "record onnx two.onnx -o two.raw.gtr --name two --gpu v3d42"
     assert found["three.mali_g71/record"] == (
-        "import gpureplay mnist -o three.raw.gtr --name three --network mnist"
+        "import gpureplay mnist -o three.raw.gtr --name three --recorded-network mnist"
     )
     assert found["two.v3d42/sign"].endswith("--pkcs11 pkcs11:token=owner;object=net")
     assert found["two.v3d42/report"].endswith("--key fleet.gtp")

@@ -311,7 +311,7 @@ def test_what_is_no_target() -> None:
 
 
 def test_a_policy_without_signatures() -> None:
-    words = ("--root", "a.pub.pem", "--trace", "b.pub.pem", "-o", "new.gtp")
+    words = ("--root", "a.pub.pem", "--trace-key", "b.pub.pem", "-o", "new.gtp")
     run("policy", "init", "fleet", *words)
     tuf("init", *INIT)
     refused("new.gtp: version 1 of the policy lacks signatures", "add", "repo", "new.gtp")

@@ -71,7 +71,7 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
         "horse.txt": ANY,
         "net.gtr": UNSIGNED,
     },
-    "policy init x --root pub.pem --trace pub.pem -o out": {"pub.pem": PUBLIC_KEY},
+    "policy init x --root pub.pem --trace-key pub.pem -o out": {"pub.pem": PUBLIC_KEY},
     "policy allow fleet.gtp x --key pub.pem": {"fleet.gtp": TRUST_POLICY, "pub.pem": PUBLIC_KEY},
     "policy add-key fleet.gtp pub.pem --role root": {"fleet.gtp": TRUST_POLICY, "pub.pem": PUBLIC_KEY},
     "policy revoke fleet.gtp 00": {"fleet.gtp": SIGNED_POLICY},

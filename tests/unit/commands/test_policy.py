@@ -20,7 +20,7 @@ from tests.support.trust_samples import rule
 NAMES = "abcdefg"
 INIT = (
     "policy init fleet --root a.pub --root b.pub --root c.pub --root-threshold 2 "
-    "--trace d.pub --trace e.pub --trace f.pub --trace-threshold 2 -o fleet.gtp"
+    "--trace-key d.pub --trace-key e.pub --trace-key f.pub --trace-threshold 2 -o fleet.gtp"
 )
 
 

@@ -43,15 +43,16 @@ MADE_OF = ".made-of.json"  # in `out`: what each task was made of the last time,
     cls=GramophoneCommand,
     example=(
         "gramophone make\ngramophone make --dry-run\ngramophone make vision/gramophone.toml -j 2\n"
-        "gramophone make --on tcp://farm:8786 --store s3://our-bucket/gramophone"
+        "gramophone make --farm tcp://farm:8786 --farm-store s3://our-bucket/gramophone"
     ),
+    renamed={"--on": "--farm", "--store": "--farm-store"},
 )
 @click.argument("file", type=FILE, required=False)
 @click.option(
     "-j",
     "--jobs",
     type=click.IntRange(1, 10_000),
-    help="Tasks at a time; default: 1, or as many as the workers of --on take.",
+    help="Tasks at a time; default: 1, or as many as the workers of --farm take.",
 )
 @click.option(
     "--cache",
@@ -59,23 +60,23 @@ MADE_OF = ".made-of.json"  # in `out`: what each task was made of the last time,
     help="Folder that results are kept in, which others may share; default: the user's cache.",
 )
 @click.option(
-    "--on",
+    "--farm",
     "address",
     metavar="SCHEDULER",
     help="Have workers do it: local:N, N of this computer, or the address of a Dask scheduler, tcp://HOST:PORT.",
 )
 @click.option(
-    "--store",
+    "--farm-store",
     "store_url",
     metavar="URL",
-    help="What the workers of --on read and write: file:///..., s3://... or any other of fsspec's.",
+    help="What the workers of --farm read and write: file:///..., s3://... or any other of fsspec's.",
 )
 @click.option(
     "--worker-timeout",
     "wait_s",
     type=click.FloatRange(1, 1_000_000),
     metavar="SECONDS",
-    help=f"Give up when --on has had no worker for so long; default: {WAIT_S}.",
+    help=f"Give up when --farm has had no worker for so long; default: {WAIT_S}.",
 )
 @click.option(
     "--allow-programs",
@@ -104,11 +105,11 @@ def make_command(
 
     Exit status 1: something failed, is not as expected, or is over its budget.
     """
-    for name, given in (("--store", store_url), ("--worker-timeout", wait_s)):
+    for name, given in (("--farm-store", store_url), ("--worker-timeout", wait_s)):
         if address is None and given is not None:
-            raise UsageError(f"{name} is of --on: without it this computer does all tasks")
+            raise UsageError(f"{name} is of --farm: without it this computer does all tasks")
     if address is not None and dry_run:
-        raise UsageError("--dry-run and --on exclude each other: nothing is made, so nobody is asked")
+        raise UsageError("--dry-run and --farm exclude each other: nothing is made, so nobody is asked")
     project = read_project(file or Path(FILE_NAME))
     tasks = tasks_of(project)
     store, tool, before = Store(cache), tool_stamp(), _before(project)

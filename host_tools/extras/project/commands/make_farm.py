@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone make --on`: from an address to the hands that do the tasks."""
+"""`gramophone make --farm`: from an address to the hands that do the tasks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def farm(
 
         opened = scheduler(address, wait_s)
     if store_url is None and not address.startswith(f"{LOCAL}:"):
-        raise UsageError(f"--on {address} needs --store URL: a store that its workers reach, too")
+        raise UsageError(f"--farm {address} needs --farm-store URL: a store that its workers reach, too")
     shared = Shared(store_url or cache_dir("farm").as_uri())
     shared.probe()
     with opened as found:

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from host_tools.commands.framework import Pair
+from host_tools.commands.framework import GramophoneCommand, Pair
 from host_tools.extras.project.commands.make_bounds import Folder, ProjectError
 from host_tools.support.tensors import Assignment
 from trace_format.errors import meant
@@ -86,6 +86,8 @@ def read_options(table: Table, command: click.Command, folder: Folder, ours: Col
         if isinstance(param, click.Option):
             known |= {name[2:]: (param, True) for name in param.opts if name.startswith("--")}
             known |= {name[2:]: (param, False) for name in param.secondary_opts}
+    if isinstance(command, GramophoneCommand):
+        known |= {old[2:]: known[new[2:]] for old, new in command.renamed.items()}
     known = {name: row for name, row in known.items() if name not in EVERYWHERE.union(ours)}
     rows: list[Any] = []
     for key in list(table.rows):

@@ -115,7 +115,7 @@ class JointChecked(Result):
     "checks",
     type=Pair("NAME=TRACE"),
     multiple=True,
-    help="Say whether this network is this trace and what the others reach of it; write nothing; repeatable.",
+    help="Check, instead of writing, that this network is this trace, and what others reach; repeatable.",
 )
 def join_command(
     files: Sequence[Path],

@@ -130,6 +130,7 @@ class Simulated(Result):
 @click.command(
     "simulate",
     cls=GramophoneCommand,
+    renamed={"--policy": "--scheduler"},
     example="gramophone sharing simulate digits.gtr scenes.gtr\n"
     "gramophone sharing simulate digits.sgtr scenes.sgtr --arrivals poisson:3 --deadline digits=5000\n"
     "gramophone sharing simulate digits.gtr scenes.gtr --period digits=20000 --longest 2000 --plot late.svg",
@@ -179,7 +180,7 @@ class Simulated(Result):
     "shares, in which each replay is one of both.",
 )
 @click.option(
-    "--policy",
+    "--scheduler",
     "policies",
     type=click.Choice(POLICIES),
     multiple=True,

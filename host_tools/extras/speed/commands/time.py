@@ -101,7 +101,7 @@ class Timed(Result):
     type=click.Choice(("job", "layer")),
     default="job",
     show_default=True,
-    help="What has a line; layer: jobs that the recording calls the same together.",
+    help="What a row is of; layer: jobs that the recording calls the same together.",
 )
 @click.option("--cores", metavar="N,N...", help="Of a Mali: a replay on so many of its cores, too.")
 @click.option(
