@@ -101,12 +101,12 @@ def as_data(found: Audit, reasons: Mapping[int, str]) -> FirmwareFacts:
         device_stores=[_device_store(analysis, store) for store in _to_devices(analysis)],
         findings=[
             FindingFacts(
-                rule=item.rule.id,
-                severity=item.rule.severity.value,
-                where=item.where or None,
-                address=item.address,
-                text=item.text,
-                allowed=reasons.get(index),
+                item.rule.id,
+                item.rule.severity.value,
+                item.where or None,
+                item.address,
+                item.text,
+                reasons.get(index),
             )
             for index, item in enumerate(found.findings)
         ],

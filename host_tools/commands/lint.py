@@ -111,12 +111,12 @@ def lint_command(
     data = Linted(
         findings=[
             LintFinding(
-                rule=finding.rule.id,
-                severity=finding.rule.severity.value,
-                action=finding.action,
-                job=jobs[index],
-                text=finding.text,
-                allowed=reasons.get(index),
+                finding.rule.id,
+                finding.rule.severity.value,
+                finding.action,
+                jobs[index],
+                finding.text,
+                reasons.get(index),
             )
             for index, finding in enumerate(findings)
         ],
