@@ -19,7 +19,7 @@ def _at(function: str, summary: str) -> LazyCommand:
 
 SECTIONS = {
     "Start": {
-        "inspect": _at("inspect:inspect_command", "Say what a file is, and its main figures."),
+        "inspect": _at("inspect:inspect_command", "Identify a file and show its main figures."),
         "report": _at(
             "report:report_command",
             "Write one page about a trace: signers, needs, jobs.",
@@ -77,7 +77,7 @@ SECTIONS = {
     "Device": {
         "generate": _at("generate:generate_command", "Write a device's replayer: C sources and a Makefile."),
         "flash": _at("flash:flash_command", "Pack a generated folder into an image, or check an image."),
-        "enrol": _at("enrol:enrol", "Make a device's secret, and the keys that others need."),
+        "enrol": _at("enrol:enrol", "Make a device's secret, and keys for its verifiers."),
     },
     "Run": {
         "replay": _at(
@@ -87,14 +87,14 @@ SECTIONS = {
         "bench": _at("bench:bench_command", "Measure what replays of a signed trace cost."),
     },
     "Audit": {
-        "lint": _at("lint:lint_command", "Check by rules what a trace would make a GPU do."),
-        "verify trace": _at("sign:verify", "Check who signed a trace, and that it is unchanged."),
+        "lint": _at("lint:lint_command", "Check a trace by rules, without a GPU."),
+        "verify trace": _at("sign:verify", "Verify a trace's signatures and content."),
         "verify log": _at(
-            "verify_log:verify_log_command", "Check that a replay log is the device's, whole, in order."
+            "verify_log:verify_log_command", "Verify that a replay log is the device's and complete."
         ),
         "verify attestation": _at(
             "verify_report:verify_report_command",
-            "Check that a device attests these outputs of this trace.",
+            "Verify a device's attestation of outputs.",
         ),
         "audit-firmware": _at(
             "audit_firmware:audit_firmware_command",
@@ -104,14 +104,14 @@ SECTIONS = {
     MORE: {},
 }
 WORDS = {
-    "cache": Word("Show what is kept between runs, and remove it.", "gramophone cache list"),
+    "cache": Word("List the cache, and remove parts of it.", "gramophone cache list"),
     "record": Word(
-        "Record what the unmodified GPU stack does on a virtual GPU.",
+        "Record an unmodified GPU stack on a virtual GPU.",
         "gramophone record ncnn lenet.param lenet.bin --shape data=1x28x28 -o lenet.raw.gtr",
     ),
-    "key": Word("Make keys, and say what they are.", "gramophone key new -o owner.pem --ask-passphrase"),
+    "key": Word("Make keys and show them.", "gramophone key new -o owner.pem --ask-passphrase"),
     "verify": Word(
-        "Check who made something, and that it has not changed since.",
+        "Verify signatures, logs and attestations.",
         "gramophone verify trace net.sgtr --key owner.pub.pem",
         usual="trace",
     ),
@@ -148,7 +148,8 @@ gramophone replay lenet.sgtr --key pub.pem --input data=digit.npy --top 1"""
 )
 @click.version_option(VERSION, prog_name="gramophone")
 def main() -> None:
-    """Record what a GPU stack does once, sign it, replay it from the secure world."""
+    """Run a recorded neural network on the GPU in TrustZone. Record a GPU stack once, sign the trace, and replay
+    it in the secure world."""
 
 
 if __name__ == "__main__":

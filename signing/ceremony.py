@@ -136,8 +136,8 @@ def revoked(policy: Policy, kid: bytes) -> Policy:
     gone = policy.revoked | {kid, *key.halves}
     if len(gone) > MAX_TRUST_REVOKED:
         raise TrustError(
-            f"no room to revoke key {kid.hex()}: revocations are for ever. Give devices firmware with a policy of "
-            "another name ('gramophone policy init')",
+            f"no room to revoke key {kid.hex()}: revocations are permanent. Give devices firmware with a policy "
+            "of another name ('gramophone policy init')",
             expected=f"at most {MAX_TRUST_REVOKED} ids",
             found=len(gone),
         )

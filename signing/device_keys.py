@@ -68,7 +68,7 @@ def derive(secret: bytes, *, file: str = "") -> DeviceKeys:
     if attestation is None:
         raise KeyFileError(f"a device's secret of which {CANDIDATES} candidates are no keys", file=file)
     if decryption is None:
-        raise KeyFileError("a device's secret of which no key for encrypted traces follows", file=file)
+        raise KeyFileError("cannot derive a decryption key from this device secret", file=file)
     return DeviceKeys(_expand(secret, _LOG), FileSigner(attestation), decryption)
 
 

@@ -147,7 +147,7 @@ class SignedTrace:
         if not isinstance(self.message, Envelope):
             return self.message
         raise EnvelopeError(
-            "signed for devices with one key, not under a trust policy (sign --trust-policy does that)",
+            "signed for devices with one key, not under a trust policy ('sign --trust-policy')",
             offset=SignedHeader.sizeof(),
             expected="COSE_Sign",
             found="COSE_Sign1",

@@ -351,7 +351,7 @@ def load_private_key(pem: bytes, passphrase: bytes | None = None, *, file: str =
         assert isinstance(ml_dsa, mldsa.MLDSA44PrivateKey)
         return HybridPrivateKey(es256, ml_dsa)
     if label == "PUBLIC KEY":
-        raise KeyFileError("this is a public key; a private one is needed", file=file)
+        raise KeyFileError("expected a private key, found a public key", file=file)
     if label not in (PKCS8, PKCS8_ENCRYPTED, SEC1, OPENSSH):
         raise KeyFileError(
             "not a private key that is read",

@@ -206,12 +206,12 @@ def checked(signature: bytes, public: keys.PublicKey, tbs: bytes, what: str) -> 
         try:
             signature = curves.lowered(signature, keys.ecdsa(public.algorithm).order)
         except ValueError as error:
-            raise SignerError(f"the signer gave no signature of {public.algorithm.title}: {error}") from None
+            raise SignerError(f"no signature from the signer for {public.algorithm.title}: {error}") from None
     if len(signature) != size:
         raise SignerError(_wrong_size(signature, size))
     if not public.verify(signature, tbs):
         raise SignerError(
-            f"the signer gave a signature that does not fit: expected one of {what} by "
+            f"the signer's signature does not fit: expected one of {what} by "
             f"{public.algorithm.title} key {public.kid.hex()}"
         )
     return signature

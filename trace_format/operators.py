@@ -310,7 +310,7 @@ def check(actions: Actions, slots: Sequence[Slot], where: str = "") -> None:
 
     Raises:
         ActionError: an unknown operator, or operands that it does not take.
-        ActionRangeError: there are not so many slots, or an operand that is written overlaps another.
+        ActionRangeError: more slots than the trace has, or an operand that is written overlaps another.
     """
     for index, row in operations(actions):
         if row.operator not in OPERATORS:
@@ -328,7 +328,7 @@ def check(actions: Actions, slots: Sequence[Slot], where: str = "") -> None:
             )
         if row.slot + row.operands > len(slots):
             raise ActionRangeError(
-                f"{here}: there are not so many slots",
+                f"{here}: more slots than the trace has",
                 expected=len(slots),
                 found=row.slot + row.operands,
                 action=index,

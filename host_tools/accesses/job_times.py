@@ -42,7 +42,7 @@ def job_times(trace: Trace, chip: Chip, cores: int = 0) -> list[tuple[JobWork, J
         raise GramophoneError(f"its jobs cannot be counted: {error}") from error
     for number, job in enumerate(work, 1):
         if job.lists:
-            raise TimingError(f"job {number} runs a bin or render list, of which the model knows nothing")
+            raise TimingError(f"job {number} runs a bin or render list, which the time model does not know")
     return [(job, estimate(job.dispatches, chip, cores or job.cores)) for job in work]
 
 

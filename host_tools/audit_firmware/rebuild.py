@@ -84,9 +84,7 @@ def rebuild(
     """
     device, profile, board = target.device, target.profile, target.board
     if device is None or profile is None or board is None:
-        raise FirmwareError(
-            f"{image.name}: it cannot be rebuilt: it does not say for which board, GPU and key it is"
-        )
+        raise FirmwareError(f"{image.name}: cannot rebuild it: it does not name its board, GPU and key")
     if board.runs_optee:
         raise FirmwareError(f"{image.name}: OP-TEE's core is not rebuilt here; docs/AUDIT-FIRMWARE.md says how")
     size = len(_loaded(image)[1])

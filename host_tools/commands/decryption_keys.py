@@ -25,7 +25,7 @@ def read_decryption_key(path: Path) -> ec.EllipticCurvePrivateKey:
     key = read_private_key(path, None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise KeyFileError(
-            "a key that traces are read with",
+            "a decryption key",
             expected="one on P-256",
             found=FileSigner(key).public.algorithm.title,
             file=str(path),

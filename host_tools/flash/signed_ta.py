@@ -109,7 +109,7 @@ def load_key(pem: bytes, file: str) -> rsa.RSAPublicKey:
         raise KeyFileError("not a public key in PEM", file=file) from None
     if not isinstance(key, rsa.RSAPublicKey) or key.key_size < 2048:  # core/crypto/signed_hdr.c accepts no less
         raise KeyFileError(
-            "not a key that TAs are signed with",
+            "not a signing key for TAs",
             expected="RSA of 2048 bits or more",
             found=type(key).__name__,
             file=file,

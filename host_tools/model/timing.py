@@ -123,7 +123,7 @@ def timing_of(chip: Chip) -> Timing:
     """How its family tells where time goes; TimingError: nothing is known of it."""
     timing = part_of(chip.gpu, Timing)
     if timing is None:
-        raise TimingError(f"GPU {chip.gpu}: nothing is known of its time")
+        raise TimingError(f"GPU {chip.gpu}: the time model does not know it")
     return timing
 
 

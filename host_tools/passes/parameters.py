@@ -44,7 +44,7 @@ def bind_program(program: Program, values: Mapping[str, NDArray[Any]]) -> None:
     except Conflict as error:
         raise SlotError(f"parameters cannot be bound: {error}") from None
     if memory.prepares:
-        raise SlotError("parameters cannot be bound: jobs of the prologue use them; build the recording with them")
+        raise SlotError("parameters cannot be bound: jobs of the prologue use them: build the recording with them")
     memory.slot_frames(SlotKind.PARAMETER)
     for name, array in values.items():
         slot = memory.trace.slot(name)

@@ -96,10 +96,10 @@ def build(
     if actions is not program.actions:
         program.actions = actions
     if job_count(actions) and not Columns(actions).is_op(Op.MAP_GPU_MEM).any():
-        raise TraceError("it holds registers only, no GPU memory: it can be dumped and compared, not built")
+        raise TraceError("cannot build it: it holds register accesses without GPU memory")
     order = order_of(program.trace())
     if order and overlap(order):
-        raise TraceError("two of its jobs run at the same time: traces are built before `join --share`")
+        raise TraceError("two of its jobs run at the same time: build traces before `join --share`")
     check_slots(program.trace())
     bind_program(program, parameters or {})
     if parameters or first:

@@ -64,7 +64,7 @@ def keep(
             raise SlotError(f"state: slots {slots[one].name} and {slots[other].name} overlap")
     if others := sorted((first or {}).keys() - states.keys()):
         raise SlotError(
-            f"slot {listed(others)} is no state's, so it has no first value; there are: {listed(states)}"
+            f"slot {listed(others)} belongs to no state, so it has no first value; there are: {listed(states)}"
         )
     operated = {i for _, row in operations(program.actions) for i in range(row.slot, row.slot + row.operands)}
     if found := [slots[number].name for pair in pairs for number in pair if number in operated]:
@@ -121,7 +121,7 @@ def _ordered(pairs: list[tuple[Slot, Slot]]) -> list[tuple[Slot, Slot]]:
         ]
         if not free:
             names = listed(given.name for given, _ in left)
-            raise SlotError(f"state: of {names}, each lies where the next value of another is left")
+            raise SlotError(f"state: of {names}, each overlaps the next value of another")
         found.append(free[0])
         left.remove(free[0])
     return found

@@ -63,7 +63,7 @@ def convert(path: Path, *, ram_end: int, meta: dict[str, Any], notes: dict[str, 
     if end.counters["faults"]:
         raise RecordError(f"{path}: the GPU raised {end.counters['faults']} MMU faults while recording")
     if builder.jobs == 0:
-        raise RecordError(f"{path}: no GPU job was submitted; did the program fall back to the CPU?")
+        raise RecordError(f"{path}: no GPU job was submitted; the program may have used the CPU")
     if builder.jobs != end.counters["jobs"]:
         raise RecordError(
             f"{path}: {builder.jobs} jobs were started, {end.counters['jobs']} completed: others failed or hung"

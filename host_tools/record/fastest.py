@@ -56,5 +56,5 @@ def fastest(record: Callable[[str], Trace], compilers: Sequence[str], gpu: str) 
 
 def _time(trace: Trace, chip: Chip) -> Estimate:
     if Columns(trace.actions).is_op(Op.OPERATE).any():
-        raise TimingError("the CPU computes layers of it, of whose time the model knows nothing")
+        raise TimingError("the time model does not know the layers that the CPU computes")
     return replay_time(build(trace, trust_note=True, timeout_margin=None), chip)  # it was made a moment ago

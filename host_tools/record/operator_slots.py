@@ -215,7 +215,7 @@ def copied_out_from(actions: Actions) -> int:
     """
     found = np.flatnonzero(Columns(actions).is_op(Op.COPY_FROM_GPU))
     if not len(found):
-        raise RecordError("nothing that the GPU computes depends on the inputs")
+        raise RecordError("no GPU result depends on the inputs")
     return int(found[0])
 
 

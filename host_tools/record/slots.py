@@ -272,9 +272,7 @@ def _input(
     except RepeatedError as error:
         raise RecordError(f"input {name} cannot be followed through memory: {error}") from None
     if not places:
-        raise RecordError(
-            f"input {name} does not stand in GPU memory as it is given; does the program convert it?"
-        )
+        raise RecordError(f"input {name} does not stand in GPU memory as it is given: the program may convert it")
     if len(places) > 1:
         where = ", ".join(f"{p.address:#x}" for p in places)
         raise RecordError(f"jobs read input {name} in {len(places)} places: {where}")
@@ -338,7 +336,7 @@ def _outputs(
         except RepeatedError as error:
             raise RecordError(f"output {name} cannot be followed through memory: {error}") from None
         if not places:
-            raise RecordError(f"a replay of the recording does not leave output {name} anywhere in GPU memory")
+            raise RecordError(f"a replay of the recording does not give output {name} anywhere in GPU memory")
         ranks = {place: copies.rank(place.addresses(), downloads.get(name)) for place in places}
         found[name] = handed_out(ranks, list(found.values()))
     return [_slot(name, SlotKind.OUTPUT, place) for name, place in found.items()]

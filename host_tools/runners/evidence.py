@@ -83,7 +83,7 @@ class Store:
             self._open = None
             return 0
         if operation not in (SYS_READ, SYS_WRITE):
-            raise RunnerError(f"the firmware asks for operation {operation:#x} of semihosting, which is not there")
+            raise RunnerError(f"unknown semihosting operation {operation:#x} of the firmware")
         _, at, size = self._words(block, 3)
         if self._open is None:
             return size

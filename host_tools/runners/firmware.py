@@ -133,7 +133,7 @@ def check_binary(path: Path, elf: Path, stored: Sequence[tuple[int, bytes]]) -> 
         why = f"offset {at:#x}: expected {right[at]:#04x}, found {data[at]:#04x}"
     raise RunnerError(
         f"{path}: not the bytes of {elf}: {why}; 'gramophone flash' packs the one and 'gramophone audit-firmware' "
-        "judges the other: make the folder anew"
+        "judges the other: compile the folder again"
     )
 
 

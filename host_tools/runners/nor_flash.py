@@ -84,7 +84,7 @@ class NorFlash:
             return
         command = value & 0xFFFF
         if value >> 16 != command:
-            raise RunnerError(f"the firmware gave the flash the command {value:#x}, which is not for both chips")
+            raise RunnerError(f"flash command {value:#x} of the firmware: not for both chips")
         if pending == ERASE and command == CONFIRM:
             start = offset // SECTOR_BYTES * SECTOR_BYTES
             self.data[start : start + SECTOR_BYTES] = bytes([ERASED]) * SECTOR_BYTES
@@ -93,4 +93,4 @@ class NorFlash:
         elif command == READ_ARRAY:
             self._mode = READ_ARRAY
         elif command != CLEAR_STATUS:
-            raise RunnerError(f"the firmware gave the flash the command {command:#x}, which is not there")
+            raise RunnerError(f"unknown flash command {command:#x} of the firmware")

@@ -70,9 +70,9 @@ class BareMetal(OnBoard):
                 f"on {board.name} the GPU cannot be shared with the normal world: OP-TEE does that"
             )
         if options.any_client:
-            raise GenerateError(f"{board.name} has no clients: sessions are those of platforms with OP-TEE")
+            raise GenerateError(f"{board.name} has no clients: only platforms with OP-TEE have sessions")
         if options.policy is not None:
-            raise GenerateError(f"{board.name} takes no policy: it is the TA's, of platforms with OP-TEE")
+            raise GenerateError(f"{board.name} takes no client policy: only the TA of OP-TEE has one")
         return replace(self, board=board)
 
     def write(self, options: Options, folder: Path) -> None:

@@ -42,7 +42,7 @@ def check_replaceable(folder: Path, *, force: bool) -> None:
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not (folder / "replayer.c").is_file() and not (folder / LIST).is_file():
-        raise FolderError(f"{folder} exists and is not a generated replayer; name another folder")
+        raise FolderError(f"{folder} exists and is no generated folder: name another folder")
     if force:
         return
     if not (folder / LIST).is_file():

@@ -150,9 +150,9 @@ class Options:
         if self.schedule and not 1 <= self.schedule <= MAX_REQUESTS:
             raise GenerateError(f"requests that can wait: expected 1 to {MAX_REQUESTS}, found {self.schedule}")
         if self.schedule and not self.networks:
-            raise GenerateError("requests wait for networks of a joint trace: say how many it may have, too")
+            raise GenerateError("requests need networks of a joint trace: also set the feature networks")
         if self.clock and not isinstance(self.key, Policy):
-            raise GenerateError("a clock is for trust policies: a device with one key has no use for it")
+            raise GenerateError("the feature clock requires a trust policy")
         object.__setattr__(self, "target", self.platform.fitted(self))
         if self.decryption.wanted and not self.target.has_secret and not self.decryption.fleet_key:
             raise GenerateError(

@@ -90,9 +90,8 @@ _WORD = re.compile(r"[\w'’/-]+")
 
 def sentences(text: str) -> list[str]:
     """The sentences of a paragraph."""
-    plain = " ".join(text.split())
-    plain = re.sub(r"\b(e\.g|i\.e|etc|cf|vs)\.", r"\1", plain)
-    return [part for part in re.split(r"(?<=[.?!])[)\"']?\s+(?=[A-Z`(\"'])", plain) if part]
+    plain = re.sub(r"\b(e\.g|i\.e|etc|cf|vs)\.", r"\1", " ".join(text.split()))
+    return [part for part in re.split(r"(?<=[\w)`\"'][.?!])\s+", plain) if part]
 
 
 def findings(kind: str, text: str) -> Iterator[tuple[str, str]]:

@@ -72,7 +72,7 @@ def test_what_the_browser_is_asked(folder: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("script", "sentence"),
     [
-        ("", r"no browser makes the PDF: Chromium is not installed \(apt-get install chromium\)"),
+        ("", r"cannot write a PDF: Chromium is not installed \(apt-get install chromium\)"),
         ("echo first; echo last >&2; exit 7", r".*/chromium made no PDF \(exit status 7\): last"),
         ("exit 0", r".*/chromium made no PDF \(exit status 0\): it said nothing"),
         ("sleep 100", r".*/chromium made no PDF within 0.5 s"),

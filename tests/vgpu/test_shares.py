@@ -467,7 +467,7 @@ def test_a_difference_is_refused(lenet_file: Path, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(join_shares, "_different", lambda trace, rows: "output a/prob")
     out = tmp_path / "out.gtr"
     words = ["sharing", "join", lenet_file, lenet_file, "--names", "a,b", "--no-estimate", "-o", out, *SHARES]
-    assert "together they compute something else than alone: output a/prob" in refused(*words)
+    assert "joint and single replays give different results: output a/prob" in refused(*words)
     assert not out.exists()
 
 

@@ -104,7 +104,7 @@ def test_a_first_value_that_is_not_the_recorded_one(in_place: bool) -> None:
     trace = build(sums(in_place), states={"sum": "sum_next"}, open_slots=BOTH[1:], first={"sum": FIRST})
     found = run("vgpu", trace, each=("sum_next",)).outputs["sum_next"]
     assert np.array_equal(found, FIRST + BATCHES.cumsum(0))
-    with pytest.raises(SlotError, match="slot x is no state's, so it has no first value; there are: sum"):
+    with pytest.raises(SlotError, match="slot x belongs to no state, so it has no first value; there are: sum"):
         build(sums(in_place), states={"sum": "sum_next"}, first={"x": FIRST})
 
 
@@ -221,7 +221,7 @@ REFUSED = {
         two_sums(SCRATCH),
         TWO_SUMS,
         (),
-        "state: of b, a, each lies where the next value of another is left",
+        "state: of b, a, each overlaps the next value of another",
     ),
     "two in one place": (
         replace(TWO, slots=[X, A, replace(B, address=SCRATCH), *TWO.slots[3:]]),

@@ -113,7 +113,7 @@ def test_the_estimate_does_not_depend_on_inputs(built: Path) -> None:
 
 @pytest.mark.parametrize("raw", [RAW, V3D71])
 def test_lists_are_refused(raw: Path) -> None:
-    assert "runs a bin or render list, of which the model knows nothing" in refused(raw)
+    assert "runs a bin or render list, which the time model does not know" in refused(raw)
 
 
 @pytest.mark.parametrize(("mask", "cores"), [(0x0F, 4), (0x01, 1), (0xF0, 4), (0xFE, 7)])

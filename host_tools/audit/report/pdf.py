@@ -41,7 +41,7 @@ def browser() -> str:
     for name in BROWSERS:
         if path := shutil.which(name):
             return path
-    raise BrowserError("no browser makes the PDF: Chromium is not installed (apt-get install chromium)")
+    raise BrowserError("cannot write a PDF: Chromium is not installed (apt-get install chromium)")
 
 
 def pdf(page: str, program: str, timeout_s: float = TIMEOUT_S) -> bytes:

@@ -221,7 +221,7 @@ def parse(text: bytes) -> Descriptors:
     for descriptor in found.values():
         for field in descriptor.fields.values():
             if field.to and field.to not in found:
-                raise DescriptorError(f"{descriptor.name}: {field.name} leads to {field.to!r}, which is not there")
+                raise DescriptorError(f"{descriptor.name}: {field.name} leads to {field.to!r}, which is missing")
     types = found["job header"]["type"].values if "job header" in found else {}
     return Descriptors(
         source,

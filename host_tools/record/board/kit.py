@@ -73,7 +73,9 @@ def kit(
     """
     checked = preflight(param, weights, shapes)
     if steps := (*checked.end.between.steps, *checked.end.steps):
-        raise NetworkError(f"a board records nothing that ncnn computes on the CPU: {steps[0].layer.place}")
+        raise NetworkError(
+            f"'record pi' cannot record layers that ncnn computes on the CPU: {steps[0].layer.place}"
+        )
     options = program_options(checked.weights)
     spec = {
         "version": KIT_VERSION,

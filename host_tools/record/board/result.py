@@ -123,7 +123,9 @@ def _spec(path: Path, files: Mapping[str, bytes]) -> _Spec:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RecordError(f"{path}: {SPEC} is not what `record pi-kit` wrote: {error!r}") from error
     if version != KIT_VERSION:
-        raise RecordError(f"{path}: expected a kit of version {KIT_VERSION}, found {version!r}; make it anew")
+        raise RecordError(
+            f"{path}: expected a kit of version {KIT_VERSION}, found {version!r} ('record pi-kit' packs one)"
+        )
     return spec
 
 

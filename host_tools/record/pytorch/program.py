@@ -179,7 +179,7 @@ class _Reader:
             if kind != "user_output":
                 of = next((item[key] for key in _NAMES if key in item), "")
                 raise NetworkError(
-                    f"it changes {printable(of)} ({printable(kind)}): make what it keeps an input and an output"
+                    f"it changes {printable(of)} ({printable(kind)}): make its state an input and an output"
                 )
             if "as_none" not in item["arg"]:
                 outputs.append(self.tensor(_tensor_name(item["arg"], "an output")))

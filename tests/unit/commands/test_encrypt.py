@@ -117,12 +117,12 @@ def test_what_cannot_be_seen_without_a_key_is_said(line: str) -> None:
         ),
         (
             "decrypt closed.gtr --decrypt-with h.pem -o x",
-            "h.pem: a key that traces are read with: expected",
+            "h.pem: a decryption key: expected",
         ),
         ("encrypt closed.gtr --for me.pub.pem -o x", "closed.gtr at offset"),
         (
             "decrypt closed.gtr --decrypt-with ed.pem -o x",
-            "ed.pem: a key that traces are read with: expected",
+            "ed.pem: a decryption key: expected",
         ),
         ("decrypt closed.gtr --decrypt-with zeros -o x", "zeros: a device's secret: expected random bytes"),
         (

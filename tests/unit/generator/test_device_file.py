@@ -91,7 +91,7 @@ def read(**more: Any) -> device_file.DeviceFile:
         ),
         ({"any_client": True}, "qemu-virt has no clients"),
         ({"share_gpu": True}, "on qemu-virt the GPU cannot be shared"),
-        ({"client_policy": "policy.h"}, "qemu-virt takes no policy"),
+        ({"client_policy": "policy.h"}, "qemu-virt takes no client policy"),
         ({"clock_mhz": 1}, "unknown keys clock_mhz"),
         ({"min_securty_version": 1}, "unknown keys min_securty_version (did you mean 'min_security_version'?)"),
         ({"platform": "linux", "mmu": True}, "platform linux: Linux has the MMU"),

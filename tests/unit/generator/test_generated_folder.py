@@ -109,7 +109,7 @@ def test_what_was_never_generated_stays(force: tuple[str, ...], generate: Genera
     shutil.rmtree("out")
     Path("out").mkdir()
     Path("out/thesis.txt").write_text("important")
-    refused(generate(*force), "out exists and is not a generated replayer; name another folder")
+    refused(generate(*force), "out exists and is no generated folder: name another folder")
     assert list(contents()) == ["out/thesis.txt"]
 
 
@@ -144,7 +144,7 @@ def test_a_policy_that_is_none(text: str | None, missing: str, generate: Generat
 
 
 def test_only_a_ta_has_a_policy(generate: Generate, libraries: crypto.Libraries) -> None:
-    with pytest.raises(GenerateError, match="rpi4 takes no policy"):
+    with pytest.raises(GenerateError, match="rpi4 takes no client policy"):
         generate_sources(
             Options("v3d42", platform_of("rpi4"), KEY, libraries, policy=Path("out/ta/policy.h")), Path("rpi4")
         )

@@ -45,7 +45,7 @@ def test_the_platforms_by_name() -> None:
     [
         ("qemu-virt", {"share_gpu": True}, "OP-TEE does that"),
         ("qemu-virt", {"any_client": True}, "qemu-virt has no clients"),
-        ("qemu-virt", {"policy": Path("mine.h")}, "takes no policy"),
+        ("qemu-virt", {"policy": Path("mine.h")}, "takes no client policy"),
         ("qemu-virt", {"carveout_bytes": 1 << 40}, "carveout.bytes"),
         ("rpi4", {"evidence": Evidence(log=True)}, "gr_board_secret"),
         ("rpi4", {"rollback_store": True}, "gr_port_flash_read"),

@@ -65,7 +65,7 @@ def test_what_make_writes_is_replaced(folder: Path, tmp_path: Path) -> None:
         ({"carveout_bytes": 4096}, "the device tree says how large the carve-out is"),
         ({"any_client": True}, "who may use the GPU, the kernel says"),
         ({"share_gpu": True}, "'gramophone-gpu give-back' gives the GPU back"),
-        ({"policy": Path("x")}, "it takes no policy"),
+        ({"policy": Path("x")}, "it takes no client policy"),
         ({"operators": tuple(Operator)[:1]}, "its replayer has no operators on the CPU"),
         ({"evidence": Evidence(True, False, False)}, "a process has nowhere to keep a secret"),
     ],

@@ -175,7 +175,7 @@ BAD_PRIVATE = {
     "no end": (b"\n".join(GOOD.splitlines()[:-1]), "damaged private key"),
     "cut": (CUT, "damaged private key"),
     "not base64": (b"-----BEGIN PRIVATE KEY-----\n!!!!\n-----END PRIVATE KEY-----\n", "damaged private key"),
-    "public": (ES256.public.pem(), "this is a public key; a private one is needed"),
+    "public": (ES256.public.pem(), "expected a private key, found a public key"),
     "rsa of openssl": (
         _private(RSA, PrivateFormat.TraditionalOpenSSL),
         "'EC PRIVATE KEY' or 'OPENSSH PRIVATE KEY'",

@@ -48,7 +48,7 @@ def test_a_token_without_the_public_half() -> None:
     """It is given then; another key's is found out before anything is written."""
     assert TokenSigner.find(NET, tokens.PIN, ES256.public).public == ES256.public
     other = FileSigner(keys.generate(keys.Algorithm.ES256)).public
-    with pytest.raises(SignerError, match="a signature that does not fit"):
+    with pytest.raises(SignerError, match="signature does not fit"):
         sign_trace(small_trace(), TokenSigner.find(NET, tokens.PIN, other))
 
 

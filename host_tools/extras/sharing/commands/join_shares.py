@@ -194,11 +194,11 @@ def replay_of_both(files: Sequence[Path], rows: Sequence[Joining], cores: Sequen
         files, rows, cores, chip: as `at_once`.
 
     Raises:
-        NotSharedError, TimingError, GramophoneError: as `at_once`; nothing is known of its time.
+        NotSharedError, TimingError, GramophoneError: as `at_once`; the time model does not know it.
     """
     made, _, times = _planned(joint(rows, "both").trace, files, rows, cores, chip)
     if not times:
-        raise TimingError("nothing is known of the time of both at once")
+        raise TimingError("no estimate for both networks at once")
     return replayed(made.trace, job_times(made.trace, chip))
 
 
@@ -252,7 +252,7 @@ def _compare(trace: Trace, rows: Sequence[Joining]) -> None:
     """
     try:
         if different := confined.call(lambda: _different(trace, rows), str):
-            raise GramophoneError(f"together they compute something else than alone: {different}")
+            raise GramophoneError(f"joint and single replays give different results: {different}")
     except (DivergenceError, VgpuError) as error:
         raise GramophoneError(f"they cannot be replayed together: {error}") from error
 

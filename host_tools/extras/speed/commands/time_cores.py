@@ -47,7 +47,7 @@ def variant(file: str, trace: Trace, chip: Chip, first: Trace) -> Variant:
     """Another trace of the network that `first` is of.
 
     Raises:
-        TimingError: it is of another one, by its slots, or nothing is known of its time.
+        TimingError: it is of another one, by its slots, or the time model does not know it.
     """
     if _slots(trace) != _slots(first):
         raise TimingError(f"{file}: it is no trace of the same network: its inputs or outputs are others")

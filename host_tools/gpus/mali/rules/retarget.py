@@ -61,7 +61,7 @@ def apply(trace: Trace, rules: RuleFile) -> tuple[Trace, list[Applied]]:
     if trace.gpu != rules.source:
         raise RuleError("the rules are for another GPU", expected=rules.source, found=trace.gpu)
     if not trace.raw:
-        raise RuleError("only a raw recording can be turned into a trace for another GPU; this trace is built")
+        raise RuleError("cannot convert a built trace for another GPU: expected a raw recording")
     places: Counter[str] = Counter()
     image = _Patcher(trace, rules, places).run()
     actions = _registers(trace, rules, places)
