@@ -55,17 +55,15 @@ _FLEET_KEY = ("the device file names one, and --rebuild compiles it in", "no dev
 @click.option(
     "--device",
     type=FILE,
-    help="Device file, or record of a generated folder, to compare with; default: device.toml beside the image.",
+    help="Device file, or record of a generated folder, to compare with; default: device.toml beside IMAGE.",
 )
-@click.option("--board", "board_file", type=FILE, help="Description of the image's board, if it is your own.")
-@click.option(
-    "--rebuild", "again", is_flag=True, help="Also generate and compile it again, and compare all bytes."
-)
-@click.option("--fleet-key", type=FILE, help="Private key (PEM) that the firmware has compiled in.")
+@click.option("--board", "board_file", type=FILE, help="Description of your own board.")
+@click.option("--rebuild", "again", is_flag=True, help="Also rebuild the firmware, and compare all bytes.")
+@click.option("--fleet-key", type=FILE, help="Private key (PEM) compiled into the firmware.")
 @BEARSSL
 @AWS_LC
-@click.option("--strict", is_flag=True, help="Warnings are failures too.")
-@click.option("--allow", type=FILE, help="TOML file with findings that are accepted, each with a reason.")
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
+@click.option("--allow", type=FILE, help="TOML file with accepted findings, each with a reason.")
 @click.option("--sarif", "sarif_file", type=FILE, help="Also write the findings as SARIF 2.1.0.")
 def audit_firmware_command(
     image: Path,
@@ -82,13 +80,12 @@ def audit_firmware_command(
 ) -> Outcome[FirmwareAudited]:
     """Check a compiled firmware by its code and constants.
 
-    Symbols are not needed. IMAGE is an ELF file (a firmware, or OP-TEE's core with the pseudo-TA: tee.elf), a
-    firmware.bin, a folder that was generated and compiled, or what `gramophone flash` packed.
-    docs/FIRMWARE-RULES.md has the rules, and docs/AUDIT-FIRMWARE.md says what they show. An image does not say
-    which operators it has, nor what it decrypts: the device file says so for --rebuild. `gramophone publish
-    sbom` writes a bill of what a firmware is made of.
+    Symbols are not needed. IMAGE is an ELF file (firmware, or OP-TEE's tee.elf), a firmware.bin, a compiled
+    folder of `generate`, or an image of `flash`. docs/FIRMWARE-RULES.md lists the rules, and
+    docs/AUDIT-FIRMWARE.md their limits. --rebuild reads operators and encryption from the device file, because
+    an image does not name them. `gramophone publish sbom` writes a firmware's bill of materials.
 
-    Exit status 1 if there are errors, with --strict also warnings, that --allow does not name.
+    Exit status 1: --allow does not name an error, or with --strict a warning.
     """
     of_rebuild: dict[str, object] = {
         "--bearssl": bearssl,

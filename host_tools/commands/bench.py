@@ -78,11 +78,10 @@ def bench_command(
 ) -> Outcome[Benched | BenchFailed]:
     """Measure what replays of a signed trace cost.
 
-    The result is the minimum and the median of several replays. On qemu and optee, instructions of the device's
-    CPU are counted until the signature is good, for the rest of loading, and for a replay; each boot replays
-    twice, and the second replay is the one that counts. On vgpu it is real time on this machine. The table of
-    jobs is measured on the virtual GPU, whatever the rest runs on: a job's real time there says nothing of a
-    real GPU's.
+    The result is the minimum and the median of several replays. On qemu and optee, `bench` counts instructions
+    of the device's CPU: for the verification, for the rest of loading, and for a replay. Each boot replays
+    twice, and the second replay counts. On vgpu it measures real time on this machine. The table of jobs is
+    always measured on the virtual GPU. Its times do not predict those of a real GPU.
     """
     on, taken = check_options(runner, **where)
     prepared = prepare(signed, key, inputs, parameters, on, taken)

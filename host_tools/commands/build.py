@@ -70,7 +70,7 @@ def _asked_options(command: Callable[..., Outcome[Any]]) -> Callable[..., Outcom
     "build",
     cls=GramophoneCommand,
     example="gramophone build raw.gtr -o net.gtr\ngramophone build g52.raw.gtr -o net.gtr --gpu mali_g71",
-    help="Turn a raw recording into a trace worth signing.\n\nPasses, in order: " + ", ".join(PASSES) + ".",
+    help="Turn a raw recording into a trace worth signing.\n\nPasses, in order:\n\n\b\n" + "\n".join(PASSES),
 )
 @click.argument("raw", type=FILE)
 @OUTPUT
@@ -86,49 +86,55 @@ def _asked_options(command: Callable[..., Outcome[Any]]) -> Callable[..., Outcom
     "states",
     type=Pair("INPUT=OUTPUT"),
     multiple=True,
-    help="What a replay leaves in OUTPUT is the next one's INPUT; repeatable.",
+    help="Pass OUTPUT's value after a replay to INPUT of the next replay; repeatable.",
 )
 @click.option(
     "--open",
     "open_slots",
     metavar="SLOT",
     multiple=True,
-    help="Slot of --state that callers may set or read; repeatable. Without it the state is the trace's own.",
+    help="Slot of --state that callers may set or read; repeatable. Default: no slot.",
 )
 @click.option(
     "--first",
     type=Assignment(folders=True),
     multiple=True,
-    help="First value of an input of --state, or a folder with SLOT.npy files; default: the recorded one.",
+    help="First value of an input of --state, or a folder with SLOT.npy files; default: the recorded value.",
 )
-@click.option("--skip", metavar="PASS", multiple=True, help="Leave out a pass (again for more).")
+@click.option("--skip", metavar="PASS", multiple=True, help="Skip a pass; repeatable.")
 @click.option(
     "--observe",
     is_flag=True,
-    help="Run the jobs to see what memory they access, even if the recording says it.",
+    help="Run the jobs to find their memory accesses, and ignore the recording's notes.",
 )
 @click.option(
     "--trust-note",
     is_flag=True,
-    help="Do not replay the built trace to check what the recording says that jobs access; the trace says so.",
+    help="Skip the replay that checks the recording's notes on memory accesses; the trace says so.",
 )
 @click.option(
     "--timeout-margin",
+    metavar="N",
     type=click.IntRange(2, 1000),
     default=MARGIN,
     show_default=True,
-    help="Waits for jobs end after so many times what these are estimated to take at worst; '--skip timeouts': "
-    "after what was recorded.",
+    help=(
+        "Time out a job after N times its worst-case estimate; '--skip timeouts' keeps the recorded time limits."
+    ),
 )
 @_asked_options
-@click.option("--keep-inputs", is_flag=True, help="Keep recorded inputs, for replays that are given none.")
+@click.option("--keep-inputs", is_flag=True, help="Keep recorded inputs, for replays without inputs.")
 @click.option(
     "--gpu",
     type=click.Choice(profile.names()),
-    help="GPU that the trace is for, if not the recorded one: its rules say what changes.",
+    help="GPU to build for; default: the recorded GPU.",
 )
-@click.option("--name", type=NAME, help="Name of the trace; default: the recording's.")
-@click.option("--security-version", type=click.IntRange(0, 2**32 - 1), help="For the device's rollback counter.")
+@click.option("--name", type=NAME, help="Name of the trace; default: the recording's name.")
+@click.option(
+    "--security-version",
+    type=click.IntRange(0, 2**32 - 1),
+    help=("Security version, for the device's rollback counter."),
+)
 def build_command(
     raw: Path,
     output: Path,

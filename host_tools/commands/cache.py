@@ -144,13 +144,13 @@ def list_command() -> Outcome[Kept]:
 )
 @click.argument("names", nargs=-1, metavar="[PART]...")
 @click.option(
-    "--unused-days", type=click.IntRange(0), metavar="N", help="What nobody has used for N days, in all parts."
+    "--unused-days", type=click.IntRange(0), metavar="N", help="Remove files unused for N days, in all parts."
 )
 @click.option("--all", "everything", is_flag=True, help="All parts of it.")
 def clean_command(names: tuple[str, ...], unused_days: int | None, everything: bool) -> Outcome[Removed]:
     """Remove parts of the cache.
 
-    They are fetched or made again when they are needed. Do not do it while another command runs.
+    Commands download or rebuild missing parts. Do not remove parts while another command runs.
     """
     if sum((bool(names), unused_days is not None, everything)) != 1:
         raise UsageError("expected the names of parts, or --unused-days N, or --all")

@@ -75,13 +75,13 @@ class ImagesDiffer(Result):
 )
 @click.argument("old", type=FILE)
 @click.argument("new", type=FILE)
-@click.option("--actions", is_flag=True, help="List the actions that differ, too.")
+@click.option("--actions", is_flag=True, help="Also list different actions.")
 def diff_command(old: Path, new: Path, actions: bool) -> Outcome[TracesDiffer | ImagesDiffer]:
     """Show all differences between two traces or two images.
 
-    Exit status 1 if anything differs. Signatures are named, not verified. Of traces, jobs are matched by what they
-    execute, memory by GPU addresses. Images are those of `flash`, and firmware; signed traces in them are compared
-    as well.
+    Exit status 1 if anything differs. Signatures are shown, not verified. Jobs of traces are matched by their
+    code, memory by GPU addresses. Images are those of `flash`, and firmware; signed traces in them are also
+    compared.
     """
     contents = [read(path) if path == STREAM or path.is_file() else None for path in (old, new)]
     if any(data is not None and data.startswith((TRACE_MAGIC, SIGNED_MAGIC)) for data in contents):

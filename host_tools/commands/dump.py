@@ -56,18 +56,18 @@ class Dumped(TraceFacts, kw_only=True):
     type=click.Choice(("summary", "text", "json")),
     default="summary",
     show_default=True,
-    help="text: all of it, jobs' code and descriptors in words, for `gramophone assemble`; json: as --json.",
+    help="Format: text, complete, for `gramophone assemble`; json, as --json.",
 )
-@click.option("-o", "--output", type=FILE, help="File to write; - is standard output, which is the default.")
+@click.option("-o", "--output", type=FILE, help="File to write; - is standard output. Default: -.")
 def dump_command(file: Path, form: str, output: Path | None) -> Outcome[Dumped | None]:
     """Print a trace: manifest, slots and every action.
 
-    A signature is named, not verified. The text (`--format text`) is that of the trace inside: what is assembled
+    A signature is shown, not verified. The text (`--format text`) is that of the trace inside. A trace assembled
     from it is not signed.
     """
     as_json = click.get_current_context().meta[AS_JSON]
     if as_json and form != "summary" and output is None:
-        raise UsageError(f"--json and --format {form} exclude each other: there is one standard output")
+        raise UsageError(f"--json cannot be combined with --format {form}: there is one standard output")
     data = read(file)
     outcome: Outcome[Dumped | None] = Outcome(None)
     if form != "text" or as_json:
@@ -126,7 +126,8 @@ def _dump(content: bytes, file: str, with_jobs: bool) -> Outcome[Dumped | None]:
 def assemble_command(text: Path, output: Path) -> Outcome[TraceMade]:
     """Turn the text of `dump --format text` into a trace.
 
-    Unchanged, it gives the same bytes again; changed, a trace that is checked as any other. It is not signed.
+    Unchanged text gives the same bytes. Changed text gives a trace with the usual checks. The trace is not
+    signed.
     """
     data = read(text, limits.TEXT_BYTES)
     check_output(output)

@@ -39,7 +39,9 @@ FOR = click.option(
     type=FILE,
     multiple=True,
     required=True,
-    help="Public key (PEM, P-256) of a device, a fleet or a person that may read it; repeatable, up to 16.",
+    help=(
+        "Public key (PEM, P-256) of a device, a fleet or a person that may read the trace; repeatable, at most 16."
+    ),
 )
 
 
@@ -58,9 +60,8 @@ FOR = click.option(
 def encrypt(trace: Path, recipients: tuple[Path, ...], output: Path) -> Outcome[Encrypted]:
     """Encrypt a trace's actions, weights, shaders and notes.
 
-    Whoever has the private key of one of --for can read it, and nobody else: give a key of your own, too, if you
-    want to. Name, slots and sizes stay readable, since a caller must know them. The signature of a signed trace
-    is of the plain body, so it is left out: sign what comes out of this.
+    Only owners of a --for key can read the trace: add your own key to read it yourself. Name, slots and sizes
+    stay readable, because callers need them. A signature of the plain body is removed: sign the encrypted trace.
     """
     data = read(trace)
     check_output(output)
@@ -88,7 +89,7 @@ def encrypt(trace: Path, recipients: tuple[Path, ...], output: Path) -> Outcome[
 def decrypt(trace: Path, output: Path) -> Outcome[Decrypted]:
     """Decrypt a trace.
 
-    A signature is left out: it is of the encrypted body. Nothing is verified; `verify` does that.
+    A signature is removed, because it covers the encrypted body. Nothing is verified; `verify` does that.
     """
     data = read(trace)
     check_output(output)

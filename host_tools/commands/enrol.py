@@ -36,20 +36,20 @@ class Enrolled(Result):
         "gramophone enrol --huk fused-huk.bin -o device-8"
     ),
 )
-@click.option("-o", "--output", type=FILE, required=True, help="Folder to write; none of its files is replaced.")
-@click.option("--secret", type=FILE, help="The device's secret, of 32 bytes; default: a new one.")
+@click.option("-o", "--output", type=FILE, required=True, help="Folder to write; existing files are an error.")
+@click.option("--secret", type=FILE, help="Device secret, 32 bytes; default: a new random secret.")
 @click.option(
-    "--huk", type=FILE, help="The hardware unique key of a device with OP-TEE, of 16 bytes: its secret follows."
+    "--huk", type=FILE, help=("Hardware unique key of a device with OP-TEE, 16 bytes, to derive the secret from.")
 )
 def enrol(output: Path, secret: Path | None, huk: Path | None) -> Outcome[Enrolled]:
-    """Make a device's secret, and the keys that others need.
+    """Make a device's secret, and keys for its verifiers.
 
-    device.secret is for the device alone. log.key authenticates the entries of its log; who has it can write
-    entries, too. device.pub.pem verifies attestations, and is for everybody; so is device.encryption.pub.pem, for
-    which traces are encrypted.
+    device.secret is only for the device. log.key authenticates the entries of its log: its owner can also forge
+    entries. device.pub.pem verifies attestations, and device.encryption.pub.pem encrypts traces; both are
+    public.
     """
     if secret and huk:
-        raise UsageError("--secret and --huk exclude each other")
+        raise UsageError("--secret cannot be combined with --huk")
     value = read(secret, limits.SMALL_BYTES) if secret else device_keys.new_secret()
     if huk:
         key = read(huk, limits.SMALL_BYTES)

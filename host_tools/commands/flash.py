@@ -70,20 +70,22 @@ class Packed(Manifest, _Written):
 )
 @click.argument("out", type=FILE, required=False)
 @click.option("-o", "--output", type=FILE, help="Image to write.")
-@click.option("--trace", "traces", type=FILE, multiple=True, help="Signed trace to put into it; repeatable.")
-@click.option("--fip", type=FILE, help="TF-A's firmware image package of the board (optee, hikey960).")
-@click.option("--core", type=FILE, help="Folder with OP-TEE's core as built for the board (optee).")
+@click.option("--trace", "traces", type=FILE, multiple=True, help="Signed trace to include; repeatable.")
+@click.option("--fip", type=FILE, help="TF-A's firmware image package for the board (optee, hikey960).")
+@click.option("--core", type=FILE, help="Folder with OP-TEE's core, built for the board (optee).")
 @click.option("--ta-signing-key", type=FILE, help="Private key (PEM, RSA) to sign the TA with (optee).")
 @click.option("--boot-firmware", type=FILE, help="Folder with Raspberry Pi's own boot files (rpi4).")
-@click.option("--kernel", type=FILE, help="Kernel to enter after the replay; default: one that waits (rpi4).")
+@click.option(
+    "--kernel", type=FILE, help=("Kernel to start after the replay (rpi4); default: a kernel that waits.")
+)
 @click.option(
     "--check",
     "checked",
     type=FILE,
     help="Check this image instead of writing one: a file, device or unpacked folder.",
 )
-@click.option("--key", type=FILE, help="Public key (PEM) that the device must have (--check).")
-@click.option("--board", type=FILE, help="Description of the image's board, if it is your own (--check).")
+@click.option("--key", type=FILE, help="Public key (PEM) that the device must have. Requires --check.")
+@click.option("--board", type=FILE, help="Description of your own board. Requires --check.")
 def flash_command(
     out: Path | None,
     output: Path | None,
@@ -99,12 +101,11 @@ def flash_command(
 ) -> Outcome[Packed | CheckedImage]:
     """Pack a generated folder into an image, or check an image.
 
-    OUT is what `generate` wrote, after make where it is bare metal. The image is an SD card for rpi4, a flash
-    image for qemu-virt, and an archive of what is to be flashed for optee and hikey960. Each holds a manifest.
-    Beside a card's image IMAGE.bmap is written, with which bmaptool writes only the blocks that are used.
+    OUT is a folder of `generate`, compiled if it is for bare metal. The image is an SD card for rpi4, a flash
+    image for qemu-virt, and an archive for optee and hikey960. Each has a manifest. IMAGE.bmap, beside a card's
+    image, lets bmaptool write only the used blocks.
 
-    Exit status of --check: 1 when something in the image is not what it must be, 2 when it is not
-    an image of ours.
+    Exit status of --check: 1 if part of the image is wrong, 2 if FILE is no image of `flash`.
     """
     sources = Sources(traces, fip, core, ta_signing_key, boot_firmware, kernel)
     if checked is not None:

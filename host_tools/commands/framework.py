@@ -153,11 +153,11 @@ class GramophoneCommand(WithExample):
         self.groups = groups or {}
         self.params += [
             click.Option(["--json", "as_json"], is_flag=True, help="Print the result as one JSON object."),
-            click.Option(["-v", "--verbose"], is_flag=True, help="Say what is done, in detail."),
+            click.Option(["-v", "--verbose"], is_flag=True, help="Print details of each step."),
             click.Option(
                 ["-q", "--quiet"],
                 is_flag=True,
-                help="Warnings, errors and results only: no progress, and no summary of a file that was written.",
+                help="Print only warnings, errors and results: no progress, no summary of written files.",
             ),
             click.Option(["--log"], type=FILE, help="File for all messages, with details and times."),
         ]
@@ -210,9 +210,9 @@ class GramophoneCommand(WithExample):
                 stack.enter_context(private_files())
             try:
                 if verbose and quiet:
-                    raise UsageError("--verbose and --quiet exclude each other")
+                    raise UsageError("--verbose cannot be combined with --quiet")
                 if to_stdout and as_json:
-                    raise UsageError("'-o -' and --json exclude each other: there is one standard output")
+                    raise UsageError("'-o -' cannot be combined with --json: there is one standard output")
                 used = {os.path.realpath(path) for path in _paths(ctx.params.values())} if log else set()
                 if log is not None and os.path.realpath(log) in used:
                     raise UsageError(f"--log {log}: this file has another use here")
@@ -286,7 +286,7 @@ def _decrypt_with() -> click.Option:
         ["--decrypt-with"],
         type=FILE,
         multiple=True,
-        help="Private key (PEM), or a device's secret, that encrypted traces are read with; repeatable.",
+        help="Private key (PEM) or device secret to decrypt traces with; repeatable.",
     )
 
 

@@ -29,21 +29,24 @@ from tee_replayer.generator.options import Options
 
 _BESIDE = "files beside the emulator"
 
-KEY = click.option("--key", type=FILE, required=True, help="Public key (PEM), or trust policy (.gtp), to trust.")
+KEY = click.option("--key", type=FILE, required=True, help="Trusted public key (PEM) or trust policy (.gtp).")
 DEVICE_ID = click.option(
     "--device-id",
     type=DeviceId(),
     default=NO_ID,
     show_default="none",
-    help="Of the device, 32 digits in hexadecimal: trust policies may name devices.",
+    help="Device id, 32 hexadecimal digits, for trust policies that name devices.",
 )
 MIN_VERSION = click.option(
-    "--min-security-version", type=click.IntRange(0, 2**32 - 1), default=0, help="Older traces are refused."
+    "--min-security-version",
+    type=click.IntRange(0, 2**32 - 1),
+    default=0,
+    help=("Lowest security version to accept."),
 )
-BEARSSL = click.option("--bearssl", type=FILE, help="BearSSL's source tree; default: Debian's, fetched once.")
-AWS_LC = click.option(
-    "--aws-lc", type=FILE, help="Source tree of aws-lc-sys, as Debian has it; default: Debian's, fetched once."
+BEARSSL = click.option(
+    "--bearssl", type=FILE, help=("Source tree of BearSSL; default: Debian's, downloaded once.")
 )
+AWS_LC = click.option("--aws-lc", type=FILE, help="Source tree of aws-lc-sys; default: Debian's, downloaded once.")
 
 
 def fleet_key_of(file: Path | None) -> bytes:
@@ -73,19 +76,19 @@ class Generated(Result):
     example="gramophone generate device.toml -o out\nmake -C out size",
 )
 @click.argument("device_file", type=FILE, required=False)
-@click.option("-o", "--output", type=FILE, required=True, help="Folder to write; one written before is replaced.")
-@click.option("--force", is_flag=True, help="Replace the folder although files in it were edited or added.")
-@click.option("--untested", is_flag=True, help="Allow features that are no profile.")
+@click.option("-o", "--output", type=FILE, required=True, help="Folder to write; replaces a generated folder.")
+@click.option("--force", is_flag=True, help="Replace the folder even if its files were edited or added.")
+@click.option("--untested", is_flag=True, help="Allow a set of features that no profile has.")
 @old_options
 def generate_command(
     device_file: Path | None, output: Path, force: bool, untested: bool, **old: object
 ) -> Outcome[Generated]:
     """Write a device's replayer: C sources and a Makefile.
 
-    DEVICE_FILE says what to write: GPU, platform, key, and a profile, which is a set of features
-    (docs/DEVICE-FILE.md). For the platform "optee" it is a pseudo-TA, a part of OP-TEE's core; sub.mk says how to
-    add it. For "linux" it is a command and a library of user space, which reach the GPU through UIO
-    (docs/LINUX.md). A folder whose files were edited since is not replaced: keep what is yours outside of it.
+    DEVICE_FILE names the GPU, platform, key and profile, a set of features (docs/DEVICE-FILE.md). For the
+    platform "optee" the replayer is a pseudo-TA, a part of OP-TEE's core; sub.mk adds it. For "linux" it is a
+    command and a library that access the GPU through UIO (docs/LINUX.md). A folder with edited files is not
+    replaced: make changes outside the folder.
     """
     found = of_options(old, device_file)
     if device_file:

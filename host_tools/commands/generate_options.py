@@ -85,7 +85,7 @@ def of_options(old: Mapping[str, Any], file: Path | None) -> tuple[DeviceFile, s
     if not given:
         return None
     if file:
-        raise UsageError("expected a device file (docs/DEVICE-FILE.md), found options that belong in it, too")
+        raise UsageError("expected a device file (docs/DEVICE-FILE.md), also found options that belong in it")
     rows = _rows(given)
     device = device_file.parse(rows, Path(), NAME)
     profile = device.features.profile

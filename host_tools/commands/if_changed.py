@@ -43,7 +43,7 @@ def recording(
         @click.option(
             "--if-changed",
             is_flag=True,
-            help="Do nothing if the output was recorded so from the same files, options and versions.",
+            help="Do nothing if the output was recorded from the same files, options and versions.",
         )
         @functools.wraps(command)
         def unless_unchanged(if_changed: bool, **params: Any) -> Outcome[Recorded]:

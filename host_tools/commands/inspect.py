@@ -216,11 +216,11 @@ def _identify(path: Path) -> Found:
 )
 @click.argument("file", type=FILE)
 def inspect_command(file: Path) -> Outcome[Inspected]:
-    """Say what a file is, and its main figures.
+    """Identify a file and show its main figures.
 
-    It may be a trace, a capture, a key, a trust policy, firmware, an image, a package, a TA or a tensor.
+    FILE is a trace, a capture, a key, a trust policy, firmware, an image, a package, a TA or a tensor.
 
-    Nothing is verified: `verify` and `flash --check` do that, and `dump` prints all of a trace.
+    Nothing is verified; `verify` and `flash --check` do that. `dump` prints all of a trace.
     """
     with layout.naming(str(file)):
         kind, figures = _identify(file)

@@ -34,18 +34,16 @@ ALGORITHMS = {
 
 def passphrase_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Options that say where a passphrase comes from."""
-    function = click.option(
-        "--passphrase-env", metavar="NAME", help="The passphrase is in this environment variable."
-    )(function)
-    return click.option("--passphrase-file", type=FILE, help="The passphrase is the first line of this file.")(
+    function = click.option("--passphrase-env", metavar="NAME", help="Environment variable with the passphrase.")(
         function
     )
+    return click.option("--passphrase-file", type=FILE, help="File whose first line is the passphrase.")(function)
 
 
 def given_passphrase(file: Path | None, env: str | None) -> bytes | None:
     """The passphrase that the options name, None if they name none; PassphraseError when it is not there."""
     if file and env:
-        raise UsageError("--passphrase-file and --passphrase-env exclude each other")
+        raise UsageError("--passphrase-file cannot be combined with --passphrase-env")
     if file:
         where, passphrase = str(file), _first_line(file)
     elif env:
@@ -140,11 +138,12 @@ def key_data(key: keys.PublicKey) -> dict[str, Any]:
     type=click.Choice(list(ALGORITHMS)),
     default="es256",
     show_default=True,
-    help="Kind of key; a device with one key verifies es256, one with a trust policy also es384, eddsa "
-    "(Ed25519), and hybrid: es256 and ml-dsa-44, both of which must sign.",
+    help=(
+        "Kind of key; es384, eddsa (Ed25519) and hybrid (es256 with ml-dsa-44) need a device with a trust policy."
+    ),
 )
 @passphrase_options
-@click.option("--ask-passphrase", is_flag=True, help="Type the passphrase.")
+@click.option("--ask-passphrase", is_flag=True, help="Ask for the passphrase.")
 @click.option("--force", is_flag=True, help="Replace the file if it exists; its key is lost.")
 def keygen(
     output: Path,
@@ -154,11 +153,11 @@ def keygen(
     ask_passphrase: bool,
     force: bool,
 ) -> Outcome[KeyMade]:
-    """Make a private key (PEM, PKCS#8). It is encrypted if there is a passphrase."""
+    """Make a private key (PEM, PKCS#8). A passphrase encrypts it."""
     passphrase = given_passphrase(passphrase_file, passphrase_env)
     if ask_passphrase:
         if passphrase is not None:
-            raise UsageError("--ask-passphrase excludes the other passphrase options")
+            raise UsageError("--ask-passphrase cannot be combined with other passphrase options")
         passphrase = click.prompt("Passphrase", hide_input=True, confirmation_prompt=True, err=True).encode()
     key = keys.generate(ALGORITHMS[algorithm])
     try:
@@ -178,8 +177,8 @@ def keygen(
 
 @click.command("public", cls=GramophoneCommand, example="gramophone key public owner.pem -o owner.pub.pem")
 @click.argument("key", type=FILE)
-@click.option("-o", "--output", type=FILE, help="File to write; standard output if left out.")
-@click.option("--c", "as_c", is_flag=True, help="As C arrays: key id, and the key as a device needs it.")
+@click.option("-o", "--output", type=FILE, help="File to write; default: standard output.")
+@click.option("--c", "as_c", is_flag=True, help=("Print C arrays: the key id, and the key in the device's form."))
 @passphrase_options
 def getpub(
     key: Path, output: Path | None, as_c: bool, passphrase_file: Path | None, passphrase_env: str | None

@@ -70,20 +70,20 @@ class Linted(Result):
     "gramophone lint net.gtr --allow accepted.toml --sarif net.sarif",
 )
 @click.argument("file", type=FILE)
-@click.option("--strict", is_flag=True, help="Warnings are failures too.")
-@click.option("--dynamic", is_flag=True, help="Also replay it on the virtual GPU and follow its data.")
-@click.option("--allow", type=FILE, help="TOML file with findings that are accepted, each with a reason.")
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
+@click.option("--dynamic", is_flag=True, help="Also replay the trace on the virtual GPU and follow its data.")
+@click.option("--allow", type=FILE, help="TOML file with accepted findings, each with a reason.")
 @click.option("--sarif", "sarif_file", type=FILE, help="Also write the findings as SARIF 2.1.0.")
 def lint_command(
     file: Path, strict: bool, dynamic: bool, allow: Path | None, sarif_file: Path | None
 ) -> Outcome[Linted]:
-    """Check by rules what a trace would make a GPU do.
+    """Check a trace by rules, without a GPU.
 
-    No GPU is needed. With --dynamic, its data is also followed on the virtual GPU, byte by byte from inputs
-    through jobs to outputs.
+    With --dynamic, `lint` also replays the trace on the virtual GPU, and follows its data from inputs through
+    jobs to outputs.
 
-    docs/RULES.md has the rules. A signature is not verified; `gramophone verify trace` does that. Exit status 1 if
-    there are errors, with --strict also warnings, that --allow does not name.
+    docs/RULES.md has the rules. A signature is not verified; `gramophone verify trace` does that. Exit status 1:
+    --allow does not name an error, or with --strict a warning.
     """
     allowances = read(allow) if allow else []
     if sarif_file:

@@ -120,7 +120,9 @@ def completion(group: click.Command, shell: str) -> str:
     "--output",
     type=FILE,
     default=Path(sys.prefix),
-    help="Folder whose share/ they go to; default: that of this Python, where `man` and the shells find them.",
+    help=(
+        "Prefix whose share/ gets the files; default: this Python's prefix, where `man` and the shells find them."
+    ),
 )
 @click.pass_context
 def manual_command(ctx: click.Context, output: Path) -> Outcome[Installed]:

@@ -27,7 +27,7 @@ from trace_format.errors import GramophoneError
 from trace_format.files import read_file
 from trace_format.schema import Gpu
 
-DRY_RUN = click.option("--dry-run", is_flag=True, help="Say what would come out, and write nothing.")
+DRY_RUN = click.option("--dry-run", is_flag=True, help="Print the resulting policy, and write nothing.")
 POLICY = click.argument("file", type=FILE)
 MIB = 1 << 20
 SECOND_US = 1_000_000
@@ -56,7 +56,7 @@ class Expiry(click.ParamType):  # type: ignore[type-arg]
         return end
 
 
-EXPIRES = click.option("--expires", type=Expiry(), help="Last day on which it holds (UTC), or never.")
+EXPIRES = click.option("--expires", type=Expiry(), help="Last day of validity (UTC), or never.")
 
 
 @click.group("policy", cls=SubGroup, example="gramophone policy init fleet --root a.pub.pem --root b.pub.pem ...")
@@ -77,11 +77,23 @@ def policy_group() -> None:
 @click.option(
     "--root", type=FILE, multiple=True, required=True, help="Public key that signs policies; repeatable."
 )
-@click.option("--root-threshold", type=click.IntRange(1), default=1, show_default=True, help="How many it takes.")
+@click.option(
+    "--root-threshold",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help=("Number of signatures required."),
+)
 @click.option(
     "--trace-key", "trace", type=FILE, multiple=True, help="Public key that signs traces of all names; repeatable."
 )
-@click.option("--trace-threshold", type=click.IntRange(1), default=1, show_default=True, help="How many it takes.")
+@click.option(
+    "--trace-threshold",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help=("Number of signatures required."),
+)
 @EXPIRES
 @OUTPUT
 @DRY_RUN
@@ -95,7 +107,7 @@ def init(
     output: Path,
     dry_run: bool,
 ) -> Outcome[PolicyFacts]:
-    """Begin a policy: version 1, which devices get compiled in. It is to be signed next, by its own root keys."""
+    """Create version 1 of a policy. Devices have it compiled in. Next, its own root keys must sign it."""
     check_output(output)
     chain = ceremony.start(name, map(_public, root), root_threshold, map(_public, trace), trace_threshold)
     if expires:
@@ -114,17 +126,26 @@ def init(
 )
 @POLICY
 @click.argument("names")
-@click.option("--key", type=FILE, multiple=True, required=True, help="Public key that signs them; repeatable.")
-@click.option("--threshold", type=click.IntRange(1), default=1, show_default=True, help="How many it takes.")
-@click.option("--gpu", type=click.Choice([gpu.name.lower() for gpu in Gpu]), help="Only on this GPU.")
-@click.option("--platform", help="Only on this board or environment, as `platform` in a device file.")
-@click.option("--device-id", type=DeviceId(), multiple=True, help="Only on this device; repeatable.")
+@click.option("--key", type=FILE, multiple=True, required=True, help="Public key of a signer; repeatable.")
 @click.option(
-    "--min-security-version", type=click.IntRange(0, 2**32 - 1), default=0, help="Older ones are refused."
+    "--threshold", type=click.IntRange(1), default=1, show_default=True, help=("Number of signatures required.")
 )
-@click.option("--max-carveout-mib", type=click.IntRange(1, 4096), help="Most memory that they may address.")
-@click.option("--max-seconds", type=click.IntRange(1, 600), help="Longest time budget that they may have.")
-@click.option("--signed-weights", is_flag=True, help="Refuse traces whose weights callers give.")
+@click.option(
+    "--gpu", type=click.Choice([gpu.name.lower() for gpu in Gpu]), help=("Allow traces only for this GPU.")
+)
+@click.option("--platform", help="Allow traces only on this platform, as in a device file.")
+@click.option(
+    "--device-id", type=DeviceId(), multiple=True, help=("Allow traces only on this device; repeatable.")
+)
+@click.option(
+    "--min-security-version",
+    type=click.IntRange(0, 2**32 - 1),
+    default=0,
+    help=("Lowest security version to accept."),
+)
+@click.option("--max-carveout-mib", type=click.IntRange(1, 4096), help="Largest carve-out of a trace.")
+@click.option("--max-seconds", type=click.IntRange(1, 600), help="Longest time budget of a trace.")
+@click.option("--signed-weights", is_flag=True, help="Refuse traces with weights given by callers.")
 @DRY_RUN
 def allow(
     file: Path,
@@ -140,9 +161,10 @@ def allow(
     signed_weights: bool,
     dry_run: bool,
 ) -> Outcome[PolicyFacts]:
-    """Say who signs traces of some names, and what these may be. NAMES is a name, or its beginning and a *.
+    """Set the signers and limits of traces by name. NAMES is a name, or a prefix and a *.
 
-    It takes the place of a rule for the same NAMES. Of all that fit a name, the longest counts.
+    The new rule replaces a rule for the same NAMES. For each trace, the rule with the longest matching NAMES
+    counts.
     """
     publics = [_public(path) for path in key]
     rule = Rule(
@@ -165,10 +187,10 @@ def allow(
 )
 @POLICY
 @click.argument("key", type=FILE)
-@click.option("--role", required=True, help="root, which signs policies; or the NAMES of a rule.")
+@click.option("--role", required=True, help="Role: root, which signs policies, or the NAMES of a rule.")
 @DRY_RUN
 def add_key(file: Path, key: Path, role: str, dry_run: bool) -> Outcome[PolicyFacts]:
-    """Give a role one more key."""
+    """Add a key to a role."""
     public = _public(key)
     return _change(file, dry_run, lambda policy: ceremony.added(policy, public, role))
 
@@ -180,7 +202,7 @@ def add_key(file: Path, key: Path, role: str, dry_run: bool) -> Outcome[PolicyFa
 @click.argument("key")
 @DRY_RUN
 def revoke(file: Path, key: str, dry_run: bool) -> Outcome[PolicyFacts]:
-    """Take a key out of all roles, for ever. KEY is its id, or how that begins, or its file."""
+    """Revoke a key permanently, in all roles. KEY is its id, a prefix of the id, or its file."""
     return _change(file, dry_run, lambda policy: ceremony.revoked(policy, _named(policy, key)))
 
 
@@ -192,7 +214,7 @@ def revoke(file: Path, key: str, dry_run: bool) -> Outcome[PolicyFacts]:
 @POLICY
 @click.argument("old")
 @click.argument("new", type=FILE)
-@click.option("--overlap", is_flag=True, help="Both count until the old one is revoked.")
+@click.option("--overlap", is_flag=True, help="Keep the old key valid until it is revoked.")
 @DRY_RUN
 def rotate(file: Path, old: str, new: Path, overlap: bool, dry_run: bool) -> Outcome[PolicyFacts]:
     """Replace a key by a new one, in all of its roles. The old one is revoked."""
@@ -207,10 +229,10 @@ def rotate(file: Path, old: str, new: Path, overlap: bool, dry_run: bool) -> Out
 )
 @POLICY
 @click.argument("threshold", type=click.IntRange(1))
-@click.option("--role", required=True, help="root, which signs policies; or the NAMES of a rule.")
+@click.option("--role", required=True, help="Role: root, which signs policies, or the NAMES of a rule.")
 @DRY_RUN
 def threshold_command(file: Path, threshold: int, role: str, dry_run: bool) -> Outcome[PolicyFacts]:
-    """Say how many keys of a role it takes."""
+    """Set the number of signatures that a role requires."""
     return _change(file, dry_run, lambda policy: ceremony.thresholds(policy, role, threshold))
 
 
@@ -219,7 +241,7 @@ def threshold_command(file: Path, threshold: int, role: str, dry_run: bool) -> O
 @click.argument("day", type=Expiry())
 @DRY_RUN
 def expire(file: Path, day: int, dry_run: bool) -> Outcome[PolicyFacts]:
-    """Say until which DAY it holds, or never. Devices without a clock do not know."""
+    """Set the policy's last DAY, or never. Devices without a clock ignore it."""
     return _change(file, dry_run, lambda policy: ceremony.expiring(policy, day))
 
 
@@ -227,7 +249,7 @@ def expire(file: Path, day: int, dry_run: bool) -> Outcome[PolicyFacts]:
 @POLICY
 @DRY_RUN
 def drop(file: Path, dry_run: bool) -> Outcome[PolicyFacts]:
-    """Take the newest version back, while it lacks signatures."""
+    """Drop the newest version, if it lacks signatures."""
     chain = _chain(file)
     with layout.naming(str(file)):
         return _written(file, ceremony.dropped(chain), dry_run)
@@ -238,7 +260,7 @@ def drop(file: Path, dry_run: bool) -> Outcome[PolicyFacts]:
 def show(file: Path) -> Outcome[PolicyFacts]:
     """Show what a policy allows, and who has signed it.
 
-    It also says which signatures are missing. Exit status 1: signatures are missing.
+    Exit status 1: signatures are missing.
     """
     chain = _chain(file)
     _warn(chain)
@@ -259,13 +281,13 @@ def show(file: Path) -> Outcome[PolicyFacts]:
 )
 @POLICY
 @signer_options
-@click.option("-o", "--output", type=FILE, help="With --to-be-signed: the file for these bytes.")
+@click.option("-o", "--output", type=FILE, help="File for the bytes to sign. Requires --to-be-signed.")
 @DRY_RUN
 def sign(file: Path, output: Path | None, dry_run: bool, **who: Any) -> Outcome[PolicyFacts]:
-    """Sign the newest version. What it says is printed first: whoever signs is the one who has read it."""
+    """Sign the newest version. Read its printed summary before you give the passphrase or PIN."""
     chain, by = _chain(file), chosen(**who)
     if (by.signer is None) != (output is not None):
-        raise UsageError("-o is for what --to-be-signed writes, and needed for that")
+        raise UsageError("-o and --to-be-signed require each other")
     ceremony.check_root(chain, by.public)
     if by.signer is None:
         assert output is not None
@@ -285,11 +307,11 @@ def sign(file: Path, output: Path | None, dry_run: bool, **who: Any) -> Outcome[
     example="gramophone policy publish fleet.gtp --after old.gtp -o published.gtp",
 )
 @POLICY
-@click.option("--after", type=FILE, help="What was published before; default: OUTPUT, if there is one.")
+@click.option("--after", type=FILE, help="Previously published policy; default: OUTPUT, if it exists.")
 @OUTPUT
 @DRY_RUN
 def publish(file: Path, after: Path | None, output: Path, dry_run: bool) -> Outcome[PolicyFacts]:
-    """Check that devices take the newest version, and write it. They must take it whichever version they have."""
+    """Check the newest version, and write it for distribution. Devices with any older version must accept it."""
     check_output(output)
     chain = _chain(file)
     if ceremony.missing(chain):
@@ -300,7 +322,7 @@ def publish(file: Path, after: Path | None, output: Path, dry_run: bool) -> Outc
         published = _chain(before)
         if chain.links[: len(published.links)] != published.links:
             raise GramophoneError(
-                f"{file}: it does not go on from {before}: devices that have that would refuse it, and could take "
+                f"{file}: it does not continue {before}: devices that have that would refuse it, and could take "
                 "no other policy any more"
             )
     return _written(output, chain, dry_run)

@@ -43,7 +43,7 @@ from trace_format.files import open_regular
 @click.argument("weights", type=FILE)
 @SHAPES
 @OUTPUT
-@click.option("--name", type=NAME, help="Name of the trace; default: that of PARAM.")
+@click.option("--name", type=NAME, help="Name of the trace; default: PARAM's name.")
 @click.option(
     "--until",
     multiple=True,
@@ -73,9 +73,9 @@ def record_ncnn(
 ) -> Outcome[Recorded]:
     """Record an ncnn network on Debian's unmodified GPU stack.
 
-    The recording is of one inference: Debian's kernel and Mesa, PyPI's ncnn. Inputs, outputs and parameters are
-    found by recording three times with different data. Before the recording is written, it is built, replayed
-    with an input of its own, and compared with ncnn's CPU result.
+    The recording is of one inference, by Debian's kernel and Mesa and PyPI's ncnn. Three runs with different
+    data show the inputs, outputs and parameters. Before the recording is written, it is built, replayed with
+    another input, and compared with ncnn's CPU result.
     """
     stamp = timestamp(snapshot) if snapshot is not None else ""
     check_network(shapes, tolerance)
@@ -103,7 +103,7 @@ def record_ncnn(
 )
 @GPU
 @OUTPUT
-@click.option("--name", type=NAME, help="Name of the trace; default: that of PROGRAM.")
+@click.option("--name", type=NAME, help="Name of the trace; default: PROGRAM's name.")
 @click.option(
     "--file", "files", type=FILE, multiple=True, help="File, library or folder that the program needs; repeatable."
 )
@@ -115,7 +115,7 @@ def record_ncnn(
     "packages",
     multiple=True,
     metavar="NAME",
-    help="Debian package that the guest is to have, with what it depends on; repeatable.",
+    help="Debian package to install in the guest, with its dependencies; repeatable.",
 )
 @click.option(
     "--input",
@@ -129,7 +129,7 @@ def record_ncnn(
     "results",
     type=Pair("SLOT=FILE"),
     multiple=True,
-    help="File of float32 values that the program leaves, whose values become an output slot; repeatable.",
+    help="File of float32 values that the program writes; becomes an output slot; repeatable.",
 )
 @CHECK
 @TIMEOUT
@@ -154,13 +154,13 @@ def record_run(
 ) -> Outcome[Recorded]:
     """Record an aarch64 program that uses the GPU.
 
-    The kernel and Mesa are Debian's. It runs in its own folder, with every file given by --file and every
-    argument that names a file here; what it prints is passed on to standard error. Its shared libraries come
-    from the given files or from the guest's packages.
+    The kernel and Mesa are Debian's. The program runs in its own folder, with the files of --file and of its
+    arguments. Its output goes to standard error. Its shared libraries come from the given files or from the
+    guest's packages.
 
-    With --input it is recorded twice, with the files' values and with random ones; what differs in GPU memory are
-    the slots; before it is written, a replay with the random values must leave what the program left of them.
-    Without, the recording has none: nothing is known of the program's tensors.
+    With --input the program is recorded twice, with the files' values and with random values. Differences in GPU
+    memory show the slots. Before the recording is written, a replay with the random values must give the
+    program's results. Without --input, the recording has no slots.
     """
     stamp = timestamp(snapshot) if snapshot is not None else ""
     check_output(output)
@@ -198,8 +198,8 @@ def record_self_test(
 ) -> Outcome[Recorded]:
     """Record a small network that stresses one part of a GPU.
 
-    launch starts 32 jobs, store and load write and read four megabytes, gemm multiplies matrices. Their times on a
-    board are what `gramophone speed calibrate` takes; they are a first replay for a new board, too.
+    launch starts 32 jobs, store and load write and read four megabytes, gemm multiplies matrices. `gramophone
+    speed calibrate` reads their times on a board. They are also a first replay for a new board.
     """
     check_output(output)
     stamp = timestamp(snapshot) if snapshot is not None else ""
@@ -228,7 +228,7 @@ class KitPacked(Result):
 @click.argument("weights", type=FILE)
 @SHAPES
 @OUTPUT
-@click.option("--name", type=NAME, help="Name of the trace; default: that of PARAM.")
+@click.option("--name", type=NAME, help="Name of the trace; default: PARAM's name.")
 @TOLERANCE
 def record_pi_kit(
     param: Path,
@@ -240,9 +240,9 @@ def record_pi_kit(
 ) -> Outcome[KitPacked]:
     """Pack what a Raspberry Pi 4 needs to record a network.
 
-    It records on its own GPU, without privileges. There: unpack it, sh run.sh. It runs the network three times
-    and leaves result.tar for `gramophone record pi`. The board needs Python with ncnn, Mesa's Vulkan driver and
-    a C library of 2.34 or newer.
+    The board records on its own GPU, without privileges. Unpack the kit there, and run `sh run.sh`. It runs the
+    network three times and writes result.tar for `gramophone record pi`. The board needs Python with ncnn,
+    Mesa's Vulkan driver and glibc 2.34 or newer.
     """
     check_network(shapes, tolerance)
     network = ncnn_files(param, weights)
@@ -259,13 +259,13 @@ def record_pi_kit(
 @click.command("pi", cls=GramophoneCommand, example="gramophone record pi lenet-kit/result.tar -o lenet.raw.gtr")
 @click.argument("result", type=FILE)
 @OUTPUT
-@click.option("--name", type=NAME, help="Name of the trace; default: that of the kit.")
+@click.option("--name", type=NAME, help="Name of the trace; default: the kit's name.")
 def record_pi(result: Path, output: Path, name: str | None) -> Outcome[Recorded]:
     """Turn a Raspberry Pi 4's recording into a raw trace.
 
-    RESULT is what the kit of `record pi-kit` left. It is the trace of a recording in the emulated machine:
-    registers are what Linux's driver writes for each job, jobs and memory the board's own. Before it is written,
-    it is replayed on the virtual GPU and must give what the board computed.
+    RESULT is the result.tar of `record pi-kit`'s kit. Jobs and memory come from the board; register accesses are
+    those of Linux's driver for each job. Before the trace is written, a replay on the virtual GPU must give the
+    board's outputs.
     """
     check_output(output)
     return written(board_trace(result, name), output, "")

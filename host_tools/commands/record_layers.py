@@ -54,12 +54,12 @@ class Layers(Result):
 @click.command(
     "layers", cls=GramophoneCommand, example="gramophone record layers\ngramophone record layers --find lstm"
 )
-@click.option("--find", metavar="WORD", help="Only those with this in their names.")
+@click.option("--find", metavar="WORD", help="Show only names with this text.")
 def record_layers(find: str | None) -> Outcome[Layers]:
     """Show which layers and operators can be recorded.
 
-    The installed compilers say so, for each GPU. A GPU makes a difference only where a compiler does not run on
-    it at all.
+    The list comes from the installed compilers, for each GPU. It differs only for GPUs that a compiler does not
+    support.
     """
     layers, operators = layer_lists.ncnn_layers(), layer_lists.onnx_operators()
     if find is not None:

@@ -43,40 +43,40 @@ COMPILER = click.option(
     type=click.Choice(COMPILERS),
     default=COMPILERS[0],
     show_default=True,
-    help="Who makes GPU code of the network: ncnn, which pnnx converts it for; tinygrad; auto: ncnn if it runs "
-    "all of it on the GPU, else tinygrad; fastest: what takes less time by the model ('speed time') of both.",
+    help="Compiler: auto is ncnn if it runs all layers on the GPU, else tinygrad; fastest is the faster of both "
+    "by 'speed time'.",
 )
 SEARCH = click.option(
     "--search",
     type=click.FloatRange(0, 7 * 24 * 60),
     metavar="MINUTES",
-    help="Search for faster kernels, by the model, of what tinygrad compiles; the last round may take some "
-    "minutes more. What is found is kept, and the next search goes on from it; 0: take what is there. "
-    "--compiler auto is then fastest, and tinygrad with --input.",
+    help="Search for faster kernels of tinygrad, by the time model, and keep them for later searches; 0 uses the "
+    "kept kernels.",
 )
 BESIDE = click.option(
     "--co-execute",
     "cpu_gflops",
     metavar="CPU_GFLOPS",
     type=Positive(),
-    help="With --search, keep kernels that are fast where a CPU of this rate computes parts of them, as "
-    "'gramophone build --co-execute' has it do.",
+    help="Search for kernels that are fast beside a CPU of this rate ('build --co-execute'). Requires --search.",
 )
 PLOT = click.option(
     "--search-plot",
     "plot",
     type=FILE,
-    help="Write the search's time against the best found so far: as SVG, or as a table if it ends in .csv.",
+    help="Plot the best result over the search's time: SVG, or a table if FILE ends in .csv.",
 )
 VALUES = click.option(
     "--input",
     "values",
     type=Pair("NAME=FILE"),
     multiple=True,
-    help="Value (.npy) of what will be an input slot, where random ones mean nothing to the network; by tinygrad. "
-    "Repeatable.",
+    help=(
+        "Recorded value (.npy) of an input slot, if random values do not suit the network; only by tinygrad. "
+        "Repeatable."
+    ),
 )
-MODEL_NAME = click.option("--name", type=NAME, help="Name of the trace; default: that of MODEL.")
+MODEL_NAME = click.option("--name", type=NAME, help="Name of the trace; default: MODEL's name.")
 
 
 def _recording(command: Callable[..., Outcome[Recorded]]) -> Callable[..., Outcome[Recorded]]:
@@ -107,14 +107,14 @@ def _weights(params: Mapping[str, Any]) -> list[Path]:
     "shapes",
     type=Shape(),
     multiple=True,
-    help="Input and its shape, batch and all, where MODEL leaves it open; repeatable.",
+    help="Input and its shape, with the batch, if MODEL leaves it open; repeatable.",
 )
 @click.option(
     "--external-data",
     "external",
     type=FILE,
     multiple=True,
-    help="File that MODEL may name as weights though it is not called so (*.data, *.bin, ..); repeatable.",
+    help="File of weights that MODEL may name, if not called *.data, *.bin or similar; repeatable.",
 )
 @COMPILER
 @SEARCH
@@ -126,8 +126,7 @@ def _weights(params: Mapping[str, Any]) -> list[Path]:
     "constants",
     type=Pair("NAME=FILE"),
     multiple=True,
-    help="Value (.npy) of an input that the network is always to have, such as a sampling rate; it is "
-    "no slot. Repeatable.",
+    help="Constant value (.npy) of an input, such as a sampling rate; the input becomes no slot. Repeatable.",
 )
 @_recording
 @recording(also=_weights)
@@ -136,8 +135,8 @@ def record_onnx(
 ) -> Outcome[Recorded]:
     """Record an ONNX network, by ncnn or by tinygrad.
 
-    The recording is of one inference. What was converted or compiled is compared with ONNX Runtime before
-    anything is recorded. Inputs and outputs keep their names.
+    The recording is of one inference. The converted or compiled network is first compared with ONNX Runtime.
+    Inputs and outputs keep their names.
     """
     given, fixed = _arrays(values), _arrays(constants)
     if len(given | fixed) != len(values) + len(constants):
@@ -156,8 +155,9 @@ def record_onnx(
     "shapes",
     type=Shape(),
     multiple=True,
-    help="Of TorchScript, which has none: each input (in0, in1, .. in the order of forward) and its shape, batch "
-    "and all; repeatable.",
+    help=(
+        "Input of TorchScript (in0, in1, .. in the order of forward) and its shape, with the batch; repeatable."
+    ),
 )
 @COMPILER
 @SEARCH
@@ -169,9 +169,9 @@ def record_onnx(
 def record_pytorch(model: Path, values: tuple[tuple[str, str], ...], **how: Any) -> Outcome[Recorded]:
     """Record a PyTorch network, by ncnn or by tinygrad.
 
-    NETWORK is a program that torch.export.save wrote, whose inputs keep forward's names; or TorchScript
-    (torch.jit.save), which is for ncnn only. PyTorch is not needed. A program is data; TorchScript is code, of
-    which pnnx may run parts.
+    NETWORK is a program of torch.export.save or, for ncnn only, TorchScript (torch.jit.save). A program's inputs
+    keep the names of forward. PyTorch is not needed. A program is data. TorchScript is code, and pnnx may run
+    parts of it.
     """
     given = _arrays(values)
     if len(given) != len(values):

@@ -38,19 +38,18 @@ TIMEOUT = click.option(
     default=BOOT_TIMEOUT_S,
     show_default=True,
     metavar="SECONDS",
-    help="Time limit of a run of the guest.",
+    help="Time limit of a guest run.",
 )
 
 SNAPSHOT = click.option(
-    "--snapshot", metavar="DATE", help="Take the guest's packages from snapshot.debian.org, as of this day (UTC)."
+    "--snapshot", metavar="DATE", help="Take the guest's packages of this day (UTC) from snapshot.debian.org."
 )
 
 TOLERANCE = click.option(
     "--tolerance",
     type=float,
-    help="Largest difference to ncnn's or ONNX Runtime's CPU result, relative to the largest value; default: "
-    f"{FP32_TOLERANCE:g}; {FP16_TOLERANCE:g} with --fp16 or a cast to half precision; "
-    f"{INT8_TOLERANCE:g} for int8 weights.",
+    help="Largest difference from the CPU's result, relative to the largest value. "
+    f"Default: {FP32_TOLERANCE:g}; {FP16_TOLERANCE:g} for half precision; {INT8_TOLERANCE:g} for int8 weights.",
 )
 FP16 = click.option(
     "--fp16", is_flag=True, help="Keep weights and activations in half precision; compute in single precision."
@@ -63,7 +62,7 @@ CHECK = click.option(
     is_flag=True,
     flag_value=False,
     default=True,
-    help="Write the recording without a replay that is compared first; its notes say so.",
+    help="Skip the comparing replay; the recording's notes say so.",
 )
 
 

@@ -111,64 +111,70 @@ class Replayed(Result):
     "outputs",
     type=Assignment(),
     multiple=True,
-    help="Where to write an output slot; repeatable.",
+    help="File for an output slot; repeatable.",
 )
 @click.option(
     "--expect",
     "expected",
     type=Assignment(),
     multiple=True,
-    help="What an output must be; if it is not, the exit status is 1. Repeatable.",
+    help="Expected value of an output; a difference is exit status 1. Repeatable.",
 )
 @click.option(
     "--tolerance",
     type=click.FloatRange(0),
     default=TOLERANCE,
     show_default=True,
-    help="Largest difference to what is expected, relative to the largest value.",
+    help="Largest difference from --expect, relative to the largest value.",
 )
 @click.option("--top", type=click.IntRange(1), metavar="N", help="Show the N largest values of each output.")
-@click.option("--labels", type=FILE, help="Names of an output's elements, one a line, for --top.")
+@click.option("--labels", type=FILE, help=("File with a name per line for an output's elements. Requires --top."))
 @click.option("--repeat", type=click.IntRange(1, 1_000_000), help="Replays in a row; default: 1, or as --series.")
 @click.option(
     "--series",
     type=Assignment(),
     multiple=True,
-    help="An input slot's values in replays that follow one another, along the first dimension; repeatable.",
+    help="Values of an input slot in consecutive replays, along the first dimension; repeatable.",
 )
 @click.option(
     "--each",
     type=Assignment(),
     multiple=True,
-    help="Where to write what an output slot was after each replay, in the same form; repeatable.",
+    help="File for an output slot's values after each replay, along the first dimension; repeatable.",
 )
-@click.option("--network", metavar="NAME", help="Of a joint trace, the network to replay; with --on vgpu.")
+@click.option("--network", metavar="NAME", help="Network of a joint trace to replay. Requires --on vgpu.")
 @click.option(
     "--until",
     type=click.IntRange(0),
     metavar="JOB",
-    help="Stop after this job, as `report` numbers them; with --dump.",
+    help="Stop after this job, by its number in `report`. Requires --dump.",
 )
-@click.option("--dump", type=FILE, help="Folder for what jobs up to --until have written, as .npy files by layer.")
-@click.option("--compare", "other", type=FILE, help="Name the first job that writes something else in this trace.")
-@click.option("--store", type=FILE, help="What an emulated device keeps, such as its secret: a folder of 'enrol'.")
+@click.option(
+    "--dump",
+    type=FILE,
+    help=("Folder for the memory that jobs have written, as .npy files by layer. Requires --until."),
+)
+@click.option(
+    "--compare", "other", type=FILE, help=("Trace to compare with: name the first job that writes other bytes.")
+)
+@click.option("--store", type=FILE, help="Folder of 'enrol' with the secret of an emulated device.")
 @click.option(
     "--flash",
     type=FILE,
-    help="Flash of an emulated device with a rollback store; made if there is none. With --firmware.",
+    help="Flash of an emulated device with a rollback store; created if missing. Requires --firmware.",
 )
 @click.option(
     "--clock",
     type=click.DateTime(("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S")),
-    help="What the clock of an emulated device says (UTC). With --firmware.",
+    help="Time of an emulated device's clock (UTC). Requires --firmware.",
 )
 @click.option(
     "--entries",
     type=FILE,
-    help="Append the log's new entries to this file; with --store, if there is a log.",
+    help="File to append the log's new entries to. Requires --store.",
 )
-@click.option("--nonce", type=Nonce(), help="Ask the device for an attestation on this nonce; with --store.")
-@click.option("--attestation", type=FILE, help="Where to write the attestation; with --nonce.")
+@click.option("--nonce", type=Nonce(), help=("Ask the device for an attestation on this nonce. Requires --store."))
+@click.option("--attestation", type=FILE, help="File for the attestation. Requires --nonce.")
 def replay_command(
     signed: Path,
     key: Path,
@@ -198,14 +204,14 @@ def replay_command(
 ) -> Outcome[Replayed | Until | Compared | Refused]:
     """Verify and replay a signed trace on an emulated device.
 
-    --on vgpu replays it on the virtual GPU alone. Outputs of up to 16 elements are printed. Of boxes, only those
-    that were found are printed (16), written and compared; a device's own output goes on with rows of zeros.
-    Exit status 1: the device refused the trace or could not replay it, or an output is not what is expected, or
-    --compare finds a difference.
+    --on vgpu replays the trace on the virtual GPU alone. Outputs of up to 16 elements are printed. For boxes,
+    only found boxes are printed (16), written and compared; a device pads its output with zeros. Exit status 1:
+    the device refused the trace or could not replay it, an output differs from --expect, or --compare finds a
+    difference.
     """
     targets, files = assigned("output", outputs), assigned("expected output", expected)
     if labels is not None and top is None:
-        raise UsageError("--labels names what --top shows: give both")
+        raise UsageError("--labels requires --top")
     now = None if clock is None else int(clock.replace(tzinfo=UTC).timestamp())
     has_log = None if store is None else entries is not None
     where |= {"firmware": firmware, "network": network, "store": store, "has_log": has_log, "flash": flash}
@@ -268,11 +274,11 @@ def _check_evidence(
     if entries is not None and store is None:
         raise UsageError("--entries needs --store, where the device's secret is")
     if (nonce is None) != (attestation is None):
-        raise UsageError("--nonce and --attestation belong together")
+        raise UsageError("--nonce and --attestation require each other")
     if nonce is not None and store is None:
         raise UsageError("--nonce needs --store, where the device's secret is")
     if nonce is not None and entries is None:
-        raise UsageError("--nonce needs --entries: attestations are of firmware with a replay log, which goes on")
+        raise UsageError("--nonce needs --entries: only firmware with a replay log attests")
     if store is None:
         return
     if firmware is None:

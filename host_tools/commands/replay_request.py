@@ -52,18 +52,18 @@ def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 type=click.Choice((*WITHOUT_OPTEE, OPTEE, LINUX)),
                 default="vgpu",
                 show_default=True,
-                help="What to run on.",
+                help="Runner.",
             ),
             click.option(
                 "--normal-world",
                 type=click.Choice(tuple(NORMAL_WORLDS)),
-                help="Client of OP-TEE: a small program (the default), or Debian's Linux with gramophone-tee.",
+                help="Client of OP-TEE: a small program (default), or Debian's Linux with gramophone-tee.",
             ),
-            click.option("--gpu", help="Virtual GPU, with its variant; default: the one that the trace is for."),
+            click.option("--gpu", help="Virtual GPU, with its variant; default: the trace's GPU."),
             click.option(
                 "--firmware",
                 type=FILE,
-                help="Folder of `generate`, after make where it has one; default: for this key.",
+                help="Compiled folder of `generate`; default: firmware built for this key.",
             ),
             click.option(
                 "--timeout",

@@ -65,10 +65,10 @@ class Reported(facts.Report):
     help="Value of a parameter slot in the run.",
 )
 @click.option(
-    "--no-run", is_flag=True, help="Do not run it on the virtual GPU: what jobs do touch is missing then."
+    "--no-run", is_flag=True, help="Skip the run on the virtual GPU, and the accesses that it would show."
 )
-@click.option("--allow", type=FILE, help="TOML file with findings that are accepted, each with a reason.")
-@click.option("--network", metavar="NAME", help="Of a joint trace, the network that it is about.")
+@click.option("--allow", type=FILE, help="TOML file with accepted findings, each with a reason.")
+@click.option("--network", metavar="NAME", help="Network of a joint trace to report on.")
 def report_command(
     file: Path,
     output: Path | None,
@@ -82,14 +82,14 @@ def report_command(
 ) -> Outcome[Reported]:
     """Write one page about a trace: signers, needs, jobs.
 
-    It says who signed the trace, what it needs, and what its jobs touch. docs/REPORT.md says what each part
-    rests on. Without -o only the main facts are printed, with --json all of them. Exit status 1: it is refused,
-    or there is an error or a warning that --allow does not name, as with `gramophone lint --strict --dynamic`.
-    The page is written in any case: of a file that is no trace it says that, and the status is 2.
+    The page shows the signers of the trace, its requirements and the memory accesses of its jobs
+    (docs/REPORT.md). Without -o, only the main facts are printed; with --json, all facts. Exit status 1: devices
+    refuse the trace, or it has an error or a warning that --allow does not name, as with `gramophone lint
+    --strict --dynamic`. The page is written in any case. For a file that is no trace the status is 2.
     """
     files = assigned("input", inputs), assigned("parameter", parameters)
     if no_run and (inputs or parameters):
-        raise UsageError("--no-run excludes --input and --param, which are for the run")
+        raise UsageError("--no-run cannot be combined with --input and --param, which are for the run")
     trusted = anchors(key) if key else None
     allowances = read_allowed(allow) if allow else []
     data = read(file)

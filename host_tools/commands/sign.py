@@ -110,16 +110,16 @@ class Verified(Result):
     "--trust-policy",
     "policy_file",
     type=FILE,
-    help="Trust policy (.gtp) under which it is signed: one share, which others add theirs to.",
+    help="Trust policy (.gtp) to sign under: adds one of its signatures.",
 )
 @click.option(
     "--encrypt-for",
     type=FILE,
     multiple=True,
-    help="Encrypt it first, as 'gramophone encrypt --for' does; repeatable.",
+    help="Public key (PEM, P-256) to encrypt the trace for before signing; repeatable.",
 )
 @OUTPUT
-@click.option("--replace", is_flag=True, help="Take a signed trace too, and give it this signature instead.")
+@click.option("--replace", is_flag=True, help="Replace the signature of a signed trace.")
 def sign(
     trace: Path,
     output: Path,
@@ -130,16 +130,15 @@ def sign(
 ) -> Outcome[Signed]:
     """Sign a trace. The same trace and key always give the same bytes.
 
-    What it does is printed. A trace that every device refuses is not signed: one that is malformed, that does to a
-    register what its GPU's policy does not allow (docs/REGISTERS.md), or that no device replays to its end: of a
-    V3D, one whose jobs name code outside of the image, for example (docs/RULES.md). Traces that 'gramophone build'
-    makes of recordings are accepted.
+    A summary of the trace is printed. `sign` refuses malformed traces and forbidden register accesses
+    (docs/REGISTERS.md). It also refuses traces that no device can replay, such as a V3D's job with code outside
+    the image (docs/RULES.md). It accepts all traces that `gramophone build` makes from recordings.
 
-    The key can be in a file, on a PKCS#11 token, with a program that signs, or on another machine: --to-be-signed
-    writes the bytes that it signs, --signature takes what it made of them.
+    The key can be in a file, on a PKCS#11 token, with a program that signs, or on another machine. For another
+    machine, --to-be-signed writes the bytes to sign, and --signature reads the signature.
 
-    With --trust-policy the file gets one signature of those that the policy asks for, beside those that it has,
-    and the policy's newer versions, for devices that have an older one.
+    With --trust-policy, `sign` adds one of the signatures that the trust policy requires. It also adds the
+    policy's newer versions, for devices with an older one.
     """
     file = read(trace)
     check_output(output)
@@ -278,12 +277,10 @@ def _device_warnings(trace: Trace, algorithm: Algorithm, is_under_policy: bool) 
     type=FILE,
     required=True,
     multiple=True,
-    help="Trusted public key (PEM), repeatable; or trust policy (.gtp).",
+    help="Trusted public key (PEM; repeatable) or trust policy (.gtp).",
 )
-@click.option("--platform", help="Under a trust policy: judge as this board or environment does; default: any.")
-@click.option(
-    "--device-id", type=DeviceId(), help="Under a trust policy: judge as this device does; default: any."
-)
+@click.option("--platform", help="Platform to judge for, under a trust policy; default: any.")
+@click.option("--device-id", type=DeviceId(), help="Device id to judge for, under a trust policy; default: any.")
 @transparency_options
 def verify(
     trace: Path,
@@ -293,12 +290,11 @@ def verify(
     transparency: Path | None,
     transparency_key: Path | None,
 ) -> Outcome[Verified]:
-    """Check who signed a trace, and that it is unchanged.
+    """Verify a trace's signatures and content.
 
-    What it does is judged too, as by `sign`. With --transparency it must be in a log, which many watch: the proof
-    that is given must be about this very file. Exit status 1: it is a signed trace, but not what the owner of a
-    trusted key signed, or not what the trust policy allows, or every device refuses it, or the log does not have
-    it.
+    The trace's actions are also judged, as by `sign`. With --transparency, a public log must have an entry about
+    this file. Exit status 1: no trusted key signed it, the trust policy forbids it, every device refuses it, or
+    the log has no entry.
     """
     trusted = anchors(key)
     if (platform or device_id) and not any(isinstance(anchor, Policy) for anchor in trusted):

@@ -134,27 +134,32 @@ def signer_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 metavar="COMMAND",
                 help="Program that signs standard input, or file {input}, to standard output, or file {output}.",
             ),
-            click.option("--signature", type=FILE, help="Signature that was made elsewhere (of --to-be-signed)."),
+            click.option("--signature", type=FILE, help="Signature of the bytes that --to-be-signed wrote."),
             click.option(
                 "--to-be-signed",
                 is_flag=True,
-                help="Write the bytes that are to be signed, to sign them elsewhere.",
+                help="Write the bytes to sign, for signing elsewhere.",
             ),
             click.option(
                 "--half",
                 type=click.Choice(list(HALVES)),
-                help="Of a hybrid key, the half whose bytes --to-be-signed writes.",
+                help="Half of a hybrid key to write bytes for. Requires --to-be-signed.",
             ),
             click.option(
                 "--ml-dsa-key",
                 type=FILE,
-                help="Private key of a hybrid key's ML-DSA half (PEM), where one of the others signs with ES256.",
+                help="Private key (PEM) of a hybrid key's ML-DSA half, beside a signer with ES256.",
             ),
             click.option(
-                "--ml-dsa-signature", type=FILE, help="The ML-DSA half's signature, that was made elsewhere."
+                "--ml-dsa-signature", type=FILE, help=("Signature by a hybrid key's ML-DSA half, made elsewhere.")
             ),
             click.option(
-                "--public-key", type=FILE, help="Public key (PEM), of the last three, and of bare tokens."
+                "--public-key",
+                type=FILE,
+                help=(
+                    "Public key (PEM) for --signer-command, --signature and --to-be-signed, or for a token "
+                    "without one."
+                ),
             ),
         )
     ):

@@ -30,11 +30,13 @@ class LogEntry(Result):
 
 def transparency_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Options for a proof and the log's key: `transparency`, `transparency_key`."""
-    function = click.option("--transparency-key", type=FILE, help="The transparency log's public key (PEM).")(
+    function = click.option("--transparency-key", type=FILE, help="Public key (PEM) of the transparency log.")(
         function
     )
     return click.option(
-        "--transparency", type=FILE, help="Proof that a transparency log has it: Sigstore's bundle, Rekor's entry."
+        "--transparency",
+        type=FILE,
+        help=("Proof of an entry in a transparency log: Sigstore's bundle or Rekor's entry."),
     )(function)
 
 
@@ -56,7 +58,7 @@ def logged(
         GramophoneError: the proof or the key is malformed.
     """
     if (proof is None) != (key is None):
-        raise UsageError("--transparency and --transparency-key belong together: whose log it is must be known")
+        raise UsageError("--transparency and --transparency-key require each other")
     if proof is None or key is None:
         return None, ""
     public = load_public_key(read(key, limits.SMALL_BYTES), file=str(key))

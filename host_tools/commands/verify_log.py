@@ -37,11 +37,11 @@ _WORDS = {LogKind.LOAD: "loaded", LogKind.REPLAY: "replayed", LogKind.REFUSAL: "
     ),
 )
 @click.argument("log_file", metavar="LOG", type=FILE)
-@click.option("--log-key", type=FILE, help="The device's log key, of 'gramophone enrol'.")
-@click.option("--tail", "tail_file", type=FILE, help="Where the log ends, as the device keeps it.")
-@click.option("--report", type=FILE, help="An attestation: it says where the log ended; with --key and --nonce.")
-@click.option("--key", type=FILE, help="The device's public key (PEM), for --report.")
-@click.option("--nonce", type=Nonce(), help="That the attestation was asked for, for --report.")
+@click.option("--log-key", type=FILE, help="Log key of the device, from 'gramophone enrol'.")
+@click.option("--tail", "tail_file", type=FILE, help="File with the log's tail, from the device.")
+@click.option("--report", type=FILE, help="Attestation with the end of the log. Requires --key and --nonce.")
+@click.option("--key", type=FILE, help="Public key (PEM) of the device. Requires --report.")
+@click.option("--nonce", type=Nonce(), help=("Nonce that the attestation was requested with. Requires --report."))
 @TRACE
 @POLICIES
 def verify_log_command(
@@ -54,17 +54,17 @@ def verify_log_command(
     traces: tuple[Path, ...],
     policy_files: tuple[Path, ...],
 ) -> Outcome[LogVerified]:
-    """Check that a replay log is the device's, whole, in order.
+    """Verify that a replay log is the device's and complete.
 
-    Entries are proven by the log key, or without it by an attestation. Only a tail or an attestation shows that
-    the last entries are there. Exit status 1: something is wrong; each thing is named with the entry.
+    The log key or an attestation proves the entries. Only a tail or an attestation shows that the last entries
+    are not missing. Exit status 1: an entry is wrong or missing; each is named.
     """
     if log_key is None and report is None:
         raise UsageError("expected --log-key or --report: nothing else proves an entry")
     if tail_file is not None and report is not None:
-        raise UsageError("--tail and --report exclude each other: both say where the log ends")
+        raise UsageError("--tail cannot be combined with --report: both say where the log ends")
     if (report is None) != (key is None) or (report is None) != (nonce is None):
-        raise UsageError("--report, --key and --nonce belong together")
+        raise UsageError("--report, --key and --nonce require each other")
     entries = read_log(read(log_file, limits.LOG_BYTES), file=str(log_file))
     secret = device_keys.read_log_key(read(log_key, limits.SMALL_BYTES), file=str(log_key)) if log_key else None
     tail: Tail | None = read_tail(read(tail_file, limits.SMALL_BYTES), file=str(tail_file)) if tail_file else None

@@ -38,7 +38,7 @@ from trace_format.schema.report import Status
 from trace_format.trace import Trace
 
 TRACE = click.option(
-    "--trace", "traces", type=FILE, multiple=True, help="A trace that it may be about; repeatable."
+    "--trace", "traces", type=FILE, multiple=True, help="Trace that the entries may name; repeatable."
 )
 
 POLICIES = click.option(
@@ -46,7 +46,7 @@ POLICIES = click.option(
     "policy_files",
     type=FILE,
     multiple=True,
-    help="Trust policy (.gtp): traces must have been accepted under one of its versions; repeatable.",
+    help="Trust policy (.gtp) with a version that must have accepted the traces; repeatable.",
 )
 
 
@@ -135,31 +135,29 @@ def status_name(value: int) -> str:
     ),
 )
 @click.argument("report", type=FILE)
-@click.option("--key", type=FILE, required=True, help="The device's public key (PEM).")
-@click.option("--nonce", type=Nonce(), required=True, help="That the attestation was asked for.")
-@click.option(
-    "--firmware-image", "firmware", type=FILE, help="The firmware.bin, or OP-TEE's tee.elf, that must have run."
-)
+@click.option("--key", type=FILE, required=True, help="Public key (PEM) of the device.")
+@click.option("--nonce", type=Nonce(), required=True, help="Nonce that the attestation was requested with.")
+@click.option("--firmware-image", "firmware", type=FILE, help="Expected firmware.bin, or OP-TEE's tee.elf.")
 @TRACE
 @click.option(
     "--input",
     "inputs",
     type=Assignment(folders=True),
     multiple=True,
-    help="Value of an input slot or parameter slot that the replay was given; repeatable.",
+    help="Value of an input slot or parameter slot of the replay; repeatable.",
 )
 @click.option(
     "--expect",
     "expected",
     type=Assignment(folders=True),
     multiple=True,
-    help="What an output must be, to the bit; repeatable, for all outputs.",
+    help="Exact value of an output; give once per output.",
 )
 @click.option(
     "--trust-policy",
     "policy",
     type=FILE,
-    help="Trust policy (.gtp): the trace must have been accepted under its newest version.",
+    help="Trust policy (.gtp) whose newest version must have accepted the trace.",
 )
 def verify_report_command(
     report: Path,
@@ -171,10 +169,10 @@ def verify_report_command(
     expected: tuple[tuple[str | None, Path], ...],
     policy: Path | None,
 ) -> Outcome[AttestationVerified]:
-    """Check that a device attests these outputs of this trace.
+    """Verify a device's attestation of outputs.
 
-    An attestation is about one firmware, one trace, these outputs and one nonce. Exit status 1: it is an
-    attestation, but not the device's, not for this nonce, or not of what the options name.
+    An attestation is about one firmware, one trace, its outputs and one nonce. Exit status 1: the attestation is
+    of another device, nonce, firmware, trace, input or output.
     """
     given, wanted = assigned("input", inputs), assigned("expected output", expected)
     if wanted and len(traces) != 1:

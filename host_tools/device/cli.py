@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = parser().parse_args(given)
         if options.verbose and options.quiet:
-            raise UsageError("--verbose and --quiet exclude each other")
+            raise UsageError("--verbose cannot be combined with --quiet")
         with listening(verbose=options.verbose, quiet=options.quiet, log=options.log):
             return _run(options)
     except (GramophoneError, OSError) as error:  # the latter of the log
@@ -87,19 +87,19 @@ def parser() -> Parser:
     """All commands and their options."""
     common = Parser(add_help=False)
     common.add_argument(
-        "--via", choices=sorted(VIAS), default="ta", help="Whom to call: the TA (default) or the pseudo-TA."
+        "--via", choices=sorted(VIAS), default="ta", help="Call the TA (default) or the pseudo-TA."
     )
     common.add_argument(
         "--login",
         type=_login,
         default=("user", 0),
         metavar="public|user|group=GID",
-        help="As whom, for the TA's policy; default: user.",
+        help="Login for the TA's client policy; default: user.",
     )
-    common.add_argument("--library", default=LIBRARY, help="The C library; default: the system's.")
+    common.add_argument("--library", default=LIBRARY, help="C library to load; default: the system's.")
     common.add_argument("--json", action="store_true", help="Print the result as one JSON object.")
-    common.add_argument("-v", "--verbose", action="store_true", help="Say what is done, in detail.")
-    common.add_argument("-q", "--quiet", action="store_true", help="Only warnings and errors.")
+    common.add_argument("-v", "--verbose", action="store_true", help="Print details of each step.")
+    common.add_argument("-q", "--quiet", action="store_true", help="Print only warnings and errors.")
     common.add_argument("--log", type=Path, metavar="FILE", help="File for all messages, with details and times.")
     top = Parser(
         prog=PROGRAM,
@@ -128,48 +128,47 @@ def parser() -> Parser:
             made.add_argument("signed", type=Path, metavar="SIGNED", nargs=nargs or None)
         return made
 
-    command(
-        "info", info, "Say whether the replayer answers; with a trace, what it says of itself.", "net.sgtr", "?"
-    )
-    command("slots", slots, "Print what a trace takes and gives.", "net.sgtr --json")
-    command("verify", verify, "Say whether the device accepts a trace.", "net.sgtr --via pta")
+    command("info", info, "Check that the replayer answers, and show a manifest.", "net.sgtr", "?")
+    command("slots", slots, "Print a trace's inputs, outputs and parameters.", "net.sgtr --json")
+    command("verify", verify, "Check that the device accepts a trace.", "net.sgtr --via pta")
     replay = command(
         "replay", replay_trace, "Replay a signed trace.", "net.sgtr --input data=digit.npy -o prob=prob.npy"
     )
     submit = command(
         "submit",
         submit_trace,
-        "Replay a network of a joint trace by a deadline, while other sessions replay others.",
+        "Replay a network of a joint trace by a deadline.",
         "joint.sgtr --network lenet --deadline 20000 --input lenet/data=digit.npy",
     )
     submit.add_argument(
         "--deadline",
         type=_microseconds,
         metavar="US",
-        help="Microseconds from now; default: any time.",
+        help="Deadline in microseconds from now; default: none.",
     )
     for made in (replay, submit):
         _add_files(made)
     replay.add_argument(
-        "--entries", type=Path, metavar="FILE", help="Append the replay log's new entries to this file."
+        "--entries", type=Path, metavar="FILE", help="File to append the replay log's new entries to."
     )
-    log = command(
-        "log", take_log, "Take the entries of the replay log that nobody has taken yet.", "replay.log", nargs=None
-    )
-    log.add_argument("entries", type=Path, metavar="FILE", help="Append them to this file.")
-    for made, what in ((replay, "what was replayed"), (log, "where the log ends")):
+    log = command("log", take_log, "Take the replay log's new entries.", "replay.log", nargs=None)
+    log.add_argument("entries", type=Path, metavar="FILE", help="File to append the entries to.")
+    for made, what in ((replay, "the replay"), (log, "the end of the log")):
         made.add_argument("--nonce", type=nonce_of, metavar="HEX", help="Ask for an attestation on this nonce.")
         made.add_argument(
-            "--attestation", type=Path, metavar="FILE", help=f"Where to write it: it proves {what}; with --nonce."
+            "--attestation",
+            type=Path,
+            metavar="FILE",
+            help=f"File for the attestation of {what}. Requires --nonce.",
         )
     key = command(
         "device-key",
         take_key,
-        "Write the public key that verifies the device's attestations.",
+        "Write the public key of the device's attestations.",
         "-o device.pub.pem",
         nargs=None,
     )
-    key.add_argument("-o", "--output", type=Path, metavar="FILE", required=True, help="Where to write it (PEM).")
+    key.add_argument("-o", "--output", type=Path, metavar="FILE", required=True, help="File to write (PEM).")
     return top
 
 
@@ -178,12 +177,12 @@ def _add_files(parser: Parser) -> None:
     for names, text in (
         (("--input",), "Value of an input slot; repeatable."),
         (("--param",), "Value of a parameter slot (weights); repeatable."),
-        (("-o", "--output"), "Where to write an output slot; repeatable."),
+        (("-o", "--output"), "File for an output slot; repeatable."),
     ):
         parser.add_argument(
             *names, type=_assignment, action="append", default=[], metavar="SLOT=FILE.npy", help=text
         )
-    parser.add_argument("--network", metavar="NAME", help="Which of a joint trace's networks.")
+    parser.add_argument("--network", metavar="NAME", help="Network of a joint trace.")
     parser.add_argument("--repeat", type=_count, default=1, metavar="N", help="Replays in a row.")
 
 

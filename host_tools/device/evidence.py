@@ -67,7 +67,7 @@ def nonce_of(value: str) -> bytes:
 def check_attestation(nonce: bytes | None, path: Path | None) -> None:
     """GramophoneError where only one is given; OSError for a file that cannot be written."""
     if (nonce is None) != (path is None):
-        raise GramophoneError("--nonce and --attestation belong together")
+        raise GramophoneError("--nonce and --attestation require each other")
     if path is not None:
         check_writable(path)
 

@@ -49,8 +49,10 @@ PASS = Pass(
     Option(
         "--checkpoints",
         "",
-        "Say where a replay goes on after others had the GPU, and which jobs can be done again after a fault; "
-        "for replayers that have steps.",
+        (
+            "Mark where a replay can resume after other GPU users, and the jobs that can be retried; for "
+            "replayers with steps."
+        ),
         "checkpoints",
         CheckpointFacts,
     ),

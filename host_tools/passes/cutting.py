@@ -218,7 +218,7 @@ PASS = Pass(
     Option(
         "--longest",
         "US",
-        "Cut jobs that are estimated to take more microseconds into several that do the same.",
+        "Cut jobs with a longer estimate, in microseconds, into several equivalent jobs.",
         "cut",
         CutFacts,
     ),

@@ -69,7 +69,9 @@ class OpTee(OnBoard):
         if options.share_gpu and "firewall" not in board.devices:
             raise GenerateError(f"{board.file}: the GPU cannot be shared without devices.firewall")
         if options.any_client and options.evidence.log:
-            raise GenerateError("with a replay log there is no any_client: the log's tail comes from the TA")
+            raise GenerateError(
+                "any_client cannot be combined with a replay log: the log's tail comes from the TA"
+            )
         return replace(self, board=board, policy=_policy(options.policy))
 
     def write(self, options: Options, folder: Path) -> None:

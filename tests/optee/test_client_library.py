@@ -218,11 +218,11 @@ def test_the_devices_key(fake: Fake, tmp_path: Path, capsys: pytest.CaptureFixtu
         ),
         (["device-key", "-o", "F"], "the device was generated without it"),
         (["log", "net.sgtr"], "expected entries of a replay log, 240 bytes each, found 100 bytes"),
-        (["log", "F", "--nonce", "00" * 8], "--nonce and --attestation belong together"),
+        (["log", "F", "--nonce", "00" * 8], "--nonce and --attestation require each other"),
         (["log", "F", "--nonce", "00" * 65], "expected 8 to 64 bytes in hexadecimal"),
         (["log", "none/F"], "none"),
         (["log", "F", "--nonce", "00" * 8, "--attestation", "none/F"], "none"),
-        (["replay", "net.sgtr", "--attestation", "F"], "--nonce and --attestation belong together"),
+        (["replay", "net.sgtr", "--attestation", "F"], "--nonce and --attestation require each other"),
     ],
 )
 def test_evidence_that_cannot_be_had(

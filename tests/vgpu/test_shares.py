@@ -509,7 +509,7 @@ def test_cores_and_regret(lenet_file: Path, tmp_path: Path) -> None:
     assert [row["regret"] for row in rows] == [0, 0, 0]
     assert "has 8 cores: expected 1 to 8, found 9" in refused("speed", "time", lenet_file, "--cores", "9")
     assert "--cores: expected numbers of cores" in refused("speed", "time", lenet_file, "--cores", "0,2")
-    assert "--variant goes with --cores" in refused("speed", "time", lenet_file, "--variant", lenet_file)
+    assert "--variant requires --cores" in refused("speed", "time", lenet_file, "--variant", lenet_file)
     other = tmp_path / "other.gtr"
     other.write_bytes(at_once([lenet(), lenet()]).trace.build())
     assert "no trace of the same network" in refused(

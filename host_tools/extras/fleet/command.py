@@ -153,7 +153,7 @@ class Fleet(Result):
     "enrolled",
     type=FILE,
     required=True,
-    help="Folder with a folder for each device, of 'gramophone enrol'; its name is the device's.",
+    help="Folder with a folder of 'gramophone enrol' for each device, named as the device.",
 )
 @TRACE
 @POLICIES
@@ -168,7 +168,7 @@ class Fleet(Result):
 @click.option(
     "--all", "every", is_flag=True, help="All devices: print a row for each, not only of those to look at."
 )
-@click.option("-o", "--output", type=FILE, help="Parquet file to write, with a row for each entry that is proven.")
+@click.option("-o", "--output", type=FILE, help="Parquet file to write, with a row for each proven entry.")
 def fleet_command(
     logs: str,
     enrolled: Path,
@@ -180,10 +180,10 @@ def fleet_command(
 ) -> Outcome[Fleet]:
     """Check the replay logs of many devices.
 
-    The result says what they have done, by device and over time. A folder, or what is below the URL of an object
-    store (s3://BUCKET/FOLDER, gs://, az://), is searched for *.log and *.cbor (attestations), whose paths name
-    the device: device-7.log, device-7/2026-11-27.log. Times are those at which files were collected, by their
-    names or last changes: entries have none. Exit status 1: a log is broken; each device is named.
+    The result shows replays by device and over time. FOLDER may be the URL of an object store
+    (s3://BUCKET/FOLDER, gs://, az://). It is searched for *.log and *.cbor (attestations). Paths name the
+    device: device-7.log, device-7/2026-11-27.log. Entries have no times: a file's name or last change gives the
+    time of collection. Exit status 1: a log is broken; each device is named.
     """
     with extra("fleet", "duckdb", "obstore"):
         from host_tools.extras.fleet import answers

@@ -12,7 +12,7 @@ from host_tools.extras import Extra, LazyCommand
 
 EXTRA = Extra(
     "importers",
-    "Turn a recording that another tool made into a raw trace.",
+    "Turn another tool's recording into a raw trace.",
     {
         "import gpureplay": LazyCommand(
             "host_tools.extras.importers.command:gpureplay_command", "Import a GPUReplay recording of a Mali."

@@ -28,9 +28,9 @@ from trace_format import layout
 )
 @click.argument("folder", type=FILE)
 @OUTPUT
-@click.option("--name", type=NAME, help="Name of the trace; default: that of the recording.")
+@click.option("--name", type=NAME, help="Name of the trace; default: the recording's name.")
 @click.option(
-    "--gpu", type=click.Choice(gpus()), default=DEFAULT_GPU, show_default=True, help="GPU that it was made on."
+    "--gpu", type=click.Choice(gpus()), default=DEFAULT_GPU, show_default=True, help="GPU of the recording."
 )
 @click.option(
     "--recorded-network",
@@ -38,7 +38,9 @@ from trace_format import layout
     type=click.Choice(networks.names()),
     help="Network of a public recording: slots get names and shapes.",
 )
-@click.option("--weights", type=FILE, help="The network's weights, a .npz file: values of the parameters.")
+@click.option(
+    "--weights", type=FILE, help=("File (.npz) with the network's weights, the values of the parameters.")
+)
 def gpureplay_command(
     folder: Path, output: Path, name: str | None, gpu: str, network: str | None, weights: Path | None
 ) -> Outcome[TraceMade]:

@@ -17,7 +17,7 @@ EXTRA = Extra(
     {
         "make": LazyCommand(
             "host_tools.extras.project.commands.make:make_command",
-            "Make what a project file names and is not up to date.",
+            "Build everything in a project file that is out of date.",
         )
     },
 )

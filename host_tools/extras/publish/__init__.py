@@ -13,11 +13,11 @@ from host_tools.extras import Extra, LazyCommand
 
 EXTRA = Extra(
     "publish",
-    "Say what a trace was made of, and publish it by SUIT or TUF.",
+    "Publish a trace: provenance, bills of materials, SUIT, TUF.",
     {
         "publish provenance": LazyCommand(
             "host_tools.extras.publish.commands.provenance:provenance",
-            "Write a signed statement of what a trace was made of.",
+            "Write a signed statement of a trace's provenance.",
         ),
         "publish sbom": LazyCommand(
             "host_tools.extras.publish.commands.sbom:sbom",
@@ -33,7 +33,7 @@ EXTRA = Extra(
         ),
         "verify provenance": LazyCommand(
             "host_tools.extras.publish.commands.provenance:verify_provenance",
-            "Check a signed statement of what a trace was made of.",
+            "Verify a signed statement of a trace's provenance.",
         ),
     },
     example="gramophone publish sbom net.sgtr -o net.cdx.json",

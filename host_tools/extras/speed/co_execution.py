@@ -286,8 +286,10 @@ PASS = Pass(
     Option(
         "--co-execute",
         "CPU_GFLOPS",
-        "The CPU, at so many 10^9 operations a second, computes some channels of pointwise convolutions and "
-        "dense layers while the GPU computes the others; on a V3D, of recordings by tinygrad.",
+        (
+            "Compute channels of pointwise convolutions and dense layers on a CPU of this rate, beside the "
+            "GPU; for a V3D and recordings by tinygrad."
+        ),
         "co_executed",
         CoExecutedFacts,
     ),

@@ -136,7 +136,9 @@ def test_standard_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         main, ["sign", "-", "--signing-key", "key.pem", "-o", "-", "--json"], input=small_trace()
     )
     assert both.exit_code == 2
-    assert json.loads(both.stdout)["error"] == "'-o -' and --json exclude each other: there is one standard output"
+    assert (
+        json.loads(both.stdout)["error"] == "'-o -' cannot be combined with --json: there is one standard output"
+    )
     assert sorted(path.name for path in Path().iterdir()) == ["key.pem", "pub.pem"]
 
 

@@ -280,7 +280,7 @@ def test_what_would_lock_a_fleet_out() -> None:
     typed(INIT)
     typed("policy expire fleet.gtp 2200-01-01")
     signed_by("b", "c")
-    assert "it does not go on from out.gtp" in typed("policy publish fleet.gtp -o out.gtp", status=2)
+    assert "it does not continue out.gtp" in typed("policy publish fleet.gtp -o out.gtp", status=2)
 
 
 def test_a_trace_is_judged_as_a_device_does() -> None:

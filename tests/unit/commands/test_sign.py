@@ -202,11 +202,11 @@ BAD_USE = {
     ),
     "two passphrases": (
         ["key", "new", "-o", "out", "--passphrase-file", "horse.txt", "--passphrase-env", "HOME"],
-        "exclude each other",
+        "cannot be combined",
     ),
     "asked and given": (
         ["key", "new", "-o", "out", "--passphrase-file", "horse.txt", "--ask-passphrase"],
-        "--ask-passphrase excludes",
+        "--ask-passphrase cannot be combined",
     ),
     "asked and nobody there": (["key", "new", "-o", "out", "--ask-passphrase"], "error: interrupted"),
     "unknown algorithm": (

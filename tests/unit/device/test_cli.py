@@ -80,7 +80,7 @@ def test_the_file_for_devices_is_executable(tmp_path: Path) -> None:
         ("info --login group=4294967296", "expected a group's id below 2^32"),
         ("replay net.sgtr --input a=b --input a=c", "input 'a' is given twice"),
         ("replay net.sgtr --output a=nowhere/out.npy", "nowhere/out.npy: No such file or directory"),
-        ("info -q --verbose", "--verbose and --quiet exclude each other"),
+        ("info -q --verbose", "--verbose cannot be combined with --quiet"),
         ("info --log no/where", "no/where: No such file or directory"),
         ("info --library nowhere.so", "nowhere.so cannot be loaded"),
     ],

@@ -356,7 +356,7 @@ def test_a_good_proof_of_a_trace_that_is_not_well_signed() -> None:
 def test_options_that_belong_together() -> None:
     for word in ("--transparency", "--transparency-key"):
         found = run("verify", "trace", "net.sgtr", "--key", "pub.pem", word, "log.pem", status=2)
-        assert "--transparency and --transparency-key belong together" in found.stderr
+        assert "--transparency and --transparency-key require each other" in found.stderr
 
 
 @given(st.text(max_size=200))

@@ -193,7 +193,7 @@ def test_wrong_use(tmp_path: Path) -> None:
     (tmp_path / "net.gtr").write_bytes(sample().build())
     for form in ("text", "json"):
         said = command("dump", tmp_path / "net.gtr", "--format", form, "--json", status=2).stderr
-        expected = f"--json and --format {form} exclude each other: there is one standard output"
+        expected = f"--json cannot be combined with --format {form}: there is one standard output"
         assert said == f"error: {expected}\n"
     text = plain(sample().build())
     (tmp_path / "net.txt").write_bytes(text.encode() + b"# \xff\n")

@@ -57,13 +57,13 @@ MADE_OF = ".made-of.json"  # in `out`: what each task was made of the last time,
 @click.option(
     "--cache",
     type=FILE,
-    help="Folder that results are kept in, which others may share; default: the user's cache.",
+    help="Folder for results, which may be shared; default: the user's cache.",
 )
 @click.option(
     "--farm",
     "address",
     metavar="SCHEDULER",
-    help="Have workers do it: local:N, N of this computer, or the address of a Dask scheduler, tcp://HOST:PORT.",
+    help="Workers: local:N, for N on this computer, or the address of a Dask scheduler, tcp://HOST:PORT.",
 )
 @click.option(
     "--farm-store",
@@ -84,7 +84,9 @@ MADE_OF = ".made-of.json"  # in `out`: what each task was made of the last time,
     help="Run the programs and load the libraries that the project file names.",
 )
 @click.option(
-    "--dry-run", is_flag=True, help="Say what would be made, and why, and which programs it names; make nothing."
+    "--dry-run",
+    is_flag=True,
+    help=("Print the tasks, their reasons and the programs that they name; run nothing."),
 )
 def make_command(
     file: Path | None,
@@ -96,14 +98,14 @@ def make_command(
     allow_programs: bool,
     dry_run: bool,
 ) -> Outcome[ProjectMade | ProjectPlan]:
-    """Make what a project file names and is not up to date.
+    """Build everything in a project file that is out of date.
 
-    That is traces, firmware, images. docs/PROJECT.md describes the file, gramophone.toml. A task is done again
-    if what it is made of has changed: a file's content, an option, a package, the tool. What was made is kept in
-    the cache and put into the folder `out`, with reports, and a table as results.json and results.html. If one
-    fails, the others are made; after an interrupt the rest is.
+    Results are traces, firmware and images. docs/PROJECT.md describes the file, gramophone.toml. A task is
+    repeated if a file's content, an option, a package or the tool has changed. Results are kept in the cache and
+    copied to the folder `out`, with reports and a table (results.json, results.html). If a task fails,
+    independent tasks continue. After an interrupt, `make` continues with the remaining tasks.
 
-    Exit status 1: something failed, is not as expected, or is over its budget.
+    Exit status 1: a task failed, a result is not as expected, or a budget is exceeded.
     """
     for name, given in (("--farm-store", store_url), ("--worker-timeout", wait_s)):
         if address is None and given is not None:

@@ -42,7 +42,7 @@ def farm(
 
         opened = scheduler(address, wait_s)
     if store_url is None and not address.startswith(f"{LOCAL}:"):
-        raise UsageError(f"--farm {address} needs --farm-store URL: a store that its workers reach, too")
+        raise UsageError(f"--farm {address} needs --farm-store URL: a store that its workers also reach")
     shared = Shared(store_url or cache_dir("farm").as_uri())
     shared.probe()
     with opened as found:

@@ -31,7 +31,7 @@ SOURCE = click.option(
     "sources",
     type=FILE,
     multiple=True,
-    help="A file that the trace was made of, as it says: its hash is compared; repeatable.",
+    help="File that the trace says it was made of, to compare its hash; repeatable.",
 )
 
 
@@ -115,8 +115,8 @@ class ProvenanceVerified(Result):
 @click.argument("trace", type=FILE)
 @signer_options
 @SOURCE
-@click.option("--builder", metavar="URI", help="Who built the trace; default: the key that signs.")
-@click.option("--statement", type=FILE, help="Signed statement: it gets one more signature, of this key.")
+@click.option("--builder", metavar="URI", help="Builder of the trace (URI); default: the key that signs.")
+@click.option("--statement", type=FILE, help="Signed statement to add a signature to.")
 @OUTPUT
 def provenance(
     trace: Path,
@@ -126,12 +126,11 @@ def provenance(
     output: Path,
     **who: Any,
 ) -> Outcome[StatementWritten]:
-    """Write a signed statement of what a trace was made of.
+    """Write a signed statement of a trace's provenance.
 
-    It is an in-toto statement with SLSA provenance, in a file beside the trace. It says which file it is about,
-    by its SHA-256, and repeats what the trace says of the recording, the network's files, the driver and the
-    packages. These are claims of whoever made the trace. Files that are given with --source are hashed: the
-    statement says of them that they were checked.
+    The file is an in-toto statement with SLSA provenance, beside the trace. It names the trace by its SHA-256.
+    It repeats the trace's claims about the recording, the network's files, the driver and the packages. Files of
+    --source are hashed, and the statement marks them as checked.
     """
     with extra("provenance", "packageurl"):
         from host_tools.extras.publish.statement import PAYLOAD_TYPE, Statement, Subject, builder_of, make
@@ -170,16 +169,16 @@ def provenance(
     example="gramophone verify provenance net.intoto.jsonl --trace net.sgtr --key owner.pub.pem",
 )
 @click.argument("statement", type=FILE)
-@click.option("--trace", type=FILE, required=True, help="The trace that it should be about.")
+@click.option("--trace", type=FILE, required=True, help="Trace that the statement must name.")
 @click.option(
     "--key",
     type=FILE,
     required=True,
     multiple=True,
-    help="Trusted public key (PEM), repeatable; or trust policy (.gtp): who signs traces of this name.",
+    help="Trusted public key (PEM; repeatable), or trust policy (.gtp) whose signers of this trace count.",
 )
 @SOURCE
-@click.option("--builder", metavar="URI", help="Who should have built it; default: whoever.")
+@click.option("--builder", metavar="URI", help="Expected builder (URI); default: any.")
 @transparency_options
 def verify_provenance(
     statement: Path,
@@ -190,11 +189,11 @@ def verify_provenance(
     transparency: Path | None,
     transparency_key: Path | None,
 ) -> Outcome[ProvenanceVerified]:
-    """Check a signed statement of what a trace was made of.
+    """Verify a signed statement of a trace's provenance.
 
-    Checked are who signed it, that it is about this trace, and that it says what the trace says. The trace's own
-    signature is not looked at: `verify` does that. Exit status 1: it is a statement of provenance, but not of a
-    trusted key, or not of this trace.
+    The statement must be signed by a trusted key, name this trace, and agree with the trace's manifest. The
+    trace's own signature is not verified; `verify trace` does that. Exit status 1: the key or the trace is
+    another one.
     """
     with extra("provenance", "packageurl"):
         from host_tools.extras.publish.statement import Finding, Statement, Subject

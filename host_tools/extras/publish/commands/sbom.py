@@ -38,12 +38,11 @@ class BillWritten(Result):
 def sbom(what: Path | None, output: Path) -> Outcome[BillWritten]:
     """Write a bill of materials (SBOM, CycloneDX 1.6).
 
-    It is JSON, of the host tools, a generated folder or a trace. FOLDER is what `generate` wrote. Its bill has
-    the hash of each source file, the versions of the crypto libraries, and after make the firmware's hash and
-    the compiler. That of a TRACE has what went into the recording, as the trace says: nothing of it is verified.
-    Without either: the installed tools, the Python packages that they need, and the programs that they run.
+    The bill is JSON. For a FOLDER of `generate`, it lists source files, crypto libraries and, if compiled, the
+    firmware and the compiler. For a TRACE, it has the sources of the recording, as the trace claims, unverified.
+    Without an argument, it has the installed tools, their Python packages and the programs that they run.
 
-    The time in it is $SOURCE_DATE_EPOCH, if that is set.
+    $SOURCE_DATE_EPOCH sets its time.
     """
     with extra("sbom", "cyclonedx", "packageurl", "packaging"):
         from host_tools.extras.publish.sbom import document, firmware, host, model

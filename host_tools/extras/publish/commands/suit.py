@@ -19,7 +19,7 @@ from signing.keys import PublicKey
 from trace_format import layout
 from trace_format.errors import printable
 
-VENDOR = "Domain of the vendor of the devices, such as example.com."
+VENDOR = "Domain of the devices' vendor, such as example.com."
 
 
 _FAULTS = ["digest", "signature", "vendor", "class", "device", "sequence", "component"]
@@ -85,10 +85,12 @@ def suit_group() -> None:
 @signer_options
 @click.option("--vendor", required=True, help=VENDOR)
 @click.option("--class", "class_name", help="Class of these devices; default: the GPU's name.")
-@click.option("--sequence", type=click.IntRange(0, 2**64 - 1), help="Its number; default: the security version.")
-@click.option("--device-id", type=DeviceId(), help="The only device that it is for.")
-@click.option("--uri", help="Where the trace is fetched from; default: it lies in the envelope.")
-@click.option("--reference-uri", default="", help="Where this manifest is.")
+@click.option(
+    "--sequence", type=click.IntRange(0, 2**64 - 1), help=("Sequence number; default: the security version.")
+)
+@click.option("--device-id", type=DeviceId(), help="Only device that may take the trace.")
+@click.option("--uri", help="URI of the trace; default: the trace is in the envelope.")
+@click.option("--reference-uri", default="", help="URI of this manifest.")
 @OUTPUT
 def export(
     trace: Path,
@@ -103,9 +105,9 @@ def export(
 ) -> Outcome[SuitEnvelope]:
     """Make a SUIT envelope of a signed trace.
 
-    It says which devices the trace is for, its digest and size, and holds the trace itself. By
-    draft-ietf-suit-manifest-33. The manifest has a signature of its own; the trace keeps those that it has, by
-    which a replayer goes.
+    The envelope holds the trace, its digest and size, and the class of devices that it is for
+    (draft-ietf-suit-manifest-33). The manifest has its own signature. The trace keeps its signatures, which the
+    replayer verifies.
     """
     with extra("provenance", "packageurl"):
         from host_tools.extras.publish.suit import Manifest
@@ -140,12 +142,12 @@ def export(
 )
 @click.argument("envelope", type=FILE)
 @click.option("--key", type=FILE, required=True, multiple=True, help="Trusted public key (PEM); repeatable.")
-@click.option("--payload", type=FILE, help="The trace, where it is not in the envelope.")
+@click.option("--payload", type=FILE, help="File with the trace, if the envelope lacks it.")
 @click.option("--vendor", help=VENDOR)
-@click.option("--class", "class_name", help="Class of these devices, by which a GPU's name is the default.")
-@click.option("--device-id", type=DeviceId(), help="Of the device.")
+@click.option("--class", "class_name", help="Class of these devices; default: the GPU's name.")
+@click.option("--device-id", type=DeviceId(), help="Device id.")
 @click.option(
-    "--min-sequence", type=click.IntRange(0, 2**64 - 1), default=0, help="Lower sequence numbers are refused."
+    "--min-sequence", type=click.IntRange(0, 2**64 - 1), default=0, help="Lowest sequence number to accept."
 )
 @OUTPUT
 def import_command(
@@ -158,11 +160,11 @@ def import_command(
     min_sequence: int,
     output: Path,
 ) -> Outcome[SuitEnvelope]:
-    """Check a SUIT envelope, and write the trace that is in it.
+    """Check a SUIT envelope, and write its trace.
 
-    Checked are the manifest's signature, whether it is for the device that the options name, the trace's size,
-    digest and name. The trace's own signature is not: `verify` does that. Exit status 1: one of them is not so,
-    and nothing is written. Manifests that do more than bring one trace are refused.
+    The manifest's signature, the device, and the trace's size, digest and name are checked. The trace's own
+    signature is not verified; `verify trace` does that. Exit status 1: a check failed, and nothing is written.
+    Only manifests with one trace and no other commands are accepted.
     """
     with extra("provenance", "packageurl"):
         from host_tools.extras.publish.statement import Finding

@@ -34,11 +34,11 @@ def _roles(required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]
                 click.option("--root", type=FILE, multiple=True, required=required,
                              help=f"Public key that signs root: who signs what{at_first}; repeatable."),
                 click.option("--root-threshold", type=click.IntRange(1),
-                             help="How many it takes; default: 1."),
+                             help="Number of signatures required; default: 1."),
                 click.option("--targets", type=FILE, multiple=True, required=required,
                              help=f"Public key that signs the list of files{at_first}; repeatable."),
                 click.option("--targets-threshold", type=click.IntRange(1),
-                             help="How many it takes; default: 1."),
+                             help="Number of signatures required; default: 1."),
                 click.option("--online", type=FILE, required=required,
                              help=f"Public key that signs what is newest{at_first}."),
             )
@@ -107,7 +107,7 @@ def tuf_group() -> None:
 @_roles(required=True)
 @EXPIRES
 def init(folder: Path, expires: int | None, **roles: Any) -> Outcome[TufRepository]:
-    """Begin a repository in a new FOLDER. Its root and its list of files are to be signed next ('tuf sign')."""
+    """Create a repository in a new FOLDER. Next, sign its root and its list of files ('tuf sign')."""
     with _extra():
         from host_tools.extras.publish.repository import Repository
     return _said(Repository.begin(folder, _keys(**roles), _until(expires, DAYS)))
@@ -122,7 +122,7 @@ def init(folder: Path, expires: int | None, **roles: Any) -> Outcome[TufReposito
 @_roles(required=False)
 @EXPIRES
 def keys(folder: Path, expires: int | None, **roles: Any) -> Outcome[TufRepository]:
-    """Change who signs what. The old root's keys and the new one's both sign that."""
+    """Change the keys of roles. Keys of the old root and of the new root must sign the change."""
     with _extra():
         from host_tools.extras.publish.repository import Repository
     repository = Repository(folder)
@@ -151,7 +151,7 @@ def add(folder: Path, files: tuple[Path, ...], expires: int | None) -> Outcome[T
 @FOLDER
 @click.argument("names", nargs=-1, required=True)
 def remove(folder: Path, names: tuple[str, ...]) -> Outcome[TufRepository]:
-    """Remove NAMES from the list of files. Clients that have an older list still find them."""
+    """Remove NAMES from the list of files. Clients with an older list still find them."""
     with _extra():
         from host_tools.extras.publish.repository import Repository
     repository = Repository(folder)
@@ -170,14 +170,14 @@ def remove(folder: Path, names: tuple[str, ...]) -> Outcome[TufRepository]:
 @FOLDER
 @click.argument("role", type=click.Choice(["root", "targets"]))
 @signer_options
-@click.option("-o", "--output", type=FILE, help="With --to-be-signed: the file for these bytes.")
+@click.option("-o", "--output", type=FILE, help="File for the bytes to sign. Requires --to-be-signed.")
 def sign(folder: Path, role: str, output: Path | None, **who: Any) -> Outcome[TufRepository]:
-    """Add a signature to what is staged of a role."""
+    """Sign the staged files of a role."""
     with _extra():
         from host_tools.extras.publish.repository import Repository
     repository, by = Repository(folder), chosen(**who)
     if (by.signer is None) != (output is not None):
-        raise UsageError("-o is for what --to-be-signed writes, and needed for that")
+        raise UsageError("-o and --to-be-signed require each other")
     if by.signer is None:
         assert output is not None
         check_output(output)
@@ -196,19 +196,23 @@ def sign(folder: Path, role: str, output: Path | None, **who: Any) -> Outcome[Tu
 @FOLDER
 @signer_options
 @click.option(
-    "--days", type=click.IntRange(1, 3650), default=7, show_default=True, help="How long it counts as the newest."
+    "--days",
+    type=click.IntRange(1, 3650),
+    default=7,
+    show_default=True,
+    help=("Days until clients report the repository as outdated."),
 )
 def publish(folder: Path, days: int, **who: Any) -> Outcome[TufRepository]:
-    """Put what is staged in place, with the online key.
+    """Publish staged files with the online key.
 
-    Before that, it is looked at as a client does. To be repeated before the days are over, or clients say that
-    they are shown something old.
+    They are first checked as by a client. Repeat this before the days are over, or clients report an outdated
+    repository.
     """
     with _extra():
         from host_tools.extras.publish.repository import Repository
     by = chosen(**who)
     if by.signer is None or by.file:
-        raise UsageError("two documents are signed at once: --to-be-signed and --signature are for 'tuf sign'")
+        raise UsageError("this signs two documents: use --to-be-signed and --signature with 'tuf sign'")
     repository = Repository(folder)
     repository.publish(by.signer, _until(None, days))
     return _said(repository)
@@ -217,7 +221,7 @@ def publish(folder: Path, days: int, **who: Any) -> Outcome[TufRepository]:
 @tuf_group.command("show", cls=GramophoneCommand, example="gramophone publish tuf show repo")
 @FOLDER
 def show(folder: Path) -> Outcome[TufRepository]:
-    """Show a repository, and which signatures are missing. Exit status 1: something does."""
+    """Show a repository and its missing signatures. Exit status 1: a signature is missing."""
     with _extra():
         from host_tools.extras.publish.repository import Repository
     found = _said(Repository(folder))

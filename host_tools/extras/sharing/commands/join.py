@@ -88,17 +88,23 @@ class JointChecked(Result):
 @click.argument("files", metavar="TRACE...", nargs=-1, required=True, type=FILE)
 @click.option("-o", "--output", type=FILE, help="Trace to write; not signed.")
 @click.option("--name", type=NAME, help="Name of the joint trace; default: the networks' names.")
-@click.option("--names", metavar="NAME,NAME...", help="Names of the networks; default: those of the traces.")
+@click.option("--names", metavar="NAME,NAME...", help="Names of the networks; default: names of the traces.")
 @click.option(
     "--share",
     "shares",
     type=Pair("NAME=MASK"),
     multiple=True,
-    help="Of a Mali: run two networks at the same time, each on these cores, as 0x0f; once for each.",
+    help="Run two networks at once on a Mali. MASK selects a network's cores (0x0f). Give once per network.",
 )
-@click.option("--exclusive", is_flag=True, help="One working memory for all: each network begins anew.")
 @click.option(
-    "--period", "periods", type=Pair("NAME=US"), multiple=True, help="How often one is asked; repeatable."
+    "--exclusive", is_flag=True, help=("Share one working memory: each network starts with its prologue.")
+)
+@click.option(
+    "--period",
+    "periods",
+    type=Pair("NAME=US"),
+    multiple=True,
+    help=("Period of a network's requests; repeatable."),
 )
 @click.option(
     "--priority",
@@ -107,9 +113,9 @@ class JointChecked(Result):
     multiple=True,
     help=f"0 to {MAX_PRIORITY}, a higher one first; repeatable.",
 )
-@click.option("--chip", help="Board of which times are estimated; default: that with the traces' GPU.")
-@click.option("--no-estimate", is_flag=True, help="Leave out how long each network takes.")
-@click.option("--take", metavar="NAME", help="The other way: take this network out of one joint trace.")
+@click.option("--chip", help="Board to estimate times for; default: the board with the traces' GPU.")
+@click.option("--no-estimate", is_flag=True, help="Omit the estimated time of each network.")
+@click.option("--take", metavar="NAME", help="Extract this network from a joint trace.")
 @click.option(
     "--check",
     "checks",
@@ -133,18 +139,17 @@ def join_command(
 ) -> Outcome[Joined | JointChecked]:
     """Join the traces of several networks into one.
 
-    The joint trace has one image; each network keeps its own working memory. Pages of equal content are there
-    once. Each network keeps its own page tables, prologue, retries and time budget
-    (docs/adr/0065-joined-networks.md); slots are called NETWORK/SLOT. Signatures are not verified and not kept:
-    sign the joint trace. A device takes it if it was generated with the feature networks.
+    The joint trace stores equal pages once. Each network keeps its own working memory, page tables, prologue,
+    retries and time budget (docs/adr/0065-joined-networks.md). Slots are named NETWORK/SLOT. Signatures are not
+    verified and not kept: sign the joint trace. Devices need the feature networks.
 
-    With --share it is an ordinary trace, which any device takes: each replay is one of both networks, in job
-    slots, address spaces and on cores of their own (docs/adr/0072-mali-shares.md). It is compared with the single
-    traces on the virtual GPU before it is written; on a board it was not tried.
+    With --share the result is an ordinary trace for any device. Each replay runs both networks, with separate
+    job slots, address spaces and cores (docs/adr/0072-mali-shares.md). Before it is written, it is compared with
+    the single traces on the virtual GPU. It was not tried on a board.
     """
     if checks:
         if output or take or shares:
-            raise UsageError("--check writes nothing, and takes nothing out")
+            raise UsageError("--check cannot be combined with --output or --take")
         return _compare(files, checks)
     if output is None:
         raise UsageError("-o: expected the file to write")

@@ -213,7 +213,7 @@ def _planned(
         order = order_of(row.trace)
         if order and overlap(order):
             raise NotSharedError(
-                f"{file}: its jobs run at the same time already: expected the trace of one network"
+                f"{file}: expected the trace of one network, found jobs that run at the same time"
             )
     # What is wrong with cores or traces shows before anything is counted.
     shares = [Share(row.name, mask, [1.0] * row.trace.jobs) for row, mask in zip(rows, cores, strict=True)]

@@ -136,22 +136,24 @@ class Simulated(Result):
     "gramophone sharing simulate digits.gtr scenes.gtr --period digits=20000 --longest 2000 --plot late.svg",
 )
 @click.argument("files", metavar="TRACE...", nargs=-1, required=True, type=FILE)
-@click.option("--chip", help="Board whose time is estimated; default: that with the traces' GPU.")
-@click.option("--constants", type=FILE, help="Constants of a board, as `calibrate` writes them.")
+@click.option("--chip", help="Board to estimate times for; default: the board with the traces' GPU.")
+@click.option("--constants", type=FILE, help="Constants of a board, from `calibrate`.")
 @click.option(
     "--arrivals",
     metavar="load:SHARE|poisson:RATE|FILE",
     default="load:0.5",
     show_default=True,
-    help="When requests come: at random, so that all ask for a share of the GPU's time, each network for as much; "
-    "so many a second of each; or as a CSV file says, with columns us and network.",
+    help=(
+        "Arrivals of requests: random with a load of the GPU, random with a rate per network, or a CSV file "
+        "with columns us and network."
+    ),
 )
 @click.option(
     "--period",
     "periods",
     type=Pair("NAME=US"),
     multiple=True,
-    help="A network is asked each so many microseconds, whatever --arrivals says of it; repeatable.",
+    help="Period of a network's requests, in place of --arrivals; repeatable.",
 )
 @click.option(
     "--deadline",
@@ -159,8 +161,9 @@ class Simulated(Result):
     metavar="TIMES|NAME=US",
     multiple=True,
     default=(DEADLINE,),
-    help="When a request is late: after so many times what it takes alone (4x is the default), or after so many "
-    "microseconds; repeatable.",
+    help=(
+        "Deadline of a network's requests: a multiple of its time alone, or microseconds; repeatable. Default: 4x."
+    ),
 )
 @click.option(
     "--longest",
@@ -169,23 +172,23 @@ class Simulated(Result):
     type=Positive(),
     default=LONGEST_US,
     show_default=True,
-    help="For policies with cuts: jobs that are estimated to take longer become several, as by `build --longest`.",
+    help="Longest job for policies with cuts, which cut jobs as `build --longest`.",
 )
 @click.option(
     "--share",
     "shares",
     type=Pair("NAME=MASK"),
     multiple=True,
-    help="Of a Mali: two networks at the same time on these cores, as `join --share` makes them; adds the policy "
-    "shares, in which each replay is one of both.",
+    help=(
+        "Run two networks at once on these cores of a Mali, as `join --share`; adds the scheduling policy shares."
+    ),
 )
 @click.option(
     "--scheduler",
     "policies",
     type=click.Choice(POLICIES),
     multiple=True,
-    help="Whose job is next: the request's that came first; each network's in turn; the one's with the earliest "
-    "deadline (edf), of those that can still be in time (edf-last); with long jobs cut. Repeatable. Default: all.",
+    help="Scheduling policy; edf-last puts requests that miss their deadline last. Repeatable. Default: all.",
 )
 @click.option("--seconds", type=Positive(), default=SECONDS, show_default=True)
 @click.option(
@@ -194,9 +197,9 @@ class Simulated(Result):
     type=click.IntRange(min=0),
     multiple=True,
     default=tuple(SEEDS),
-    help="Of random arrivals; repeatable, one run each. Default: 0 to 4.",
+    help="Seed of random arrivals, for one run each; repeatable. Default: 0 to 4.",
 )
-@click.option("--plot", type=FILE, help="SVG file for a plot of late requests.")
+@click.option("--plot", type=FILE, help="SVG file to write, with a plot of late requests.")
 def simulate_command(
     files: Sequence[Path],
     chip: str | None,
@@ -213,10 +216,10 @@ def simulate_command(
 ) -> Outcome[Simulated]:
     """Estimate which requests are late if networks share a GPU.
 
-    The result is by policy. Jobs run one at a time and to their end, for as long as the model of `time`
-    estimates; after each, a policy says whose is next; by --share two run at once. What the CPU does between
-    jobs is not in it, nor is going from one network to another. Each request takes a replay. Nothing is
-    verified, and nothing runs on a device.
+    Results are by scheduling policy. Jobs run one at a time, without preemption, for the time that `speed time`
+    estimates. After each job, the scheduling policy chooses the next one. With --share, two jobs run at once.
+    CPU work between jobs and network switches are not modelled. Each request is one replay. Nothing is verified,
+    and nothing runs on a device.
     """
     if plot:
         check_output(plot)

@@ -90,15 +90,15 @@ class CalibratedFacts(Result):
 )
 @click.argument("replays", nargs=-1, required=True, type=Replay("TRACE=RESULT"))
 @OUTPUT
-@click.option("--chip", help="Board whose constants are fitted; default: the one with the traces' GPU.")
+@click.option("--chip", help="Board to fit constants for; default: the board with the traces' GPU.")
 def calibrate_command(
     replays: Sequence[tuple[Path, Path]], output: Path, chip: str | None
 ) -> Outcome[CalibratedFacts]:
     """Fit the constants of `speed time` to a board's times.
 
-    RESULT is what the board's `gramophone-tee replay --json` printed for TRACE. Constants move where the chip's
-    timing.toml leaves them room, and only as far as the times ask for. What is written is for `time --constants`;
-    the project's own files stay as they are. Times of an emulated device are none.
+    RESULT is the output of the board's `gramophone-tee replay --json` for TRACE. Constants change only within
+    the ranges of the chip's timing.toml, and only as far as the times require. The result is a file for `speed
+    time --constants`; the project's own files do not change. Times of an emulated device are refused.
     """
     check_output(output)
     if len({trace for trace, _ in replays}) != len(replays):

@@ -93,9 +93,7 @@ class Timed(Result):
 @click.option(
     "--chip", help="Board: pi4, pi5, hikey960, mt8183, mt8365, h313; default: that with the trace's GPU."
 )
-@click.option(
-    "--constants", type=FILE, help="Constants of a board, as `calibrate` writes them, in place of the project's."
-)
+@click.option("--constants", type=FILE, help="Constants of a board, from `calibrate`; default: the project's.")
 @click.option(
     "--by",
     type=click.Choice(("job", "layer")),
@@ -103,27 +101,28 @@ class Timed(Result):
     show_default=True,
     help="What a row is of; layer: jobs that the recording calls the same together.",
 )
-@click.option("--cores", metavar="N,N...", help="Of a Mali: a replay on so many of its cores, too.")
+@click.option("--cores", metavar="N,N...", help="Also estimate a replay on N cores of a Mali.")
 @click.option(
     "--variant",
     "others",
     type=FILE,
     multiple=True,
-    help="Another trace of the same network, of other kernels: --cores says then how much slower the one that is "
-    "fastest on all cores is on fewer than the one that is fastest there, its regret. Repeatable.",
+    help=(
+        "Trace of the same network with other kernels, to compute regret on fewer cores; repeatable. Requires "
+        "--cores."
+    ),
 )
 def time_command(
     file: Path, chip: str | None, constants: Path | None, by: str, cores: str | None, others: Sequence[Path]
 ) -> Outcome[Timed]:
     """Estimate the time of each job of a trace on a board.
 
-    Each estimate has an interval. What jobs do is counted in a replay on the virtual GPU with random inputs; the
-    constants and what each rests on are those of the chip's timing.toml. It is the GPU's time: what the CPU does
-    between jobs is not in it, nor is loading, of which `bench --on qemu` counts the instructions. Nothing is
-    verified.
+    Each estimate has an interval. A replay on the virtual GPU with random inputs counts the work of each job.
+    The constants, with their sources, are in the chip's timing.toml. Estimates are GPU time, without loading and
+    CPU work between jobs; `bench --on qemu` counts those instructions. Nothing is verified.
     """
     if others and not cores:
-        raise UsageError("--variant goes with --cores")
+        raise UsageError("--variant requires --cores")
     parts = counts(cores) if cores else []
     trace, _ = read_trace(file)
     try:

@@ -73,7 +73,7 @@ def test_a_file_that_is_no_hardware_unique_key(tmp_path: Path) -> None:
     (tmp_path / "huk").write_bytes(bytes(15))
     for words, sentence in (
         (("--huk", tmp_path / "huk"), "huk: a hardware unique key: expected 16 bytes, found 15"),
-        (("--huk", tmp_path / "huk", "--secret", tmp_path / "huk"), "--secret and --huk exclude each other"),
+        (("--huk", tmp_path / "huk", "--secret", tmp_path / "huk"), "--secret cannot be combined with --huk"),
     ):
         done = CliRunner().invoke(main, ["enrol", *map(str, words), "-o", str(tmp_path / "out")])
         assert (done.exit_code, sentence in done.output) == (2, True), done.output
