@@ -147,7 +147,7 @@ fuzz: setup-test ## fuzz what reads an attacker's bytes, ten minutes in all; pri
 	    echo "no Atheris for this Python: the parsers get plain mutation" >&2
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 
-lint: setup-test ## ruff, mypy, clang-format, cppcheck, generated files up to date
+lint: setup-test ## ruff, mypy, clang-format, cppcheck, plain English, generated files up to date
 	@$(MAKE) --no-print-directory -j2 --output-sync=target lint-types lint-text
 
 .PHONY: lint-types lint-text
@@ -158,6 +158,7 @@ lint-text:
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m trace_format.emit --check
 	$(BIN)/python -m host_tools.gpus.mali.emit --check
+	$(BIN)/python -m tests.plain_english
 	$(BIN)/python -m docs.json_page --check
 	git ls-files '*.c' '*.h' | xargs $(BIN)/clang-format --dry-run -Werror
 	cppcheck -j 2 --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \

@@ -216,3 +216,7 @@ raise ValueError("five")
     kinds = texts.error_kinds([tree])
     assert kinds == {"GramophoneError", "FileError", "DeepError"}
     assert [text for _, text in texts.messages(tree, kinds)] == ["one", "X: twoX", "three", "X four"]
+
+
+def test_lint_runs_it() -> None:
+    assert "\t$(BIN)/python -m tests.plain_english\n" in (CHECKOUT / "Makefile").read_text(encoding="utf-8")
