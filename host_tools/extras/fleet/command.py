@@ -163,7 +163,7 @@ class Fleet(Result):
     type=click.Choice(["hour", "day"]),
     default="hour",
     show_default=True,
-    help="What a row is of, along the time line.",
+    help="Row of the table: a period of the time line.",
 )
 @click.option(
     "--all", "every", is_flag=True, help="All devices: print a row for each, not only of those to look at."

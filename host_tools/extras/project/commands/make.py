@@ -69,7 +69,7 @@ MADE_OF = ".made-of.json"  # in `out`: what each task was made of the last time,
     "--farm-store",
     "store_url",
     metavar="URL",
-    help="What the workers of --farm read and write: file:///..., s3://... or any other of fsspec's.",
+    help="Store of the workers: a URL of fsspec, such as file:///... or s3://... Requires --farm.",
 )
 @click.option(
     "--worker-timeout",
@@ -111,7 +111,7 @@ def make_command(
         if address is None and given is not None:
             raise UsageError(f"{name} is of --farm: without it this computer does all tasks")
     if address is not None and dry_run:
-        raise UsageError("--dry-run and --farm exclude each other: nothing is made, so nobody is asked")
+        raise UsageError("--dry-run cannot be combined with --farm: no task runs")
     project = read_project(file or Path(FILE_NAME))
     tasks = tasks_of(project)
     store, tool, before = Store(cache), tool_stamp(), _before(project)

@@ -99,7 +99,7 @@ class Timed(Result):
     type=click.Choice(("job", "layer")),
     default="job",
     show_default=True,
-    help="What a row is of; layer: jobs that the recording calls the same together.",
+    help="Row of the table: a job, or a layer, the sum of jobs with the same name.",
 )
 @click.option("--cores", metavar="N,N...", help="Also estimate a replay on N cores of a Mali.")
 @click.option(
