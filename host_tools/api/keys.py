@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from signing import keys
@@ -63,6 +64,19 @@ def anchor_of(key: TrustedKey) -> Anchor:
     if isinstance(public, PublicKey):
         return public
     raise _other("a public key, a trust policy or the path of either", key)
+
+
+def anchors_of(keys: Sequence[TrustedKey]) -> list[Anchor]:
+    """What is trusted: keys, or one trust policy.
+
+    Raises:
+        GramophoneError: it is both; or as `anchor_of`.
+        OSError: a file cannot be read.
+    """
+    found = [anchor_of(key) for key in keys]
+    if len(found) > 1 and any(isinstance(anchor, Policy) for anchor in found):
+        raise GramophoneError("a trust policy says itself which keys count: --key takes it alone")
+    return found
 
 
 def _other(expected: str, found: object) -> GramophoneError:

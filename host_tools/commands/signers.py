@@ -81,14 +81,6 @@ class DeviceId(click.ParamType):  # type: ignore[type-arg]
         return found
 
 
-def anchors(paths: Sequence[Path]) -> list[Anchor]:
-    """What is trusted: keys, or one trust policy; UsageError where it is both."""
-    found = [load_anchor(read_file(path, limits.SMALL_BYTES), file=str(path)) for path in paths]
-    if len(found) > 1 and any(isinstance(anchor, Policy) for anchor in found):
-        raise UsageError("a trust policy says itself which keys count: --key takes it alone")
-    return found
-
-
 class Trust(Result):
     """A verdict under a trust policy.
 
