@@ -10,13 +10,13 @@ from pathlib import Path
 import click
 
 from host_tools.accesses.job_times import estimated_jobs
+from host_tools.api.keys import anchors_of
 from host_tools.audit.allowed import read as read_allowed
 from host_tools.audit.report import facts
 from host_tools.audit.report.collect import Asked, collect, parse, with_times
 from host_tools.audit.report.pdf import browser, pdf
 from host_tools.commands.facts import check_single
 from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome, UsageError
-from host_tools.commands.signers import anchors
 from host_tools.commands.streams import check_output, read, write
 from host_tools.model.parts import named
 from host_tools.support.files import check_writable, write_atomically
@@ -90,7 +90,7 @@ def report_command(
     files = assigned("input", inputs), assigned("parameter", parameters)
     if no_run and (inputs or parameters):
         raise UsageError("--no-run cannot be combined with --input and --param, which are for the run")
-    trusted = anchors(key) if key else None
+    trusted = anchors_of(key) if key else None
     allowances = read_allowed(allow) if allow else []
     data = read(file)
     if output is not None:

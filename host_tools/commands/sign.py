@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import click
 
+from host_tools.api.keys import anchors_of
 from host_tools.api.signatures import checked
 from host_tools.audit.judgement import REFUSED_BY_DEVICES, judge
 from host_tools.audit.limits import unusual
@@ -20,7 +21,7 @@ from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Usag
 from host_tools.commands.keys import key_data
 from host_tools.commands.results import AlgorithmName
 from host_tools.commands.shares import share
-from host_tools.commands.signers import DeviceId, Trust, anchors, chosen, signer_options, trust_data
+from host_tools.commands.signers import DeviceId, Trust, chosen, signer_options, trust_data
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.commands.transparency import LogEntry, logged, transparency_options
 from host_tools.commands.transparency import words as log_words
@@ -296,7 +297,7 @@ def verify(
     this file. Exit status 1: no trusted key signed it, the trust policy forbids it, every device refuses it, or
     the log has no entry.
     """
-    trusted = anchors(key)
+    trusted = anchors_of(key)
     if (platform or device_id) and not any(isinstance(anchor, Policy) for anchor in trusted):
         raise UsageError("--platform and --device-id are for trust policies: a key counts everywhere")
     where = Judge(platform, device_id, now=int(time.time()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,7 @@ from signing.keys import Algorithm, PublicKey, is_encrypted, load_public_key
 from signing.sign import FileSigner, HybridSigner, Signer
 from signing.signers import ANSWER_BYTES, CommandSigner, GivenSignature
 from signing.tokens import TokenSigner
-from signing.trust import DEVICE_ID_BYTES, Anchor, Policy
-from signing.trust_chain import load_anchor
+from signing.trust import DEVICE_ID_BYTES
 from signing.trust_verdict import NO_ID, TrustVerdict
 from trace_format import limits
 from trace_format.files import read_file

@@ -10,11 +10,12 @@ from typing import Annotated, Any
 
 import click
 
+from host_tools.api.keys import anchors_of
 from host_tools.commands.extras import extra
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
 from host_tools.commands.keys import key_data
 from host_tools.commands.results import AlgorithmName
-from host_tools.commands.signers import anchors, chosen, signer_options
+from host_tools.commands.signers import chosen, signer_options
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.commands.transparency import LogEntry, logged, transparency_options
 from host_tools.commands.transparency import words as log_words
@@ -197,7 +198,7 @@ def verify_provenance(
     """
     with extra("provenance", "packageurl"):
         from host_tools.extras.publish.statement import Finding, Statement, Subject
-    trusted = anchors(key)
+    trusted = anchors_of(key)
     with layout.naming(str(statement)):
         envelope = Envelope.decode(read(statement, limits.SMALL_BYTES))
     with layout.naming(str(trace)):

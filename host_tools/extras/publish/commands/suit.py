@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import click
 
+from host_tools.api.keys import anchors_of
 from host_tools.commands.extras import extra
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
-from host_tools.commands.signers import DeviceId, anchors, chosen, signer_options
+from host_tools.commands.signers import DeviceId, chosen, signer_options
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.commands.tree import SubGroup
 from host_tools.extras.publish.suit_manifest import Envelope
@@ -170,7 +171,7 @@ def import_command(
         from host_tools.extras.publish.statement import Finding
         from host_tools.extras.publish.suit import Manifest
     check_output(output)
-    trusted = [anchor for anchor in anchors(key) if isinstance(anchor, PublicKey)]
+    trusted = [anchor for anchor in anchors_of(key) if isinstance(anchor, PublicKey)]
     if not trusted:
         raise UsageError("--key: a trust policy says who signs traces, not manifests: expected public keys")
     with layout.naming(str(envelope)):
