@@ -206,7 +206,7 @@ def checked(signature: bytes, public: keys.PublicKey, tbs: bytes, what: str) -> 
         try:
             signature = curves.lowered(signature, keys.ecdsa(public.algorithm).order)
         except ValueError as error:
-            raise SignerError(f"no signature from the signer for {public.algorithm.title}: {error}") from None
+            raise SignerError(f"the signer gave no signature of {public.algorithm.title}: {error}") from None
     if len(signature) != size:
         raise SignerError(_wrong_size(signature, size))
     if not public.verify(signature, tbs):

@@ -156,7 +156,7 @@ def choose(path: Path, model: OnnxModel, shapes: Mapping[str, Shape], asked: Ask
     if compiler != FASTEST:
         return chosen(NCNN, "it runs all of the network on the GPU, but for layers at its end", other)
     if end.steps:
-        why = "by ncnn the time model does not know the layers that the CPU computes"
+        why = "the time model does not know the layers that ncnn computes on the CPU"
         return chosen(by.name, why, compiled)
     return chosen(FASTEST, "both take it", compiled, other)
 

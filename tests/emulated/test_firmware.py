@@ -234,7 +234,7 @@ def test_what_cannot_be_generated(tmp_path: Path) -> None:
     assert not out.exists()
     out.mkdir()
     (out / "thesis.txt").write_text("important")
-    with pytest.raises(FolderError, match="is not a generated replayer"):
+    with pytest.raises(FolderError, match="is no generated folder"):
         generate(Options("v3d42", platform_of("qemu-virt"), s.KEY, libraries.source()), out)
     assert (out / "thesis.txt").read_text() == "important"
 

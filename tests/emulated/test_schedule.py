@@ -163,7 +163,7 @@ def test_who_does_not_want_it_pays_nothing(tmp_path: Path) -> None:
     assert "takes_us" not in text
     assert not (tmp_path / "steps" / "requests.c").exists()
     for options, why in (
-        ({"schedule": 8}, "say how many"),
+        ({"schedule": 8}, "also set the feature networks"),
         ({"networks": 2, "schedule": 65}, "expected 1 to 64, found 65"),
     ):
         with pytest.raises(GenerateError, match=why):

@@ -135,7 +135,7 @@ def test_the_command(tmp_path: Path) -> None:
     (other,) = answer["checks"][0]["reached"]
     assert (other["by"], other["time_budget_us"], other["retry_limit"]) == ("lenet", 60_000_000, 2)
     assert "no network 'lent'" in run("--check", f"lent={own}", status=2)
-    assert "--check writes nothing" in run("--check", f"lenet={own}", "-o", str(tmp_path / "x"), status=2)
+    assert "--check cannot be combined" in run("--check", f"lenet={own}", "-o", str(tmp_path / "x"), status=2)
     assert "-o: expected the file to write" in run(status=2)
     built = tmp_path / "one.gtr"
     built.write_bytes(build(Trace.read(RECORDINGS["lenet"])).build())

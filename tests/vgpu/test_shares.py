@@ -282,7 +282,7 @@ def test_the_command(lenet_file: Path, tmp_path: Path) -> None:
     assert trace.notes["calls"][:2] == ["a/0", "b/0"]
     assert (run("lint", out).exit_code, run("dump", out).exit_code, run("inspect", out).exit_code) == (0, 0, 0)
     assert "two of its jobs run at the same time" in refused("build", out, "-o", tmp_path / "again.gtr")
-    assert "its jobs run at the same time already" in refused(
+    assert "found jobs that run at the same time" in refused(
         "join", out, lenet_file, "--names", "c,d", "--share", "c=0x0f", "--share", "d=0xf0", "-o", tmp_path / "x"
     )
     assert not (tmp_path / "x").exists()
@@ -310,7 +310,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("exclusive", [*SHARES, "--exclusive"], "--share goes with none of"),
     ("a period", [*SHARES, "--period", "a=20"], "--share goes with none of"),
     ("taken out", [*SHARES, "--take", "a"], "--share goes with none of"),
-    ("compared", [*SHARES, "--check", "a=x"], "--check writes nothing"),
+    ("compared", [*SHARES, "--check", "a=x"], "--check cannot be combined"),
 ]
 
 

@@ -284,9 +284,16 @@ def test_who_does_not_sign() -> None:
     tuf("add", "net.sgtr")
     refused("does not sign targets", "sign", "repo", "targets", "--signing-key", "a.pem")
     words = ("publish", "repo", "--public-key", "a.pub.pem", "--to-be-signed")
-    refused("two documents are signed at once", *words)
+    refused("this signs two documents", *words)
     refused(
-        "-o is for what --to-be-signed writes", "sign", "repo", "targets", "--signing-key", "lists.pem", "-o", "x"
+        "-o and --to-be-signed require each other",
+        "sign",
+        "repo",
+        "targets",
+        "--signing-key",
+        "lists.pem",
+        "-o",
+        "x",
     )
 
 

@@ -176,7 +176,7 @@ BAD_USE = {
     "output a device": (["key", "new", "-o", "/dev/null", "--force"], "error: /dev/null: not a regular file"),
     "signed by a public key": (
         ["sign", "net.gtr", "--signing-key", "pub.pem", "-o", "out"],
-        "a private one is needed",
+        "expected a private key",
     ),
     "verified by a private key": (
         ["verify", "trace", "net.gtr", "--key", "key.pem"],

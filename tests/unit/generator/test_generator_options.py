@@ -51,7 +51,7 @@ def test_the_platforms_by_name() -> None:
         ("rpi4", {"rollback_store": True}, "gr_port_flash_read"),
         ("optee", {"rollback_store": True}, "secure storage"),
         ("linux", {"rollback_store": True}, "set its versions back"),
-        *((name, {"clock": True}, "for trust policies") for name in ("qemu-virt", "optee")),
+        *((name, {"clock": True}, "requires a trust policy") for name in ("qemu-virt", "optee")),
         ("optee", {"carveout_bytes": 64 * MIB + 4096}, "multiples of 2 MiB"),
         ("optee", {"mmu": True}, "tables of its own"),
         ("linux", {"carveout_bytes": MIB}, "device tree"),

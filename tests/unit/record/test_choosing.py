@@ -61,7 +61,7 @@ CASES: dict[str, tuple[CpuEnd | RecordError, dict[str, Any], str, str, int]] = {
     "fastest": (CpuEnd(), {"compiler": FASTEST}, FASTEST, "both take it", 1),
     "a search": (CpuEnd(), {"search": SEARCH}, FASTEST, "both take it", 1),
     "a search with values": (CpuEnd(), {"search": SEARCH, "values": VALUES}, TINYGRAD, "asked for", 0),
-    "fastest, no time": (AT_END, {"compiler": FASTEST}, TINYGRAD, "of whose time the model knows nothing", 1),
+    "fastest, no time": (AT_END, {"compiler": FASTEST}, TINYGRAD, "the time model does not know the layers", 1),
     "fastest, refused": (RecordError("no"), {"compiler": FASTEST}, TINYGRAD, "ncnn does not take it: no", 1),
 }
 

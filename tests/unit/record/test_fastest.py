@@ -58,7 +58,7 @@ def test_operators_on_the_cpu_have_no_time() -> None:
     whole = Trace.read(RAW)
     operate = np.array([action(Op.OPERATE)], ACTION_DTYPE)
     mixed = whole.with_(actions=np.concatenate([whole.actions, operate]))
-    with pytest.raises(NetworkError, match="the CPU computes layers of it"):
+    with pytest.raises(NetworkError, match="the time model does not know the layers"):
         fastest(lambda by: mixed, ("ncnn",), "v3d42")
 
 
