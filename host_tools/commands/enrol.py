@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, warn
+from host_tools.commands.option_rules import excludes
 from host_tools.commands.streams import read
 from host_tools.support.files import write_atomically
 from host_tools.support.results import Id, Result
@@ -41,6 +42,7 @@ class Enrolled(Result):
 @click.option(
     "--huk", type=FILE, help=("Hardware unique key of a device with OP-TEE, 16 bytes, to derive the secret from.")
 )
+@excludes("--secret", "--huk")
 def enrol(output: Path, secret: Path | None, huk: Path | None) -> Outcome[Enrolled]:
     """Make a device's secret, and keys for its verifiers.
 
@@ -48,8 +50,6 @@ def enrol(output: Path, secret: Path | None, huk: Path | None) -> Outcome[Enroll
     entries. device.pub.pem verifies attestations, and device.encryption.pub.pem encrypts traces; both are
     public.
     """
-    if secret and huk:
-        raise UsageError("--secret cannot be combined with --huk")
     value = read(secret, limits.SMALL_BYTES) if secret else device_keys.new_secret()
     if huk:
         key = read(huk, limits.SMALL_BYTES)

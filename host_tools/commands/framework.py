@@ -33,6 +33,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import click
 
+from host_tools.commands import option_rules
 from host_tools.support.files import private_files
 from host_tools.support.messages import LOG, listening, shown, warn
 from host_tools.support.packages import missing
@@ -189,7 +190,10 @@ class GramophoneCommand(WithExample):
                 single = isinstance(param, click.Option) and not (param.multiple or param.is_flag or param.count)
                 if single and order.count(param) > 1:
                     raise click.UsageError(f"{' / '.join(param.opts)} is given twice and takes one value", ctx)
-        return super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:
+            option_rules.check(ctx, self.callback)
+        return rest
 
     def _with_new_names(self, args: list[str]) -> list[str]:
         """Arguments in which old names of options are the new ones; a note says so."""

@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 from host_tools.api.replaying import NO_SHADERS, refusal
 from host_tools.audit.verdicts import rules_of_report
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
+from host_tools.commands.option_rules import requires
 from host_tools.commands.outputs import (
     Expected,
     ExpectedFacts,
@@ -175,6 +176,7 @@ class Replayed(Result):
 )
 @click.option("--nonce", type=Nonce(), help=("Ask the device for an attestation on this nonce. Requires --store."))
 @click.option("--attestation", type=FILE, help="File for the attestation. Requires --nonce.")
+@requires("--labels", "--top")
 def replay_command(
     signed: Path,
     key: Path,
@@ -210,8 +212,6 @@ def replay_command(
     difference.
     """
     targets, files = assigned("output", outputs), assigned("expected output", expected)
-    if labels is not None and top is None:
-        raise UsageError("--labels requires --top")
     now = None if clock is None else int(clock.replace(tzinfo=UTC).timestamp())
     has_log = None if store is None else entries is not None
     where |= {"firmware": firmware, "network": network, "store": store, "has_log": has_log, "flash": flash}

@@ -16,7 +16,8 @@ from host_tools.audit.report import facts
 from host_tools.audit.report.collect import Asked, collect, parse, with_times
 from host_tools.audit.report.pdf import browser, pdf
 from host_tools.commands.facts import check_single
-from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome
+from host_tools.commands.option_rules import excludes
 from host_tools.commands.streams import check_output, read, write
 from host_tools.model.parts import named
 from host_tools.support.files import check_writable, write_atomically
@@ -69,6 +70,7 @@ class Reported(facts.Report):
 )
 @click.option("--allow", type=FILE, help="TOML file with accepted findings, each with a reason.")
 @click.option("--network", metavar="NAME", help="Network of a joint trace to report on.")
+@excludes("--no-run", "--input", "--param")
 def report_command(
     file: Path,
     output: Path | None,
@@ -88,8 +90,6 @@ def report_command(
     --strict --dynamic`. The page is written in any case. For a file that is no trace the status is 2.
     """
     files = assigned("input", inputs), assigned("parameter", parameters)
-    if no_run and (inputs or parameters):
-        raise UsageError("--no-run cannot be combined with --input and --param, which are for the run")
     trusted = anchors_of(key) if key else None
     allowances = read_allowed(allow) if allow else []
     data = read(file)

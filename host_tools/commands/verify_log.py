@@ -11,6 +11,7 @@ from typing import Annotated
 import click
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
+from host_tools.commands.option_rules import excludes
 from host_tools.commands.streams import read
 from host_tools.commands.traces import trace_bytes
 from host_tools.commands.verify_report import POLICIES, TRACE, Nonce, policies_of, status_name
@@ -44,6 +45,7 @@ _WORDS = {LogKind.LOAD: "loaded", LogKind.REPLAY: "replayed", LogKind.REFUSAL: "
 @click.option("--nonce", type=Nonce(), help=("Nonce that the attestation was requested with. Requires --report."))
 @TRACE
 @POLICIES
+@excludes("--tail", "--report")
 def verify_log_command(
     log_file: Path,
     log_key: Path | None,
@@ -61,8 +63,6 @@ def verify_log_command(
     """
     if log_key is None and report is None:
         raise UsageError("expected --log-key or --report: nothing else proves an entry")
-    if tail_file is not None and report is not None:
-        raise UsageError("--tail cannot be combined with --report: both say where the log ends")
     if (report is None) != (key is None) or (report is None) != (nonce is None):
         raise UsageError("--report, --key and --nonce require each other")
     entries = read_log(read(log_file, limits.LOG_BYTES), file=str(log_file))

@@ -11,7 +11,8 @@ from msgspec import UNSET, UnsetType
 
 from host_tools.accesses.job_times import job_times, replayed
 from host_tools.accesses.job_work import JobWork
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, warn
+from host_tools.commands.option_rules import requires
 from host_tools.commands.traces import read_trace
 from host_tools.extras.speed.commands.time_cores import OnCores, Variant, counts, on_cores, variant
 from host_tools.model.job_names import names_by_action, shortened
@@ -112,6 +113,7 @@ class Timed(Result):
         "--cores."
     ),
 )
+@requires("--variant", "--cores")
 def time_command(
     file: Path, chip: str | None, constants: Path | None, by: str, cores: str | None, others: Sequence[Path]
 ) -> Outcome[Timed]:
@@ -121,8 +123,6 @@ def time_command(
     The constants, with their sources, are in the chip's timing.toml. Estimates are GPU time, without loading and
     CPU work between jobs; `bench --on qemu` counts those instructions. Nothing is verified.
     """
-    if others and not cores:
-        raise UsageError("--variant requires --cores")
     parts = counts(cores) if cores else []
     trace, _ = read_trace(file)
     try:
