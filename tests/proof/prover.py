@@ -3,23 +3,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 import time
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tee_replayer import features
-from tee_replayer.features import operators
-from tee_replayer.generator import conditionals, target
+from tee_replayer.generator import amalgamate, conditionals, profiles, target
 from tee_replayer.generator.status import CORE
+from tests.proof.needed import MARK, needed
 from tests.proof.splice import ProofError, parse, splice
 from tests.proof.units import Defect, Unit
+from tests.support import profile_sources
 from trace_format import profile
 from trace_format.emit import GENERATED
-from trace_format.operators import OPERATORS
 
 HERE = Path(__file__).parent
 FOLDERS = (CORE, *(path for path in sorted(features.HERE.iterdir()) if path.is_dir()))
@@ -27,7 +29,44 @@ TOOLS = {"frama-c": "frama-c-base", "why3": "why3", "cvc4": "cvc4"}
 # Seconds of wall time: what is proved takes less than seven on a free machine.
 GOAL_SECONDS, DEFECT_SECONDS, RUN_SECONDS = 120, 3, 1800
 _GOAL = re.compile(r"^\[wp\] \[(?:[^\]]*)\] Goal (\S+) : (\w+)", re.MULTILINE)
+_ANNOTATION = re.compile(r"/\*@(.*?)\*/|//@(.*?)$", re.DOTALL | re.MULTILINE)
 _TOTAL = re.compile(r"^\[wp\] Proved goals: +(\d+) / (\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A unit for a GPU, as a profile's replayer has it."""
+
+    unit: Unit
+    gpu: str
+    profile: str
+
+    @property
+    def words(self) -> str:
+        """For messages."""
+        return f"{self.unit.name} {self.gpu} {self.profile}"
+
+    @property
+    def defines(self) -> str:
+        """The replayer's options."""
+        return profile_sources.defines(profiles.named(self.profile).features)
+
+    @property
+    def options(self) -> set[str]:
+        """Their names."""
+        return amalgamate.options(self.defines)
+
+
+def runs(units: Sequence[Unit], names: Sequence[str]) -> list[Run]:
+    """All runs of units in profiles whose replayers have their files, and that are not named as not proved."""
+    found = []
+    for unit in units:
+        for name in names:
+            has = profiles.named(name).features
+            files = [*profile_sources.sources(has), *(target.driver_source(profile.load(gpu)) for gpu in unit.gpus)]
+            if CORE.parent / unit.source in files and not {*unit.not_with} & {*has.names}:
+                found += [Run(unit, gpu, name) for gpu in unit.gpus]
+    return found
 
 
 @dataclass(frozen=True)
@@ -66,20 +105,20 @@ def functions(source: str) -> list[str]:
     )
 
 
-def variant(text: str, macros: dict[str, int], left_out: str = "\n") -> str:
+def variant(text: str, on: Collection[str], left_out: str = "\n") -> str:
     """A file as a replayer with these options has it; lines of a shipped file keep their numbers."""
-    return conditionals.resolve(text, set(re.findall(r"\bGRAMOPHONE_\w+", text)), macros, left_out)
+    return conditionals.resolve(text, set(re.findall(r"\bGRAMOPHONE_\w+", text)), on, left_out)
 
 
-def prepare(unit: Unit, gpu: str, folder: Path, defect: Defect | None = None) -> list[str]:
-    """Put the file that a unit proves, with its annotations, into a folder; names of the functions to prove.
+def prepare(run: Run, folder: Path, defect: Defect | None = None) -> list[str]:
+    """Put the file that a run proves, with its annotations, into a folder; names of the functions to prove.
 
     Raises:
         ProofError: an annotation has no place, or the defect's text is not there.
     """
-    path = CORE.parent / unit.source
+    unit, path, on = run.unit, CORE.parent / run.unit.source, run.options
     shipped = path.read_text()
-    text = variant(shipped, unit.macros)
+    text = variant(shipped, on)
     defined = functions(text)
     if gone := {*unit.left_out} - {*functions(shipped)} | {*unit.only} - {*defined}:
         raise ProofError(f"{path.name}: named for the proof, but not there (any more): {', '.join(sorted(gone))}")
@@ -90,13 +129,13 @@ def prepare(unit: Unit, gpu: str, folder: Path, defect: Defect | None = None) ->
         text, names = text.replace(defect.text, defect.instead), [defect.function]
     annotations = HERE / unit.tool / f"{unit.stem}.acsl"
     if annotations.exists():
-        blocks = parse(variant(annotations.read_text(), unit.macros, left_out=""), annotations.name)
+        blocks = parse(variant(annotations.read_text(), on, left_out=""), annotations.name)
         text = splice(text, blocks, path.name)
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "shipped").mkdir(parents=True)
     (folder / "shipped" / path.name).write_text(text)
-    (folder / "gr_target.h").write_text(target.header(profile.load(gpu)))
-    (folder / "gr_operators.h").write_text(operators.define(OPERATORS))
+    (folder / "gr_target.h").write_text(target.header(profile.load(run.gpu)))
+    (folder / profile_sources.OPTIONS).write_text(run.defines)
     return names
 
 
@@ -108,26 +147,62 @@ def harness(unit: Unit) -> Path:
 def options(unit: Unit, folder: Path) -> list[str]:
     """Of the preprocessor, for a harness, once the folder is prepared."""
     includes = [f"-I{part}" for part in (folder, *FOLDERS, GENERATED, HERE / "wp", HERE / "eva")]
-    return includes + [f"-D{name}={value}" for name, value in unit.macros.items()]
+    machine = [f"-D{name}={value}" for name, value in unit.macros.items()]
+    return [*includes, *machine, "-include", str(folder / profile_sources.OPTIONS)]
 
 
-def prove(unit: Unit, gpu: str, folder: Path, environment: dict[str, str], defect: Defect | None = None) -> Result:
+def marked(unit: Unit, folder: Path) -> str:
+    """The preprocessed harness, once the folder is prepared, with annotations between marks (needed.py)."""
+    (folder / "marked" / "shipped").mkdir(parents=True)
+    for path in (harness(unit), *HERE.glob("*/*.h"), *folder.glob("shipped/*.c")):
+        copy = folder / "marked" / ("shipped" if path.parent.name == "shipped" else "") / path.name
+        copy.write_text(_ANNOTATION.sub(rf"{MARK}\1\2{MARK}", path.read_text()))
+    (folder / "marked" / "__fc_builtin.h").touch()
+    command = ["gcc", "-E", "-P", "-w", *options(unit, folder), str(folder / "marked" / f"{unit.stem}.c")]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def has_place(run: Run, defect: Defect) -> bool:
+    """Whether a run's variant of the file has what a defect changes."""
+    text = variant((CORE.parent / run.unit.source).read_text(), run.options)
+    return (run.unit.name, run.gpu) == (defect.unit, defect.gpu) and text.count(defect.text) == 1
+
+
+def key(run: Run, folder: Path) -> str:
+    """What is the same for runs that prove the same.
+
+    Args:
+        run: what.
+        folder: for files.
+    """
+    names = prepare(run, folder)
+    text = needed(marked(run.unit, folder), {"main"} if run.unit.tool == "eva" else {*names})
+    command = _command(run.unit, folder, names, GOAL_SECONDS)
+    said = "\n".join([text, *command]).replace(str(folder), "")
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
+def _command(unit: Unit, folder: Path, names: Sequence[str], seconds: int) -> list[str]:
+    command = ["frama-c", "-c11", "-machdep", "gcc_x86_64"]
+    command += [f"-cpp-extra-args={' '.join(options(unit, folder))}", str(harness(unit))]
+    if unit.tool == "wp":
+        command += ["-wp", "-wp-rte", "-rte-no-pointer-call", "-wp-fct", ",".join(names), "-wp-prover", "cvc4"]
+        command += ["-wp-model", unit.model, "-wp-par", "2", "-wp-cache", "none", "-wp-timeout", str(seconds)]
+    else:
+        command += ["-eva", "-eva-precision", "5", "-eva-slevel", str(unit.slevel), "-warn-special-float", "none"]
+        if unit.inlined:
+            command += ["-inline-calls", ",".join(unit.inlined)]
+    return command
+
+
+def prove(run: Run, folder: Path, environment: dict[str, str], defect: Defect | None = None) -> Result:
     """Prove a unit, or (WP) the function that a defect is in.
 
     Raises:
         ProofError: an annotation has no place, the defect's text is not there, or Frama-C failed.
     """
-    names = prepare(unit, gpu, folder, defect)
-    command = ["frama-c", "-c11", "-machdep", "gcc_x86_64"]
-    command += [f"-cpp-extra-args={' '.join(options(unit, folder))}", str(harness(unit))]
-    if unit.tool == "wp":
-        command += ["-wp", "-wp-rte", "-rte-no-pointer-call", "-wp-fct", ",".join(names), "-wp-prover", "cvc4"]
-        command += ["-wp-model", unit.model, "-wp-par", "2", "-wp-cache", "none"]
-        command += ["-wp-timeout", str(DEFECT_SECONDS if defect else GOAL_SECONDS)]
-    else:
-        command += ["-eva", "-eva-precision", "5", "-eva-slevel", str(unit.slevel), "-warn-special-float", "none"]
-        if unit.inlined:
-            command += ["-inline-calls", ",".join(unit.inlined)]
+    unit, names = run.unit, prepare(run, folder, defect)
+    command = _command(unit, folder, names, DEFECT_SECONDS if defect else GOAL_SECONDS)
     start = time.monotonic()
     said = _run(command, environment)
     seconds = time.monotonic() - start

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What is proved: the units, and defects that a proof must not survive."""
+"""What is proved: the units, and defects that a proof must not survive. Each unit is proved as each profile's
+replayer has it (tee_replayer/profiles.toml).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Unit:
     """A C file. WP proves it with the contracts of wp/NAME.c and the annotations of wp/NAME.acsl, function by
     function; Eva runs eva/NAME.c, which calls its functions with unknown values.
@@ -15,12 +17,13 @@ class Unit:
         source: below tee_replayer.
         gpus: for which targets.
         tool: wp or eva.
-        macros: options of the replayer whose variant of the file is proved, with their values.
+        macros: of a machine, with their values.
         left_out: functions that WP does not prove, and why; also of other variants.
         model: WP's memory model.
         harness: its name, if it is not the source's.
         slevel: how many states Eva keeps apart at a statement.
         variant: what tells units with one harness apart.
+        not_with: features, and why WP does not prove the unit in a profile that has them.
         only: the functions that an Eva harness is about; () for all.
         inlined: functions that Eva analyses as part of those that call them, so that it relates what they leave.
     """
@@ -36,6 +39,7 @@ class Unit:
     slevel: int = 2000
     only: tuple[str, ...] = ()
     inlined: tuple[str, ...] = ()
+    not_with: dict[str, str] = field(default_factory=dict)
 
     @property
     def stem(self) -> str:
@@ -61,18 +65,12 @@ class Defect:
 
 BOTH = ("v3d42", "mali_g71")
 ANY = ("v3d42",)  # nothing in the unit depends on the GPU
-LOG = {"GRAMOPHONE_LOG": 1, "GRAMOPHONE_LOG_HASHES": 1, "GRAMOPHONE_TRUST": 1}
-JOINT = {"GRAMOPHONE_NETWORKS": 3, "GRAMOPHONE_STEPS": 1}
-KINDS = {"GRAMOPHONE_ML_DSA": 1, "GRAMOPHONE_ES384": 1, "GRAMOPHONE_ED25519": 1}
-TRUST = {"GRAMOPHONE_TRUST": 1, "GRAMOPHONE_CLOCK": 1, **KINDS}
 NEON = {"__aarch64__": 1, "__ARM_NEON": 1}
 NO_CASTS = {"table": "a cast of bytes to words, which WP's memory model lacks"}
-QUEUE = JOINT | {"GRAMOPHONE_SCHEDULE": 3}
-OPERATORS = {"GRAMOPHONE_OPERATORS": 1, "GRAMOPHONE_NETWORKS": 3}
 UNITS = (
     Unit("core/lz4.c", ANY),
     Unit("core/stream.c", ANY),
-    Unit("features/trust/cose.c", ANY, macros=TRUST),
+    Unit("features/trust/cose.c", ANY),
     Unit("core/known.c", ANY),
     Unit("core/envelope.c", ANY),
     Unit("core/one_key.c", ANY),
@@ -112,40 +110,29 @@ UNITS = (
         ),
     ),
     Unit("core/slots.c", ANY, tool="eva", harness="bind", only=("gr_slot_info", "gr_bind")),
-    Unit(
-        "core/slots.c",
-        ANY,
-        tool="eva",
-        harness="bind",
-        variant="joint",
-        macros=JOINT,
-        only=("gr_slot_info", "gr_bind"),
-    ),
     Unit("core/check.c", BOTH, tool="eva"),
-    Unit("features/evidence/log.c", ANY, tool="eva", macros=LOG),
-    Unit("features/evidence/attest.c", ANY, tool="eva", macros=LOG),
-    Unit("features/store/store.c", ANY, tool="eva", macros={"GRAMOPHONE_STORE": 1, "GRAMOPHONE_TRUST": 1}),
+    Unit("features/evidence/log.c", ANY, tool="eva"),
+    Unit("features/evidence/attest.c", ANY, tool="eva"),
+    Unit("features/store/store.c", ANY, tool="eva"),
     Unit("features/operators/products.c", ANY, tool="eva"),
     Unit("features/operators/products.c", ANY, tool="eva", variant="neon", macros=NEON),
-    Unit("features/networks/networks.c", ANY, tool="eva", macros=JOINT, slevel=20),
-    Unit("features/networks/reach.c", ANY, tool="eva", macros=JOINT),
-    Unit("features/schedule/schedule.c", ANY, tool="eva", macros=QUEUE),
+    Unit("features/networks/networks.c", ANY, tool="eva", slevel=20),
+    Unit("features/networks/reach.c", ANY, tool="eva"),
+    Unit("features/schedule/schedule.c", ANY, tool="eva"),
     Unit(
         "features/operators/operate.c",
         ANY,
         tool="eva",
-        macros=OPERATORS,
         slevel=200,
         inlined=("element", "elements_from"),
     ),
-    Unit("features/trust/policy.c", ANY, tool="eva", macros=TRUST, slevel=5),
-    Unit("features/trust/trust.c", ANY, tool="eva", macros=TRUST, slevel=30),
-    Unit("features/encryption/encryption.c", ANY, tool="eva", macros={"GRAMOPHONE_ENCRYPTION": 1}),
+    Unit("features/trust/policy.c", ANY, tool="eva", slevel=5),
+    Unit("features/trust/trust.c", ANY, tool="eva", slevel=30),
+    Unit("features/encryption/encryption.c", ANY, tool="eva"),
     Unit("core/run.c", BOTH),
     Unit("core/attempts.c", ANY),
-    Unit("features/steps/steps.c", ANY, tool="eva", macros=JOINT, slevel=20),
+    Unit("features/steps/steps.c", ANY, tool="eva", slevel=20),
     Unit("drivers/v3d42.c", ("v3d42",), left_out=NO_CASTS),
-    Unit("drivers/v3d42.c", ("v3d42",), variant="joint", macros=QUEUE, left_out=NO_CASTS),
     Unit(
         "drivers/mali_g71.c",
         ("mali_g71",),
@@ -268,7 +255,7 @@ DEFECTS = (
     Defect("networks", "v3d42", "gr_progress_of", "i + 1 < r->network_count && ", ""),
     Defect("steps", "v3d42", "gr_goes_away", "gr_resumes(r, network)", "gr_resumes(r, network + 1)"),
     Defect("cose", "v3d42", "gr_read_entry", "room(at, end) < before + signature_bytes || ", ""),
-    Defect("v3d42-joint", "v3d42", "gr_driver_switch", "MMU_CTL_ON | TLB_CLEAR", "TLB_CLEAR"),
+    Defect("v3d42", "v3d42", "gr_driver_switch", "MMU_CTL_ON | TLB_CLEAR", "TLB_CLEAR"),
     Defect("slots", "v3d42", "copy_run", "place < GR_WORK_AT(r) || ", ""),
     Defect("slots", "v3d42", "copy_run", " || place >= GR_WORK_END(r)", ""),
     Defect("check", "v3d42", "gr_fetch_action", " || AT(op) >= sizeof needs / sizeof needs[0]", ""),

@@ -33,8 +33,12 @@ int main(void)
 #ifdef GRAMOPHONE_NETWORKS
     r.network_count = Frama_C_unsigned_int_interval(1, GR_NETWORKS);
     //@ loop unroll GR_NETWORKS;
-    for (uint32_t i = 0; i < GR_NETWORKS; i++)
+    for (uint32_t i = 0; i < GR_NETWORKS; i++) {
+        r.progress[i].started = Frama_C_nondet(0, 1);
+#ifdef GRAMOPHONE_STEPS
         r.progress[i].under_way.is_begun = Frama_C_nondet(0, 1);
+#endif
+    }
 #endif
     r.state = Frama_C_nondet(0, GR_STATE_LOADED);
     //@ loop unroll 3;

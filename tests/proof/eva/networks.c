@@ -42,6 +42,14 @@ void gr_wipe(void *to, uint64_t bytes)
     memset(to, 0, bytes);
 }
 
+/* Where replays can stop between jobs. */
+#ifdef GRAMOPHONE_STEPS
+#define SET_AWAY(progress, value)                                                                            \
+    (progress.is_away = (value), progress.under_way.is_begun = Frama_C_interval(0, 1))
+#else
+#define SET_AWAY(progress, value) ((void)(value))
+#endif
+
 /* What run.c does, as far as it is seen here. */
 void gr_leave(struct gr_replayer *r, uint32_t keeper)
 {
@@ -49,8 +57,7 @@ void gr_leave(struct gr_replayer *r, uint32_t keeper)
     //@ loop unroll 16;
     for (uint32_t i = 0; i < r->network_count; i++) {
         r->progress[i].started = Frama_C_interval(0, 1);
-        r->progress[i].is_away = true;
-        r->progress[i].under_way.is_begun = Frama_C_interval(0, 1);
+        SET_AWAY(r->progress[i], true);
     }
 }
 
@@ -73,7 +80,7 @@ static void forget(struct gr_replayer *r, uint32_t count)
     for (uint32_t i = 0; i < GR_NETWORKS; i++) {
         r->networks[i].replay_start = Frama_C_unsigned_int_interval(0, ACTIONS - 1);
         r->progress[i].started = Frama_C_interval(0, 1);
-        r->progress[i].is_away = Frama_C_interval(0, 1);
+        SET_AWAY(r->progress[i], Frama_C_interval(0, 1));
     }
 }
 

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Of operate.c, all of it, with networks and all operators: any slots that gr_slot_is_valid lets pass, any
+/* Of operate.c, all of it, with all operators: any slots that gr_slot_is_valid lets pass, any
  * indices, and page tables that answer otherwise each time. A page has 32 bytes and the carve-out eight
  * pages: what an operator may access of them has a value, and nothing else has one. */
 #define __builtin_assume_aligned(pointer, bytes) (pointer)
-#undef GRAMOPHONE_OPERATORS /* 1: there are some; now which, all of them */
-#include "gr_operators.h"
-
 #include "__fc_builtin.h"
 #include "driver.h"
 #include "gr_target.h"
 #include "operands.h"
 
-/* The image, another network's page, this one's three, and page tables. */
+/* The image, another network's page, this one's three, and page tables; four where there is one network. */
 enum {
     PAGE = 32,
     IMAGE_END = 2 * PAGE,
+#ifdef GRAMOPHONE_NETWORKS
     WORK_AT = 3 * PAGE,
+#else
+    WORK_AT = IMAGE_END,
+#endif
     WORK_END = 6 * PAGE,
     PAGES = 8,
     END = PAGES * PAGE
@@ -70,6 +71,7 @@ uint64_t gr_driver_translate(const struct gr_replayer *r, uint32_t space, uint64
     return (uint64_t)Frama_C_interval(0, 2 * PAGES) * PAGE + va % PAGE;
 }
 
+#ifdef GRAMOPHONE_NETWORKS
 /* The image's pages that are the network's: any of them. */
 bool gr_reaches(const struct gr_replayer *r, uint64_t first, uint64_t end)
 {
@@ -78,6 +80,7 @@ bool gr_reaches(const struct gr_replayer *r, uint64_t first, uint64_t end)
         return false;
     return Frama_C_interval(0, 1);
 }
+#endif
 
 /* Eva keeps the limits of words that are read at once; the format's loads go byte by byte. */
 static uint32_t word(const uint8_t *p)
@@ -138,12 +141,18 @@ static void forget(struct gr_replayer *r)
     r->image_end = IMAGE_END;
     r->actions = (const uint8_t *)actions;
     r->slots = (const uint8_t *)slots;
+#ifdef GRAMOPHONE_NETWORKS
     r->network = 0;
     r->networks[0] = (struct gr_own){.work_at = WORK_AT,
                                      .work_end = WORK_END,
                                      .end_slot = SLOTS,
                                      .first_action = 0,
                                      .end_action = ACTIONS};
+#else
+    r->slot_count = SLOTS;
+    r->action_count = ACTIONS;
+    r->carveout_bytes = WORK_END;
+#endif
 }
 
 /* A page as it was looked up before, whichever; 0: none. */

@@ -4,7 +4,7 @@
 
 /*@ requires r->state == GR_STATE_LOADED ==> ready(r);
     requires \valid(r);
-    assigns RUN(r), r->deadline_us;
+    assigns RUN(r), r->deadline_us AND_KEPT(r);
 */
 enum gr_status gr_run(struct gr_replayer *r);
 #include "shipped/attempts.c"

@@ -3,10 +3,19 @@
 #include "loader.h"
 #include "seam.h"
 
-#define START_BYTES (TRACE_AT + GR_HEADER_BYTES)
+#define START_BYTES (HEADER_AT + GR_HEADER_BYTES)
 
-/*@ requires ready(l) && l->trace_bytes == (uint64_t)(file_bytes - TRACE_AT);
-    assigns l->start[0 .. START_BYTES - 1], l->state;
+/* What the envelope's copy takes and writes, of a trust policy. */
+#ifdef GRAMOPHONE_TRUST
+#define AND_TRUST(l)                                                                                         \
+    , l->trace_bytes, l->envelope, l->envelope_bytes, l->trace_at, l->policies[0 .. 1], l->workspace,        \
+        l->r->high, l->r->memory.base[0 .. l->r->memory.bytes - 1]
+#else
+#define AND_TRUST(l)
+#endif
+
+/*@ requires ready(l) && l->trace_bytes == (uint64_t)(file_bytes - BEFORE_TRACE);
+    assigns l->start[0 .. START_BYTES - 1], l->state AND_TRUST(l);
     ensures ready(l);
     ensures small: \result == GR_STATUS_OK ==> l->trace_bytes <= 1099511627776;
 */

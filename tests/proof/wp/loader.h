@@ -4,13 +4,25 @@
 
 #include "load.h"
 
+/* The one key, which a replayer with a trust policy has not. */
+#ifdef GRAMOPHONE_TRUST
+#define AND_KEY(l)
+#define AND_KEY_APART(l, memory, bytes)
+#else
+#define AND_KEY(l)                                                                                           \
+    &&\valid_read(l->policy->key + (0 .. 64)) && \valid_read(l->policy->key_id + (0 .. KID_BYTES - 1))
+#define AND_KEY_APART(l, memory, bytes)                                                                      \
+    &&\separated(memory + (0 .. bytes - 1), l->policy->key + (0 .. 64)) &&                                   \
+        \separated(l, l->policy->key + (0 .. 64)) && \separated(l->r, l->policy->key + (0 .. 64)) &&          \
+        \separated(l, l->policy->key_id + (0 .. KID_BYTES - 1))
+#endif
+
 /* The loader, what it was given, and the carve-out do not overlap; what is taken of the carve-out grows
  * downwards from its end. */
 /*@ predicate loader(struct loader *l) =
       \valid(l) && \valid(l->r) && \separated(l, l->r) &&
       \valid_read(l->stream.source) && l->stream.source->read == &source_read &&
-      \valid_read(l->policy) && \valid_read(l->policy->key + (0 .. 64)) &&
-      \valid_read(l->policy->key_id + (0 .. KID_BYTES - 1)) &&
+      \valid_read(l->policy) AND_KEY(l) &&
       \valid(l->r->memory.base + (0 .. l->r->memory.bytes - 1)) && l->r->memory.bytes <= 1099511627776 &&
       \base_addr(l->r->high) == \base_addr(l->r->memory.base) &&
       0 <= l->r->high - l->r->memory.base <= l->r->memory.bytes;
@@ -18,11 +30,9 @@
     predicate alone{L}(struct loader *l, uint8_t *memory, integer bytes) =
       \separated(memory + (0 .. bytes - 1), l) && \separated(memory + (0 .. bytes - 1), l->r) &&
       \separated(memory + (0 .. bytes - 1), l->policy) &&
-      \separated(memory + (0 .. bytes - 1), l->policy->key + (0 .. 64)) &&
       \separated(memory + (0 .. bytes - 1), l->stream.source) &&
       \separated(l, l->policy) && \separated(l, l->stream.source) && \separated(l->r, l->policy) &&
-      \separated(l->r, l->stream.source) && \separated(l, l->policy->key + (0 .. 64)) &&
-      \separated(l->r, l->policy->key + (0 .. 64)) && \separated(l, l->policy->key_id + (0 .. KID_BYTES - 1));
+      \separated(l->r, l->stream.source) AND_KEY_APART(l, memory, bytes);
 
     predicate ready(struct loader *l) = loader(l) && alone(l, l->r->memory.base, l->r->memory.bytes);
 

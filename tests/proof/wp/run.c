@@ -108,6 +108,19 @@ enum gr_status gr_driver_map(struct gr_replayer *r, const struct gr_action *a);
     assigns r->memory.base[r->carveout_bytes .. r->low_bytes - 1], PROGRESS(r).tables; */
 enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a);
 
+#ifdef GRAMOPHONE_LOG
+// A log writes its own memory only (unit log).
+/*@ assigns \nothing; */
+void gr_log_part(struct gr_log *log, enum gr_log_part part);
+#endif
+#ifdef GRAMOPHONE_OPERATORS
+// As proved of operate.c: an element lies in what it may write.
+/*@ requires carveout(r) && tables(r) && \valid_read(a);
+    assigns r->report, r->memory.base[r->image_end .. r->carveout_bytes - 1];
+*/
+enum gr_status gr_operate(struct gr_replayer *r, const struct gr_action *a);
+#endif
+
 /*@ requires ready(r) && \valid_read(a) && \separated(a, r);
     requires writable(r, a->arg);
     requires \separated(a, r->memory.base + (0 .. r->memory.bytes - 1));

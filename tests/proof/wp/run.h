@@ -7,6 +7,11 @@
 
 /* What an attempt writes. Not formatted, because `0..s` would be one word. */
 /* clang-format off */
+#ifdef GRAMOPHONE_STORE
+#define AND_KEPT(r) , r->is_kept
+#else
+#define AND_KEPT(r)
+#endif
 #define RUN(r) \
     r->report, r->code, r->locked, r->limits, PROGRESS(r).kept[0 .. GR_KEPT - 1], PROGRESS(r).tables, \
     r->touched, PROGRESS(r).started, r->memory.base[r->image_end .. r->low_bytes - 1]
@@ -22,6 +27,13 @@ enum gr_status gr_try_once(struct gr_replayer *r);
     assigns r->report, PROGRESS(r).started, PROGRESS(r).tables, r->locked;
 */
 bool gr_may_try_again(struct gr_replayer *r);
+
+#ifdef GRAMOPHONE_STORE
+/*@ requires \valid(r);
+    assigns r->is_kept;
+*/
+enum gr_status gr_store_keep(struct gr_replayer *r);
+#endif
 
 /*@ requires r->state == GR_STATE_LOADED ==> ready(r);
     requires \valid(r);

@@ -78,6 +78,16 @@ uint64_t gr_slot_bytes(const struct gr_replayer *r, uint32_t index);
 static enum gr_status copy_run(const struct gr_replayer *r, uint32_t space, uint64_t va, uint8_t *data,
                                uint64_t bytes, bool to_gpu);
 
+#ifdef GRAMOPHONE_LOG_HASHES
+// A log writes its own memory only (unit log).
+/*@ assigns \nothing; */
+void gr_log_slot(struct gr_log *log, uint32_t slot, uint64_t bytes, bool to_gpu);
+/*@ requires \valid_read(data + (0 .. bytes - 1));
+    assigns \nothing;
+*/
+void gr_log_bytes(struct gr_log *log, const uint8_t *data, uint64_t bytes, bool to_gpu);
+#endif
+
 /*@ requires carveout(r) && tables(r);
     requires index < r->slot_count;
     admit requires loaded: slots(r) && bound(r, index);

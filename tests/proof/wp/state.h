@@ -5,8 +5,8 @@
 #include "driver.h"
 #include "gr_target.h"
 
-/* How far the only network is. */
-#define PROGRESS(r) r->progress[0]
+/* How far the network is that is at work. */
+#define PROGRESS(r) r->progress[GR_NUMBER(r)]
 
 /* Bytes of a slot's dense data: what gr_slot_bytes makes of its description. */
 /*@ axiomatic dense { logic integer dense(uint8_t *s) reads s[0 .. GR_SLOT_BYTES - 1]; }

@@ -9,6 +9,14 @@
 */
 static inline uint64_t hash_difference(const uint8_t *a, const uint8_t *b);
 
+#ifdef GRAMOPHONE_ENCRYPTION
+// As proved of encryption.c: what it writes lies in the buffer; the cipher's state is apart.
+/*@ requires \valid(s) && bytes <= s->chunk_bytes && \valid(s->chunk + (0 .. s->chunk_bytes - 1));
+    assigns s->opened, s->chunk[0 .. s->chunk_bytes - 1];
+*/
+void gr_decrypt(struct gr_stream *s, uint32_t bytes);
+#endif
+
 /*@ requires stream(s) && held(s);
     assigns OPENED(s);
     ensures held(s);

@@ -5,8 +5,13 @@
 /* What a stream writes, of its memory and its own state: for the next chunk, and as it is read. Not
  * formatted, because `0..s` would be one word. */
 /* clang-format off */
+#ifdef GRAMOPHONE_ENCRYPTION
+#define AND_BLOCKS(s) s->opened,
+#else
+#define AND_BLOCKS(s)
+#endif
 #define OPENED(s) \
-    s->offset, s->left, s->hashes, s->index, s->at, s->stop, s->end, s->differing, \
+    s->offset, s->left, s->hashes, s->index, s->at, s->stop, s->end, s->differing, AND_BLOCKS(s) \
     s->chunk[0 .. s->chunk_bytes - 1]
 /* clang-format on */
 #define TAKEN(s) s->section, s->status, OPENED(s)

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tee_replayer.generator import target
+from tee_replayer.generator import profiles, target
 from tee_replayer.generator.status import CORE
 from tests.proof import prover
 from tests.proof.__main__ import admitted, explained
+from tests.proof.prover import Run
 from tests.proof.splice import ProofError, parse, splice
-from tests.proof.units import DEFECTS, UNITS, Unit
+from tests.proof.units import DEFECTS, UNITS
 from tests.support.places import CHECKOUT
 from trace_format import profile
 from trace_format.emit import GENERATED
@@ -100,42 +101,31 @@ def test_what_is_not_proved_is_in_the_adr() -> None:
     assert f"{admitted()} admitted facts" in adr
 
 
-WP = [unit for unit in UNITS if unit.tool == "wp"]
-RUNS = [(unit, gpu) for unit in UNITS for gpu in unit.gpus]
+RUNS = prover.runs(UNITS, list(profiles.load()))
+WP = [run for run in RUNS if run.unit.tool == "wp"]
 
 
-@pytest.mark.parametrize("unit", WP, ids=[unit.name for unit in WP])
-def test_every_proved_function_has_a_contract(unit: Unit) -> None:
+@pytest.mark.parametrize("run", WP, ids=[run.words for run in WP])
+def test_every_proved_function_has_a_contract(run: Run) -> None:
     """Of one without, WP assumes that it may write anything, and nothing can be proved of what calls it."""
-    folder = prover.HERE / "wp"
+    folder, unit = prover.HERE / "wp", run.unit
     harness = (folder / f"{unit.stem}.c").read_text()
     included = [folder / name for name in re.findall(r'^#include "(\w+\.h)"', harness, re.MULTILINE)]
     headers = [path.read_text() for path in included if path.exists()]
     contracts = re.findall(r"\*/\n[^;{/]*?\b(\w+)\(", "\n".join([harness, *headers]))
-    text = prover.variant((CORE.parent / unit.source).read_text(), unit.macros)
+    text = prover.variant((CORE.parent / unit.source).read_text(), run.options)
     assert {*prover.functions(text)} - {*unit.left_out} - {*contracts} == set()
 
 
-ANNOTATION = re.compile(r"/\*@(.*?)\*/|//@(.*?)$", re.DOTALL | re.MULTILINE)
-
-
-def names_in_annotations(unit: Unit, folder: Path) -> set[str]:
-    """Names of constants in a unit's annotations, once macros are replaced."""
-    (folder / "marked" / "shipped").mkdir(parents=True)
-    for path in (prover.harness(unit), *prover.HERE.glob("*/*.h"), *folder.glob("shipped/*.c")):
-        copy = folder / "marked" / ("shipped" if path.parent.name == "shipped" else "") / path.name
-        copy.write_text(ANNOTATION.sub(r"@@\1\2@@", path.read_text()))
-    command = ["gcc", "-E", "-P", "-w", *prover.options(unit, folder), str(folder / "marked" / f"{unit.stem}.c")]
-    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return set(re.findall(r"\b[A-Z][A-Z0-9_]+\b", " ".join(re.findall("@@(.*?)@@", text, re.DOTALL))))
-
-
-@pytest.mark.parametrize(("unit", "gpu"), RUNS, ids=[f"{unit.name}-{gpu}" for unit, gpu in RUNS])
-def test_harnesses_fit_the_shipped_files(unit: Unit, gpu: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("run", RUNS, ids=[run.words for run in RUNS])
+def test_harnesses_fit_the_shipped_files(run: Run, tmp_path: Path) -> None:
     """By gcc, because the proof is run seldom: declarations agree, and annotations name constants that exist."""
-    prover.prepare(unit, gpu, tmp_path)
+    unit = run.unit
+    prover.prepare(run, tmp_path)
     (tmp_path / "__fc_builtin.h").touch()
-    probe = "".join(f"char {name}_[sizeof {name}];\n" for name in sorted(names_in_annotations(unit, tmp_path)))
+    annotations = " ".join(re.findall("@@(.*?)@@", prover.marked(unit, tmp_path), re.DOTALL))
+    names = sorted({*re.findall(r"\b[A-Z][A-Z0-9_]+\b", annotations)})
+    probe = "".join(f"char {name}_[sizeof {name}];\n" for name in names)
     program = f'#include <string.h>\n#include "{prover.harness(unit)}"\n{probe}'
     command = ["gcc", "-x", "c", "-", "-fsyntax-only", "-w", *prover.options(unit, tmp_path)]
     done = subprocess.run(command, input=program, check=False, capture_output=True, text=True)
@@ -149,15 +139,17 @@ def test_every_function_is_proved_or_left_out(source: str) -> None:
     named: set[str] = set()
     for unit in UNITS:
         if unit.source == source:
-            names = unit.only or prover.functions(prover.variant(shipped, unit.macros))
-            named |= {*names, *unit.left_out}
+            named |= {*unit.only, *unit.left_out}
+    for run in RUNS:
+        if run.unit.source == source and not run.unit.only:
+            named |= {*prover.functions(prover.variant(shipped, run.options))}
     assert {*prover.functions(shipped)} - named == set()
 
 
 def test_a_variant_keeps_its_lines() -> None:
     text = "a\n#ifdef GRAMOPHONE_X\nb\n#else\n#ifdef OTHER\nc\n#endif\n#endif\nd\n"
-    assert prover.variant(text, {}) == "a\n\n\n\n#ifdef OTHER\nc\n#endif\n\nd\n"
-    assert prover.variant(text, {"GRAMOPHONE_X": 1}) == "a\n\nb\n\n\n\n\n\nd\n"
+    assert prover.variant(text, set()) == "a\n\n\n\n#ifdef OTHER\nc\n#endif\n\nd\n"
+    assert prover.variant(text, {"GRAMOPHONE_X"}) == "a\n\nb\n\n\n\n\n\nd\n"
 
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda d: f"{d.unit}-{d.function}")
