@@ -19,7 +19,7 @@ from tests.fuzz import parsers, python_session, session, targets
 from tests.support.places import CHECKOUT
 
 FOLDER = CHECKOUT / "build" / "fuzz"
-COLUMNS = f"{'target':<18}{'runs':>12}{'runs/s':>9}{'inputs':>8}{'lines':>18}{'branches':>18}{'findings':>10}"
+COLUMNS = f"{'target':<22}{'runs':>12}{'runs/s':>9}{'inputs':>8}{'lines':>18}{'branches':>18}{'findings':>10}"
 
 
 def main(arguments: Sequence[str]) -> int:

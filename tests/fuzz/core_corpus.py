@@ -9,6 +9,8 @@ from enum import IntEnum
 
 from trace_format import profile
 from trace_format.actions import Op
+from trace_format.operators import Operator
+from trace_format.schema import DType, SlotKind
 
 
 class Kind(IntEnum):
@@ -41,7 +43,8 @@ class Number(IntEnum):
         VERDICT_BAD_AT,
         IRQ_PATTERN,
         EXTRA_BYTES,
-    ) = range(20)
+        ENCRYPTED,
+    ) = range(21)
 
 
 def record(kind: Kind, what: int, data: bytes, how: int = 0, more: int = 0) -> bytes:
@@ -81,6 +84,46 @@ def reads_as(offset: int, value: int, mode: int = 0) -> bytes:
 def edit(place: int, at: int, value: int, width: int = 2, how: int = 0, more: int = 0) -> bytes:
     """Overwrite a number of 1 << width bytes: of the header (0), table (1), envelope (2), section n (3 + n)."""
     return record(Kind.EDIT, place, struct.pack("<QQ", at, value), how, more | width)
+
+
+def encrypted_scenes(gpu: str) -> Iterator[tuple[str, bytes]]:
+    """The same with an encrypted body, and what tampers with the message that says who can read it."""
+    on = number(Number.ENCRYPTED, 1)
+    every = dict(scenes(gpu))
+    for name in ("valid", "packed", "notes", "retries", "chunk", "old", "stranger", "no-hash", "late", "section-size"):
+        yield name, every[name] + on
+    for at in (0, 8, 28, 60, 100):
+        yield f"message-{at}", every["valid"] + on + edit(6, at, 0x55, 0)
+    yield "no-flag", every["valid"] + on + edit(0, 38, 0)
+
+
+def computing_scenes(gpu: str) -> Iterator[tuple[str, bytes]]:
+    """Operators that copy from the image to working memory, and to where they must not."""
+    mali = gpu.startswith("mali")
+    pages = raw(Op.MAP_GPU_MEM, 5 if mali else 1, 0, 2, 0, 0) + raw(Op.MAP_GPU_MEM, 3, 0, 4, 8, 2)
+
+    def whole(kind: SlotKind, address: int, name: int, flags: int = 1) -> bytes:
+        """A slot of eight words, as it is."""
+        data = struct.pack("<BBI6B3xB", 1, 0, address, 8, 1, 1, 0, 0, 0, name)
+        return record(Kind.SLOT, kind, data, flags, DType.UINT32)
+
+    def copies(to: int, source: int, operator: int = Operator.COPY, operands: int = 2, first: int = 0) -> bytes:
+        """To an output, from the image as an internal slot with a recorded value."""
+        slots = whole(SlotKind.OUTPUT, to, 0) + whole(SlotKind.INTERNAL, source, 1, 3)
+        operate = raw(Op.OPERATE, 0, first, operator, operands)
+        return slots + pages + raw(Op.SET_GPU_PGTABLE) + START + operate + raw(Op.COPY_FROM_GPU)
+
+    valid = copies(8 * 4096, 64)
+    yield "valid", valid
+    yield "again", valid + step(0) + step(2) * 3
+    yield "into-the-image", copies(1024, 64)
+    yield "not-mapped", copies(64 * 4096, 64)
+    yield "over-the-end", copies(12 * 4096 - 8, 64)
+    yield "overlap", copies(8 * 4096, 8 * 4096 + 16)
+    yield "one-operand", copies(8 * 4096, 64, operands=1)
+    yield "no-slot", copies(8 * 4096, 64, first=1)
+    for operator in (0, Operator.DENSE, 99):
+        yield f"operator-{int(operator)}", copies(8 * 4096, 64, operator)
 
 
 def scenes(gpu: str) -> Iterator[tuple[str, bytes]]:

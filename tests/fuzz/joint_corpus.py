@@ -90,7 +90,7 @@ def joint_scenes(gpu: str) -> Iterator[tuple[str, bytes]]:
     yield "runs", both + bind + select[0] + run + select[1] + run + select[0] + run
     yield "requests", both + ask_a + ask_b + serve * 8
     yield "in-between", both + ask_a + serve + call(6, 1, due=5_000_000, how=2) + serve * 8
-    yield "full", both + (ask_a + ask_b) * 2 + serve * 16
+    yield "full", both + (ask_a + ask_b) * 5 + serve * 24
     taken = call(8, 0) + serve + call(8, 1) + call(8, 0, 7, how=1)
     yield "withdrawn", both + ask_a + ask_b + serve + taken + ask_a
     yield "given-away", both + ask_a + ask_b + serve + give + serve + give + serve * 8
@@ -127,7 +127,7 @@ def joint_scenes(gpu: str) -> Iterator[tuple[str, bytes]]:
     yield "exclusive", shared + ask_a + ask_b + serve * 8
     three = number(Number.CARVEOUT_PAGES, IMAGE_PAGES + 3 * PAGES) + both + network(2) + end()
     yield "three", three + ask_a + ask_b + call(6, 2, how=2) + serve * 12
-    yield "four", three + network(2) + end() + serve
+    yield "nine", both + end() * 7 + serve
     yield "alone", network(0) + end() + run
     yield "without-a-section", network(0) + bind + run + ask_a + serve * 4
     yield "packed", both + number(Number.CODECS, 0xFF) + ask_a + serve * 4

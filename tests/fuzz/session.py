@@ -50,7 +50,7 @@ class Result:
         ]
         rate = self.runs / max(self.seconds, 0.001)
         return (
-            f"{self.name:<18}{self.runs:>12,}{rate:>9,.0f}{self.inputs:>8,}{cells[0]:>18}{cells[1]:>18}"
+            f"{self.name:<22}{self.runs:>12,}{rate:>9,.0f}{self.inputs:>8,}{cells[0]:>18}{cells[1]:>18}"
             f"{len(self.findings):>10}"
         )
 
@@ -89,7 +89,7 @@ def run(name: str, folder: Path, seconds: float, options: Sequence[str] = ()) ->
         "-verbosity=1",
         *options,
         str(corpus),
-        str(target.seeds),
+        *map(str, target.seeds),
     ]
     done = subprocess.run(
         command, capture_output=True, text=True, errors="replace", env=environment(), check=False
@@ -100,7 +100,7 @@ def run(name: str, folder: Path, seconds: float, options: Sequence[str] = ()) ->
         raise RuntimeError(f"{name} could not be fuzzed:\n{log[-3000:]}")
     runs = _last(r"stat::number_of_executed_units: (\d+)", log) or _last(r"^#(\d+)\t", log)
     took = _last(r"Done \d+ runs in (\d+) second", log) or round(seconds)
-    inputs = [*corpus.iterdir(), *target.seeds.iterdir()]
+    inputs = [path for each in (corpus, *target.seeds) for path in each.iterdir()]
     lines, branches = covered(target, folder / "counting", inputs)
     return Result(name, runs, took, len(inputs), lines, branches, found, log[-6000:])
 

@@ -19,9 +19,12 @@ from host_tools.runners import libraries
 from host_tools.vgpu import build as build_vgpu
 from tee_replayer import features
 from tee_replayer.features import operators
-from tee_replayer.generator import target
+from signing import envelope
+from tee_replayer.generator import profiles, target
+from tee_replayer.generator.profiles import Features
 from tee_replayer.generator.status import CORE
-from tests.fuzz import policy, trust_corpus
+from tests.fuzz import encryption_corpus, policy, trust_corpus
+from tests.support import profile_sources, replayer_samples, trust_samples
 from trace_format import profile
 from trace_format.emit import GENERATED
 from trace_format.errors import GramophoneError
@@ -47,7 +50,7 @@ class Target:
         headers: generated ones, by name.
         include: folders.
         flags: for the compiler and the linker.
-        corpus: folder of the committed inputs, below CORPUS.
+        corpora: folders of the committed inputs, below CORPUS; (): the one of its name.
         max_len: bytes of an input, at most.
         inside: C files that are compiled with sanitizers too.
         hashes: whether it needs BearSSL's SHA-256.
@@ -59,55 +62,85 @@ class Target:
     headers: dict[str, Callable[[], str]] = field(default_factory=dict)
     include: Sequence[Path] = ()
     flags: Sequence[str] = ()
-    corpus: str = ""
+    corpora: Sequence[str] = ()
     max_len: int = 4096
     hashes: bool = True
     inside: Sequence[Path] = ()
 
     @property
-    def seeds(self) -> Path:
-        """Folder of the committed inputs."""
-        return CORPUS / (self.corpus or self.name)
+    def seeds(self) -> list[Path]:
+        """Folders of the committed inputs."""
+        return [CORPUS / name for name in self.corpora or [self.name]]
 
 
-CORE_PARTS = ("core.c", "core_mutator.c", "core_scene.c", "core_pack.c", "core_oracles.c", "seam.c")
+CORE_PARTS = ("core.c", "core_mutator.c", "core_scene.c", "core_pack.c", "core_oracles.c", "core_features.c", "seam.c")
 JOINT = ("-DGRAMOPHONE_NETWORKS=3", "-DGRAMOPHONE_STEPS", "-DGRAMOPHONE_SCHEDULE=3")
-JOINED = {"GRAMOPHONE_NETWORKS", "GRAMOPHONE_STEPS", "GRAMOPHONE_SCHEDULE"}
+# Profiles that are fuzzed with the drivers of both GPUs: one network, and all that a driver does for several.
+ON_BOTH = ("plain", "scheduled")
 
 
-def core(gpu: str, is_joint: bool = False) -> Target:
-    """The core with the nano driver of a GPU; for joint traces, with steps and a queue of requests, too."""
+def c_array(name: str, data: bytes) -> str:
+    """A constant in C."""
+    return f"static const uint8_t {name}[] __attribute__((unused)) = {{{','.join(map(str, data))}}};\n"
+
+
+def file_head(has: Features) -> str:
+    """What lies before a trace, in C, and who can read an encrypted one."""
+    trace = replayer_samples.trace().build()
+    if has.trust:
+        head = trust_samples.join(trace, trust_corpus.good())
+    else:
+        head = envelope.join(envelope.Envelope(replayer_samples.ES256.alg, bytes(16), bytes(64)), trace)
+    arrays = c_array("fuzz_envelope", head[: -len(trace)]) + c_array("fuzz_message", encryption_corpus.message(1))
+    return f"#pragma once\n#include <stdint.h>\n{arrays}"
+
+
+def core(profile_name: str, gpu: str) -> Target:
+    """A profile's core and features with the nano driver of a GPU."""
+    has = profiles.named(profile_name).features
     driver = target.driver_source(profile.load(gpu))
-    wrapped = ["gr_driver_reset", "gr_driver_set_table", *(["gr_driver_switch"] if is_joint else [])]
-    parts = [*CORE_PARTS, *(["core_networks.c", "core_requests.c"] if is_joint else [])]
+    parts = list(CORE_PARTS)
+    if has.networks:
+        parts.append("core_networks.c")
+    if has.schedule:
+        parts.append("core_requests.c")
+    wrapped = ["gr_driver_reset", "gr_driver_set_table", *(["gr_driver_switch"] if has.networks else [])]
+    corpora = ["core", *(name for name, wanted in SCENES.items() if wanted(has))]
     return Target(
-        f"{'joint' if is_joint else 'core'}-{gpu}",
-        [*features.sources(JOINED if is_joint else ()), driver],
+        f"core-{profile_name}-{gpu}",
+        [*profile_sources.sources(has), driver],
         [C / name for name in parts],
         {
             "gr_target.h": lambda: target.header(profile.load(gpu)),
             "fuzz_policy.h": lambda: policy.header(gpu),
+            "fuzz_envelope.h": lambda: file_head(has),
+            "fuzz_trust.h": trust_corpus.header,
+            profile_sources.OPTIONS: lambda: profile_sources.defines(has),
         },
-        flags=["-Wl," + ",".join(f"--wrap={name}" for name in wrapped), *(JOINT if is_joint else ())],
+        include=[CORE.parent / "crypto", *(path for path in sorted(features.HERE.iterdir()) if path.is_dir())],
+        flags=["-Wl," + ",".join(f"--wrap={name}" for name in wrapped), f"-include{profile_sources.OPTIONS}"],
+        corpora=[f"{name}-{gpu}" for name in corpora],
         max_len=1920,
     )
 
 
+# Scenes of features, by the name of their corpus.
+SCENES: dict[str, Callable[[Features], bool]] = {
+    "joint": lambda has: has.networks > 0,
+    "encrypted": lambda has: has.encryption,
+    "computing": lambda has: bool(has.operators),
+}
+
+
 def sample_trace(networks: int = 1) -> str:
     """A header with a signed trace of the V3D, each of whose networks copies its input to its output."""
-    from tests.support import replayer_samples
-
     sample = replayer_samples.trace() if networks == 1 else replayer_samples.joint(networks)
     data = replayer_samples.signed(sample)
-    rows = ",".join(str(byte) for byte in data)
-    row = f"static const uint8_t fuzz_trace[] __attribute__((unused)) = {{{rows}}};"
-    return f"#pragma once\n#include <stdint.h>\n{row}\n"
+    return f"#pragma once\n#include <stdint.h>\n{c_array('fuzz_trace', data)}"
 
 
 def key_id() -> str:
     """The sample trace's, in C."""
-    from tests.support import replayer_samples
-
     return "{" + ", ".join(str(byte) for byte in replayer_samples.KEY.kid) + "}"
 
 
@@ -139,8 +172,11 @@ def around_v3d(
     **more: Any,
 ) -> Target:
     """A target around the core: that is compiled with sanitizers too, and its coverage not counted."""
-    core_of = core("v3d42")
-    generated = {**core_of.headers, "fuzz_trace.h": sample_trace, **headers}
+    core_of = {
+        "gr_target.h": lambda: target.header(profile.load("v3d42")),
+        "fuzz_policy.h": lambda: policy.header("v3d42"),
+    }
+    generated = {**core_of, "fuzz_trace.h": sample_trace, **headers}
     own = [*(C / file for file in around or (f"{name}.c",)), C / "device.c", C / "seam.c"]
     on = {flag.removeprefix("-D").partition("=")[0] for flag in more.get("flags", ())}
     inside = [*features.sources(on), target.driver_source(profile.load("v3d42"))]
@@ -175,8 +211,7 @@ FAKE_KERNEL: dict[str, Callable[[], str]] = {
 TARGETS = {
     found.name: found
     for found in (
-        *(core(gpu) for gpu in GPUS),
-        *(core(gpu, is_joint=True) for gpu in GPUS),
+        *(core(name, gpu) for name in profiles.load() for gpu in (GPUS if name in ON_BOTH else ["v3d42"])),
         virtual("v3d42", "v3d"),
         virtual("mali_g71", "mali"),
         around_v3d(
@@ -348,6 +383,7 @@ def build(fuzzed: Target, folder: Path, counting: bool = False, level: str = "-O
     crypto = libraries.source().bearssl if fuzzed.hashes else None
     include = [f"-I{path}" for path in (folder, C, *fuzzed.include, CORE, GENERATED)]
     own = ["-std=gnu11", "-g", "-Wall", "-Wextra", *include]
+    own += [flag for flag in fuzzed.flags if not flag.startswith("-Wl,")]
     own += [f"-isystem{crypto / 'inc'}"] if crypto else []
     theirs = [crypto / name for name in HASH] if crypto else []
     compiler, extra = ("gcc", ["-O1", "--coverage", "-fprofile-abs-path"]) if counting else ("clang", [level])
@@ -363,18 +399,9 @@ def build(fuzzed: Target, folder: Path, counting: bool = False, level: str = "-O
             flags = [*own, *extra, *sanitize]
         else:
             flags = [*own, "-O2"]
-        _run(
-            [
-                compiler,
-                *(flag for flag in fuzzed.flags if not flag.startswith("-Wl,")),
-                *flags,
-                "-c",
-                "-o",
-                objects[-1],
-                source,
-            ]
-        )
+        _run([compiler, *flags, "-c", "-o", objects[-1], source])
     program = folder / fuzzed.name
     link = ["--coverage"] if counting else [*SANITIZERS, "-fsanitize=fuzzer"]
-    _run([compiler, *link, *fuzzed.flags, "-o", program, *objects, "-lm", "-pthread"])
+    flags = [flag for flag in fuzzed.flags if flag.startswith("-Wl,")]
+    _run([compiler, *link, *flags, "-o", program, *objects, "-lm", "-pthread"])
     return program

@@ -33,7 +33,7 @@ def test_committed_inputs_are_those_of_the_program() -> None:
 
 # A core with all that a joint trace needs, and two that have nothing of it. A V3D's core is compiled and tried
 # below; to compile a virtual GPU for libFuzzer takes a minute.
-SOME = ("joint-mali_g71", "ta", "trust")
+SOME = ("core-scheduled-mali_g71", "ta", "trust")
 
 
 @pytest.mark.parametrize(
@@ -58,10 +58,10 @@ def test_a_moment_of_fuzzing(name: str, tmp_path: Path) -> None:
         f"-max_len={target.max_len}",
         "-rss_limit_mb=1024",
     ]
-    command += [f"-timeout={session.INPUT_SECONDS}", "-print_final_stats=1", target.seeds]
+    command += [f"-timeout={session.INPUT_SECONDS}", "-print_final_stats=1", *target.seeds]
     grown = tmp_path / "grown"
     grown.mkdir()
-    command.insert(-1, grown)
+    command.insert(command.index("-print_final_stats=1") + 1, grown)
     done = subprocess.run(
         [str(word) for word in command],
         capture_output=True,
@@ -77,60 +77,60 @@ def test_a_moment_of_fuzzing(name: str, tmp_path: Path) -> None:
 
 # A mistake in a file of the core or in the generated table: (target, file, what is there, what is put there).
 PLANTED = {
-    "writable image": ("core-v3d42", "check.c", "a->flags & GR_MAP_GPU_MEM_WRITE && a->b < image_pages", "0"),
-    "writable image, Mali": ("core-mali_g71", "check.c",
+    "writable image": ("core-plain-v3d42", "check.c", "a->flags & GR_MAP_GPU_MEM_WRITE && a->b < image_pages", "0"),
+    "writable image, Mali": ("core-plain-mali_g71", "check.c",
                              "a->flags & GR_MAP_GPU_MEM_WRITE && a->b < image_pages", "0"),
-    "executable data": ("core-mali_g71", "check.c", "is_below(a->b, a->value, image_pages)", "true"),
-    "pages outside": ("core-v3d42", "check.c",
+    "executable data": ("core-plain-mali_g71", "check.c", "is_below(a->b, a->value, image_pages)", "true"),
+    "pages outside": ("core-plain-v3d42", "check.c",
                       "r->carveout_bytes / GR_PAGE_BYTES)", "r->carveout_bytes / GR_PAGE_BYTES + 1)"),
-    "wider table": ("core-v3d42", "gr_target.h", "{0x060d0c05u, 0x060d0c01u, 0}", "{0xffffffffu, 0u, 0}"),
-    "driver's register": ("core-mali_g71", "gr_target.h", "{0x0900, 4, 1, 0}", "{0x0900, 4, 3, 13}"),
-    "not idle": ("core-mali_g71", "run.c", "limits->idle ? settle(r) : GR_STATUS_OK", "GR_STATUS_OK"),
-    "code that can change": ("core-v3d42", "v3d42.c", "code < r->image_end ||", "true ||"),
-    "slot in the image": ("core-v3d42", "slots.c", "place < GR_WORK_AT(r) ||", ""),
-    "no table": ("core-v3d42", "run.c", "gr_driver_set_table(r, 0);", ""),
-    "not wiped": ("core-v3d42", "load.c", "gr_wipe(r->high,", "(void)(r->high,"),
-    "not reset": ("core-mali_g71", "load.c", "if (r->touched)", "if (false)"),
-    "read twice": ("core-v3d42", "envelope.c", "memcpy(l->head, header, GR_HEADER_BYTES);",
+    "wider table": ("core-plain-v3d42", "gr_target.h", "{0x060d0c05u, 0x060d0c01u, 0}", "{0xffffffffu, 0u, 0}"),
+    "driver's register": ("core-plain-mali_g71", "gr_target.h", "{0x0900, 4, 1, 0}", "{0x0900, 4, 3, 13}"),
+    "not idle": ("core-plain-mali_g71", "run.c", "limits->idle ? settle(r) : GR_STATUS_OK", "GR_STATUS_OK"),
+    "code that can change": ("core-plain-v3d42", "v3d42.c", "code < r->image_end ||", "true ||"),
+    "slot in the image": ("core-plain-v3d42", "slots.c", "place < GR_WORK_AT(r) ||", ""),
+    "no table": ("core-plain-v3d42", "run.c", "gr_driver_set_table(r, 0);", ""),
+    "not wiped": ("core-plain-v3d42", "load.c", "gr_wipe(r->high,", "(void)(r->high,"),
+    "not reset": ("core-plain-mali_g71", "load.c", "if (r->touched)", "if (false)"),
+    "read twice": ("core-plain-v3d42", "envelope.c", "memcpy(l->head, header, GR_HEADER_BYTES);",
                    "l->stream.source->read(l->stream.source->ctx, TRACE_AT, l->head, GR_HEADER_BYTES);"),
-    "write while loading": ("core-v3d42", "load.c", "m = gr_aligned(m);", "gr_port_write32(0x58, 2);"),
-    "another network's pages": ("joint-v3d42", "check.c", "(a->b < first && first != image_pages) ||", "0 ||"),
-    "another network's pages, Mali": ("joint-mali_g71", "check.c",
+    "write while loading": ("core-plain-v3d42", "load.c", "m = gr_aligned(m);", "gr_port_write32(0x58, 2);"),
+    "another network's pages": ("core-scheduled-v3d42", "check.c", "(a->b < first && first != image_pages) ||", "0 ||"),
+    "another network's pages, Mali": ("core-scheduled-mali_g71", "check.c",
                                       "!is_below(a->b, a->value, GR_WORK_END(r) / GR_PAGE_BYTES)", "0"),
-    "another network's pages of the image": ("joint-v3d42", "check.c",
+    "another network's pages of the image": ("core-scheduled-v3d42", "check.c",
                                              "!gr_reaches(r, (uint64_t)a->b * GR_PAGE_BYTES, end * GR_PAGE_BYTES)",
                                              "false"),
-    "another network's pages of the image, Mali": ("joint-mali_g71", "reach.c",
+    "another network's pages of the image, Mali": ("core-scheduled-mali_g71", "reach.c",
                                                    "return networks >> r->network & 1;", "return networks;"),
-    "another network's pages, uploaded": ("joint-v3d42", "check.c",
+    "another network's pages, uploaded": ("core-scheduled-v3d42", "check.c",
                                           "!gr_reaches(r, a->b, (uint64_t)a->b + a->value)", "false"),
-    "the last of its pages only": ("joint-v3d42", "reach.c",
+    "the last of its pages only": ("core-scheduled-v3d42", "reach.c",
                                    "networks &= reach(r)[++page]", "networks = reach(r)[++page]"),
-    "another network's memory": ("joint-v3d42", "check.c", "a->a < GR_WORK_AT(r) ||", "a->a < r->image_end ||"),
-    "another network's memory is wiped": ("joint-v3d42", "networks.c", "GR_WORK_END(r) - GR_WORK_AT(r)",
+    "another network's memory": ("core-scheduled-v3d42", "check.c", "a->a < GR_WORK_AT(r) ||", "a->a < r->image_end ||"),
+    "another network's memory is wiped": ("core-scheduled-v3d42", "networks.c", "GR_WORK_END(r) - GR_WORK_AT(r)",
                                           "r->carveout_bytes - GR_WORK_AT(r)"),
-    "another network's slots": ("joint-v3d42", "check.c", "!GR_IS_OWN_SLOT(r, arg)", "arg >= r->slot_count"),
-    "another network's tables": ("joint-v3d42", "v3d42.c", "r->memory.phys + GR_DRIVER_AT(r)",
+    "another network's slots": ("core-scheduled-v3d42", "check.c", "!GR_IS_OWN_SLOT(r, arg)", "arg >= r->slot_count"),
+    "another network's tables": ("core-scheduled-v3d42", "v3d42.c", "r->memory.phys + GR_DRIVER_AT(r)",
                                  "r->memory.phys + r->networks[0].driver_at"),
-    "tables that stay": ("joint-v3d42", "networks.c",
+    "tables that stay": ("core-scheduled-v3d42", "networks.c",
                          "is_set_up(GR_PROGRESS(r)) && !gr_driver_switch(r)", "false"),
-    "memory of two networks": ("joint-mali_g71", "networks.c",
+    "memory of two networks": ("core-scheduled-mali_g71", "networks.c",
                                "field(row, GR_NETWORK_AT_FIRST_PAGE) == page &&", ""),
-    "a request for another's slots": ("joint-v3d42", "schedule.c", "b->slot >= own->end_slot ||", ""),
-    "a request that is never over": ("joint-v3d42", "schedule.c", "    take_out(r, 0);\n    return id;",
+    "a request for another's slots": ("core-scheduled-v3d42", "schedule.c", "b->slot >= own->end_slot ||", ""),
+    "a request that is never over": ("core-scheduled-v3d42", "schedule.c", "    take_out(r, 0);\n    return id;",
                                      "    return id;"),
-    "data of a request that is over": ("joint-v3d42", "schedule.c",
+    "data of a request that is over": ("core-scheduled-v3d42", "schedule.c",
                                        "gr_bind(r, q->bindings[i].slot, NULL, 0);", ";"),
-    "two replays of a network": ("joint-v3d42", "schedule.c",
+    "two replays of a network": ("core-scheduled-v3d42", "schedule.c",
                                  "queue->requests[to + 1].network != q->network", "true"),
-    "more requests than there is room for": ("joint-v3d42", "schedule.c",
+    "more requests than there is room for": ("core-scheduled-v3d42", "schedule.c",
                                              "if (queue->length >= GR_REQUESTS)", "if (false)"),
-    "jobs of an attempt before": ("joint-v3d42", "run.c",
+    "jobs of an attempt before": ("core-scheduled-v3d42", "run.c",
                                   "what it had done is gone */\n        r->report.jobs = 0;", "*/"),
-    "jobs of a step that is repeated": ("joint-v3d42", "run.c", "        w->jobs = jobs;\n", ""),
+    "jobs of a step that is repeated": ("core-scheduled-v3d42", "run.c", "        w->jobs = jobs;\n", ""),
     "an answer anywhere": ("mailbox-requests", "main.c", '#include "requests.c"',
                            '#define is_shared(offset, bytes) true\n#include "requests.c"\n#undef is_shared'),
-    "given away as it is": ("joint-v3d42", "run.c", "if (r->touched && !gr_driver_reset(r))", "if (false)"),
+    "given away as it is": ("core-scheduled-v3d42", "run.c", "if (r->touched && !gr_driver_reset(r))", "if (false)"),
     "any client": ("ta", "gramophone_ta.c", "!client_allowed(&client)", "false"),
     "not admitted, and loaded": ("ta", "gramophone_ta.c", "(void)invoke_plain(GRAMOPHONE_UNLOAD)", "(void)result"),
     "answer too long": ("ta", "gramophone_ta.c", "result == TEE_SUCCESS && bytes > room", "false"),
@@ -223,7 +223,7 @@ def test_planted_mistakes_are_found(mistake: str, tmp_path: Path) -> None:
     grown.mkdir()
     done = subprocess.run(
         [*session.IN_A_SHELL, str(program), "-runs=0", f"-max_len={target.max_len}", "-rss_limit_mb=1024",
-         f"-artifact_prefix={tmp_path}/", str(grown), str(target.seeds)],
+         f"-artifact_prefix={tmp_path}/", str(grown), *map(str, target.seeds)],
         capture_output=True,
         text=True,
         errors="replace",

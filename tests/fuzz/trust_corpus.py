@@ -37,6 +37,11 @@ def header() -> str:
     return f"#pragma once\n#include <stdint.h>\n#define FUZZ_TRUST_THRESHOLD {threshold}u\n{roots}{text}\n"
 
 
+def good() -> Signatures:
+    """As many signatures as the policy asks for, which fuzz targets take for good ones."""
+    return Signatures({signer.kid: (t.es256(b"\1\1" + bytes(62)),) for signer in t.TRACERS[:2]})
+
+
 def envelopes() -> Iterator[tuple[str, bytes]]:
     """Of some cases, and one with signatures that this target takes for good ones."""
     kept = {name: case.make() for name, case in CASES.items() if case.root == policy() and not case.malformed}
@@ -48,12 +53,12 @@ def envelopes() -> Iterator[tuple[str, bytes]]:
                 f"{number:02}-{name.translate(str.maketrans(' :,', '---'))}",
                 b"\0\0" + data[HEADER : HEADER + size],
             )
-    good = (t.es256(b"\1\1" + bytes(62)),)
-    trace = Signatures({signer.kid: good for signer in t.TRACERS[:2]})
-    link = Signatures({signer.kid: good for signer in t.ROOTS[:2]}, replace(policy(), version=2).raw)
+    trace = good()
+    signature = trace.by_kid[t.TRACERS[0].kid]
+    link = Signatures({signer.kid: signature for signer in t.ROOTS[:2]}, replace(policy(), version=2).raw)
     yield "good", b"\0\0" + trace.encode()
     yield "good-newer", b"\0\0" + trace.encode() + link.encode()
     # what only a mistake in the device's checks would accept
-    one = Signatures({t.TRACERS[0].kid: good}).encode()
+    one = Signatures({t.TRACERS[0].kid: signature}).encode()
     yield "good-twice", b"\0\0" + one[:RECORDS] + b"\x82" + one[RECORDS + 1 :] * 2
     yield "good-long", b"\0\0" + trace.encode() + replace(link, payload=bytes(MAX_TRUST_BYTES + 1000)).encode()

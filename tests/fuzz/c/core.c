@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fuzz target: the core and a nano driver. Here: the port (a GPU that reads as the input says), the crypto
+ * Fuzz target: a profile's core and a nano driver. Here: the port (a GPU that reads as the input says), the crypto
  * seam's other half, the caller.
  *
  * Only the seam is replaced: signatures are good, unless the input says otherwise. Hashes are computed.
@@ -80,12 +80,13 @@ uint64_t gr_port_now_us(void)
     return scene.clock;
 }
 
-static const uint8_t key[65] = {4};
-
+#ifndef GRAMOPHONE_TRUST
 const uint8_t *gr_port_key_again(void)
 {
+    static const uint8_t key[65] = {4};
     return key;
 }
+#endif
 
 uint32_t gr_port_lowest_inverted(void)
 {
@@ -263,9 +264,7 @@ static void default_numbers(void)
 
 static uint32_t load(void)
 {
-    static const uint8_t key_id[16];
-    const uint32_t lowest = (uint32_t)scene.numbers[MIN_SECURITY_VERSION];
-    const struct gr_policy policy = {key, key_id, lowest};
+    const struct gr_policy policy = device_policy();
     const struct gr_source source = {read_file, NULL};
     memset(scene.reads, 0, scene.file_bytes);
     scene.file_reads = scene.hashes = scene.verdicts = 0;
@@ -276,6 +275,7 @@ static uint32_t load(void)
         (uint32_t)gr_load(scene.replayer, &scene.memory, &source, scene.file_bytes, &policy);
     check_report(status);
     scene.loading = false;
+    features_tell(true);
     PROMISE(scene.writes == writes, "loading writes no register");
     if (status != (uint32_t)GR_STATUS_OK)
         check_wiped(false);
@@ -352,6 +352,7 @@ static void run(const uint8_t *image)
     const uint64_t writes = scene.writes;
     const uint32_t status = (uint32_t)gr_run(scene.replayer);
     check_report(status);
+    features_tell(false);
     if (status == (uint32_t)GR_STATUS_STATE || status == (uint32_t)GR_STATUS_UNBOUND)
         PROMISE(scene.writes == writes, "without a trace, or without data, the GPU is left alone");
     else
@@ -360,6 +361,8 @@ static void run(const uint8_t *image)
     check_data();
 #ifdef GRAMOPHONE_NETWORKS
     check_others();
+#endif
+#ifdef GRAMOPHONE_SCHEDULE
     check_requests();
 #endif
 }
@@ -374,7 +377,13 @@ static void use(const uint8_t *image)
             continue;
         any = true;
 #ifdef GRAMOPHONE_NETWORKS
-        if (r->what % CALLS >= OWN_CALLS) {
+        if (r->what % CALLS == SELECTS) {
+            choose(r);
+            continue;
+        }
+#endif
+#ifdef GRAMOPHONE_SCHEDULE
+        if (r->what % CALLS > SELECTS) {
             ask(r);
             check_data();
             continue;
@@ -409,6 +418,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(&replayer, 0xee, sizeof replayer);
     default_numbers();
     build_file();
+    features_begin();
     const uint64_t bytes = scene.numbers[DEVICE_PAGES] * PAGE;
     scene.base = carveout(bytes);
     scene.memory = (struct gr_memory){scene.base, FUZZ_PHYS, bytes};
@@ -429,9 +439,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         PROMISE(!scene.table_set, "no table is left in the GPU");
         check_wiped(true);
     }
-#ifdef GRAMOPHONE_NETWORKS
+#ifdef GRAMOPHONE_SCHEDULE
     forget_requests();
 #endif
+    features_end();
     for (uint32_t slot = 0; slot < SLOTS_KEPT; slot++)
         forget(slot);
     const uint64_t writes = scene.writes;

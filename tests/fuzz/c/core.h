@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fuzz target: the core with one nano driver, behind a signature that is always good.
+ * Fuzz target: a profile's core and features with one nano driver, behind signatures that are always good.
  *
  * An input is a list of records of 20 bytes. Each says one thing about a scene: a number of the trace's or of
  * the device's, a slot, an action, a hostile edit, what a register reads as, or a step of the caller.
@@ -10,6 +10,7 @@
 #ifndef GRAMOPHONE_FUZZ_CORE_H
 #define GRAMOPHONE_FUZZ_CORE_H
 
+#include "fuzz_envelope.h"
 #include "fuzz_policy.h"
 #include "gr_target.h"
 #include "gramophone_trace.h"
@@ -22,7 +23,7 @@ enum {
     RECORD_BYTES = 20,
     MAX_RECORDS = 96,
     MAX_FILE = 1 << 17,
-    TRACE_AT = 128, /* signed header, envelope, padding */
+    FILE_HEAD = sizeof fuzz_envelope, /* signed header, envelope, padding */
     PAGE = 4096,
     MEMORY_PAGES = 40, /* of the carve-out, where a scene says nothing else */
     FILLING = 0xa5,    /* in the carve-out before anything is loaded */
@@ -64,6 +65,7 @@ enum number {
     VERDICT_BAD_AT,
     IRQ_PATTERN, /* bit n: at the n-th wait the line is active */
     EXTRA_BYTES, /* of the file, after the trace */
+    ENCRYPTED,   /* not 0: the body is, where the device can decrypt one */
     NUMBERS
 };
 
@@ -72,7 +74,7 @@ struct part {
     uint32_t first_action, end_action, first_slot, end_slot;
     uint64_t first_page, end_page;
 };
-enum { MAX_PARTS = 4 }; /* one more than the core takes */
+enum { MAX_PARTS = GR_NETWORKS + 1 }; /* one more than the core takes */
 
 struct scene {
     uint64_t numbers[NUMBERS];
@@ -88,6 +90,7 @@ struct scene {
     size_t part_count;
     bool is_exclusive;    /* all have the same pages */
     bool has_section;     /* NETWORKS */
+    bool is_encrypted;
     const uint8_t *reach; /* in it: for each page of the image, a bit for each network that reaches it */
     uint8_t *base;        /* the carve-out */
     struct gr_memory memory;
@@ -129,24 +132,32 @@ bool reaches(size_t part, uint64_t at,
              uint64_t bytes); /* whether what of it lies in the image is the network's */
 bool has_own_tables(void);    /* whether the GPU has been pointed to no others */
 
+/* core_features.c: what boards and libraries give features; the log's entries. */
+struct gr_policy device_policy(void);
+void features_begin(void);
+void features_tell(bool was_loading); /* after a load or a replay */
+void features_end(void);
+
 /* core_networks.c: networks of a joint trace. */
 void plan_parts(void);                /* from records */
 size_t put_networks(uint8_t *rows);   /* the section's bytes */
 void read_parts(const uint8_t *rows); /* from the file, after its edits */
+void choose(const struct record *r);  /* a call that selects a network */
 void check_parts(void);               /* after a load that was accepted */
 void remember_others(void);           /* before a call */
 void check_others(void);              /* after it: of memory that is not the network's nothing changed */
 void ask(const struct record *r);     /* core_requests.c: a call about requests */
 void check_requests(void);            /* after any call */
 void forget_requests(void);           /* after gr_unload */
-#ifdef GRAMOPHONE_NETWORKS
-enum {
-    HAS_STEPS = true,
-    OWN_CALLS = 4,
-    CALLS = 10
-}; /* STEP records: the first are core.c's, the others core_requests.c's */
+
+/* STEP records: the first are core.c's, then one selects a network, the others are core_requests.c's. */
+enum { OWN_CALLS = 4, SELECTS = OWN_CALLS };
+#if defined GRAMOPHONE_SCHEDULE
+enum { HAS_STEPS = true, CALLS = 10 };
+#elif defined GRAMOPHONE_NETWORKS
+enum { HAS_STEPS = false, CALLS = SELECTS + 1 };
 #else
-enum { HAS_STEPS = false, OWN_CALLS = 4, CALLS = 4 };
+enum { HAS_STEPS = false, CALLS = OWN_CALLS };
 #endif
 
 #endif

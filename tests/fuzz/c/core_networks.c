@@ -126,6 +126,13 @@ static void check_uploads(size_t part)
     }
 }
 
+void choose(const struct record *r)
+{
+    const uint32_t network = r->how & 1 ? (uint32_t)number_of(r, 0, 4) : r->data[0] % scene.part_count;
+    PROMISE((gr_select(scene.replayer, network) == GR_STATUS_OK) == (network < scene.part_count),
+            "a network is selected that there is");
+}
+
 /* Ranges follow one another, and leave nothing over. */
 void check_parts(void)
 {

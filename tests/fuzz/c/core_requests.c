@@ -166,12 +166,6 @@ void ask(const struct record *r)
     scene.port_calls = 0;
     remember_others();
     switch (r->what % CALLS - OWN_CALLS) {
-    case 0: {
-        const uint32_t network = r->how & 1 ? (uint32_t)number_of(r, 0, 4) : r->data[0] % scene.part_count;
-        PROMISE((gr_select(scene.replayer, network) == GR_STATUS_OK) == (network < scene.part_count),
-                "a network is selected that there is");
-        break;
-    }
     case 1:
         if (!gr_step(scene.replayer))
             check_report((uint32_t)scene.replayer->report.status);

@@ -18,7 +18,7 @@ static uint8_t raw[MAX_SECTION];
 
 static uint8_t *trace(void)
 {
-    return scene.file + TRACE_AT;
+    return scene.file + FILE_HEAD;
 }
 
 static uint64_t get(const uint8_t *at, size_t bytes)
@@ -33,7 +33,8 @@ static void add(uint16_t type, uint16_t flags, size_t bytes)
 {
     struct section *s = &sections[section_count];
     const bool packed = scene.numbers[CODECS] >> section_count & 1 && type != GR_SECTION_TYPE_MANIFEST &&
-                        type != GR_SECTION_TYPE_CHUNKS && type != GR_SECTION_TYPE_NETWORKS;
+                        type != GR_SECTION_TYPE_CHUNKS && type != GR_SECTION_TYPE_NETWORKS &&
+                        type != GR_SECTION_TYPE_ENCRYPTION;
     section_count++;
     *s = (struct section){type, flags, packed ? GR_CODEC_LZ4 : GR_CODEC_STORED, bytes, trace_bytes, bytes};
     if (packed)
@@ -268,7 +269,7 @@ static uint8_t *place(uint32_t which, size_t *bytes)
         return trace() + GR_HEADER_BYTES;
     }
     if (which == 2) {
-        *bytes = TRACE_AT;
+        *bytes = FILE_HEAD;
         return scene.file;
     }
     const struct section *s = &sections[(which - 3) % section_count];
@@ -311,36 +312,8 @@ static void hash_chunks(void)
 
 void build_file(void)
 {
-    static const uint8_t start[] = {0x89,
-                                    'G',
-                                    'S',
-                                    'G',
-                                    '\r',
-                                    '\n',
-                                    0x1a,
-                                    '\n',
-                                    GR_VERSION_MAJOR,
-                                    0,
-                                    GR_VERSION_MINOR,
-                                    0,
-                                    92,
-                                    0,
-                                    0,
-                                    0,
-                                    [32] = 0xd2,
-                                    0x84,
-                                    0x55,
-                                    0xa2,
-                                    0x01,
-                                    0x26,
-                                    0x04,
-                                    0x50,
-                                    [56] = 0xa0,
-                                    0xf6,
-                                    0x58,
-                                    0x40};
     memset(scene.file, 0, used);
-    memcpy(scene.file, start, sizeof start);
+    memcpy(scene.file, fuzz_envelope, sizeof fuzz_envelope);
     section_count = 0;
     scene.parts[0] = (struct part){0,
                                    (uint32_t)count_of(ACTION, MAX_RECORDS),
@@ -352,8 +325,11 @@ void build_file(void)
 #ifdef GRAMOPHONE_NETWORKS
     plan_parts();
 #endif
-    const size_t table =
-        5 + scene.numbers[IMAGE_PARTS] - 1 + scene.numbers[OPTIONAL_PARTS] + scene.has_section;
+#ifdef GRAMOPHONE_ENCRYPTION
+    scene.is_encrypted = scene.numbers[ENCRYPTED] && !scene.has_section;
+#endif
+    const size_t table = 5 + scene.numbers[IMAGE_PARTS] - 1 + scene.numbers[OPTIONAL_PARTS] +
+                         scene.has_section + scene.is_encrypted;
     const size_t chunk = (size_t)1 << scene.numbers[CHUNK_BITS];
     trace_bytes = GR_HEADER_BYTES + table * GR_SECTION_BYTES;
     add_manifest();
@@ -370,6 +346,10 @@ void build_file(void)
         if (scene.has_section)
             add(GR_SECTION_TYPE_NETWORKS, 0, put_networks(raw));
 #endif
+        if (scene.is_encrypted) {
+            memcpy(raw, fuzz_message, sizeof fuzz_message);
+            add(GR_SECTION_TYPE_ENCRYPTION, 0, sizeof fuzz_message);
+        }
         head_bytes = trace_bytes;
         add_body();
         chunks = (trace_bytes - head_bytes + chunk - 1) / chunk;
@@ -394,8 +374,10 @@ void build_file(void)
     put(trace() + GR_HEADER_AT_SECTION_COUNT, section_count, 2);
     if (scene.has_section)
         put(trace() + GR_HEADER_AT_FLAGS, GR_HEADER_FLAG_JOINT, 2);
+    if (scene.is_encrypted)
+        put(trace() + GR_HEADER_AT_FLAGS, GR_HEADER_FLAG_ENCRYPTED, 2);
     put(scene.file + GR_SIGNED_HEADER_AT_TRACE_BYTES, trace_bytes, 8);
-    scene.file_bytes = TRACE_AT + trace_bytes + scene.numbers[EXTRA_BYTES];
+    scene.file_bytes = FILE_HEAD + trace_bytes + scene.numbers[EXTRA_BYTES];
     edit(false);
     hash_chunks();
     edit(true);

@@ -32,8 +32,10 @@ int main(void)
     while (Frama_C_interval(0, 1)) {
         Frama_C_make_unknown((char *)&report, sizeof report);
         gr_log_begin(&state);
+#ifdef GRAMOPHONE_TRUST
         gr_log_policy(&state, data, Frama_C_unsigned_int_interval(0, DATA_BYTES),
                       Frama_C_unsigned_int_interval(0, UINT32_MAX));
+#endif
         gr_log_trace(&state, data, Frama_C_unsigned_int_interval(0, DATA_BYTES), (const uint8_t *)manifest);
         gr_log_part(&state, Frama_C_interval(GR_LOG_PROLOGUE, GR_LOG_REPLAY_DONE));
         gr_log_slot(&state, Frama_C_unsigned_int_interval(0, UINT32_MAX),
