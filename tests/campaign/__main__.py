@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+from tee_replayer.generator import profiles
 from tests.campaign import cases, encryption, networks, sampling, trust
 from tests.campaign.campaign import Campaign, Result
 from tests.campaign.cases import Case
@@ -17,29 +18,30 @@ from tests.campaign.computing import CASES
 from tests.campaign.device import (
     BARE_METAL,
     BOARDS,
-    ENCRYPTION,
     HIKEY960,
     LINKED,
     LINKED_MMU,
     LOG_MMU,
     MMU,
-    NETWORKS,
     OPTEE,
+    PLAIN,
     RPI4,
-    TRUST,
     Device,
 )
 from tests.campaign.faults import KINDS
 from trace_format.errors import GramophoneError
 
 FOLDER = Path("build/campaign")
-PATHS = (BARE_METAL, TRUST, ENCRYPTION, NETWORKS, MMU, LINKED, LINKED_MMU, LOG_MMU, RPI4, HIKEY960, OPTEE)
+PATHS = (BARE_METAL, MMU, LINKED, LINKED_MMU, LOG_MMU, RPI4, HIKEY960, OPTEE)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__)
     parser.add_argument("--gpu", choices=list(cases.DRIVER), action="append", help="only this GPU")
     parser.add_argument("--path", choices=PATHS, action="append", help="only this port")
+    parser.add_argument(
+        "--profile", choices=list(profiles.load()), action="append", help="only this profile, on bare metal"
+    )
     every = (*cases.CASES, *CASES, *trust.CASES, *encryption.CASES, *networks.CASES, *networks.ALONE, cases.OWNERS)
     names = sorted({case.name for case in every})
     parser.add_argument("--case", choices=names, action="append", help="only this case")
@@ -79,7 +81,13 @@ def main() -> int:
     campaign = Campaign(
         FOLDER, shares, arguments.jobs, arguments.pairs, arguments.seed, tuple(arguments.function or ())
     )
-    paths = itertools.product(arguments.path or PATHS, arguments.gpu or cases.DRIVER)
+    paths = arguments.path or ([BARE_METAL] if arguments.profile else PATHS)
+    ported = [
+        (path, name)
+        for path in paths
+        for name in (arguments.profile or profiles.load() if path == BARE_METAL else (PLAIN,))
+    ]
+    wanted = itertools.product(ported, arguments.gpu or cases.DRIVER)
 
     def on_case(of: Device, case: Case, so_far: Result) -> bool:
         tried = sum(counts.tried for counts in so_far.table.rows.values())
@@ -90,8 +98,11 @@ def main() -> int:
         return seconds < 60 * float(arguments.minutes)
 
     try:
-        make = campaign.believing if arguments.believing else campaign.device
-        devices = [make(gpu, path) for path, gpu in paths if BOARDS.get(path, gpu) == gpu]
+        devices = [
+            campaign.believing(gpu, path) if arguments.believing else campaign.device(gpu, path, name)
+            for (path, name), gpu in wanted
+            if BOARDS.get(path, gpu) == gpu
+        ]
         result = campaign.run(devices, arguments.case or [], kinds, on_case)
     except GramophoneError as error:
         print(f"error: {error}", file=sys.stderr)

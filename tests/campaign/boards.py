@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+from host_tools.runners import nor_flash
 from host_tools.runners.power import hikey960, rpi4
+from tee_replayer.generator import boards
+from tee_replayer.generator.profiles import Features
 from tests.campaign.device import HIKEY960, RPI4
 
 Row = tuple[str, int, int, object]
@@ -21,8 +24,8 @@ def hostile(path: str) -> tuple[tuple[int, int], ...]:
     return HOSTILE.get(path, VIRT)
 
 
-def describe(path: str) -> list[Row]:
-    """Rows of a machine's description: the board's registers."""
+def describe(path: str, has: Features) -> list[Row]:
+    """Rows of a machine's description: the board's registers; flash, and a clock that is not set."""
     if path == RPI4:
         return [
             *(("page", page, 0, "") for page in rpi4.Rpi4Power.PAGES),
@@ -37,7 +40,8 @@ def describe(path: str) -> list[Row]:
             ("always", hikey960.MODE, ready, ""),
             ("always", hikey960.RATE, hikey960.RATES[0], ""),
         ]
-    return []
+    found: list[Row] = [("flash", nor_flash.PLACE.base, nor_flash.PLACE.bytes, "")] if has.store else []
+    return found + ([("page", boards.load(boards.QEMU_VIRT).devices["rtc"].base, 0, "")] if has.clock else [])
 
 
 BRIDGE_ID = 0x62726467  # "brdg": baremetal/rpi4.c

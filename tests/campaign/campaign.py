@@ -100,10 +100,12 @@ class Campaign:
     def _program(self) -> Path:
         return runner.compile_program(self.folder)
 
-    def device(self, gpu: str, path: str = BARE_METAL) -> Device:
+    def device(self, gpu: str, path: str = BARE_METAL, profile: str = device.PLAIN) -> Device:
         """The program of a GPU."""
-        folder = self.folder / f"{gpu}-{path}"
-        return optee.build(gpu, folder) if path == device.OPTEE else device.build(gpu, folder, path=path)
+        folder = self.folder / f"{gpu}-{path}-{profile}"
+        if path == device.OPTEE:
+            return optee.build(gpu, folder)
+        return device.build(gpu, folder, path=path, profile=profile)
 
     def believing(self, gpu: str, path: str = BARE_METAL) -> Device:
         """The program of a GPU, less what refuses faults that stay."""
@@ -111,7 +113,7 @@ class Campaign:
 
     def bench(self, of: Device, case: cases.Case, attempt: cases.Attempt, name: str) -> Bench:
         """A trace before a firmware."""
-        folder = self.folder / f"{of.gpu}-{of.path}-{case.name}-{name}"
+        folder = self.folder / f"{of.gpu}-{of.path}-{of.profile}-{case.name}-{name}"
         return Bench(self._program, of, attempt, folder, case.control(of.gpu))
 
     def controls(self, of: Device, case: cases.Case, found: npt.NDArray[Any]) -> list[str]:
@@ -175,7 +177,7 @@ class Campaign:
         parts = sampling.within(run, functions) if functions else sampling.parts(run)
         plans, names = [], [kind.name for kind in kinds]
         for kind in kinds:
-            share = self.shares[of.path].of(kind, case.status == "SIGNATURE")
+            share = self._share(of).of(kind, case.status == "SIGNATURE")
             if kind.do == Do.CONSTANT:
                 plans.append(run.plan_constants(share.library))
                 result.table.rows[of.name, case.name, kind.name] = report.Counts(promised=case.promised)
@@ -206,6 +208,10 @@ class Campaign:
             counts.unnoticed = self._unnoticed(of, case, run, plan[bad & (plan["kind"] >= Do.STAY)])
             through = report.findings(where, of.gpu, run, plan, mine)
             result.findings += through if case.promised else []
+
+    def _share(self, of: Device) -> sampling.Shares:
+        """How many of a device's instructions are attacked: fewer where each run makes two signatures."""
+        return self.shares[device.LINKED if of.features.evidence.attestation else of.path]
 
     def _unnoticed(self, of: Device, case: cases.Case, run: Run, plan: npt.NDArray[Any]) -> int:
         """With how many of these faults, which stay, the control is accepted."""

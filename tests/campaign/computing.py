@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tests.campaign import cases, encryption, networks, trust
 from tests.campaign.cases import IMAGE_READABLE, TIMES, Attempt, Case
-from tests.campaign.device import BARE_METAL, ENCRYPTION, NETWORKS, TRUST, Device
+from tests.campaign.device import BARE_METAL, Device
 from tests.support.replayer_samples import PAGE, VA, signed
 from trace_format.actions import Op, action
 from trace_format.operators import Operator
@@ -68,12 +68,13 @@ CASES = (
 
 def cases_of(of: Device) -> list[Case]:
     """The cases that a device has."""
-    if of.path == TRUST:
-        return list(trust.CASES)
-    if of.path == NETWORKS:
-        return networks.of(of.gpu)
-    if of.path == ENCRYPTION:
-        return list(encryption.CASES)
-    if of.path == BARE_METAL:
-        return [*cases.cases_of(of.gpu), *networks.ALONE]
-    return [*cases.cases_of(of.gpu), *(CASES if of.linked else ())]
+    has = of.features
+    found = [
+        *(encryption.CASES if has.encryption else ()),
+        *(networks.of(of.gpu) if has.schedule else ()),
+        *(CASES if has.operators else ()),
+    ]
+    if has.trust:
+        return [*trust.CASES, *map(trust.under_policy, found)]
+    alone = networks.ALONE if of.path == BARE_METAL and not has.names else ()
+    return [*cases.cases_of(of.gpu), *found, *alone]

@@ -12,28 +12,28 @@ from pathlib import Path
 from host_tools.audit_firmware.image import of_elf
 from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import RunnerError
+from tee_replayer.generator import profiles
 from tee_replayer.generator.boards import QEMU_VIRT
 from tee_replayer.generator.decryption import Decryption
 from tee_replayer.generator.evidence import Evidence
 from tee_replayer.generator.generate import generate
-from tee_replayer.generator.options import NO_DECRYPTION, NO_EVIDENCE, Options
+from tee_replayer.generator.options import NO_DECRYPTION, Options
 from tee_replayer.generator.platforms import platform_of
-from tests.campaign import encryption, networks, trust
+from tee_replayer.generator.profiles import Features
+from tests.campaign import encryption, trust
 from tests.campaign.cases import MIN_SECURITY_VERSION
 from tests.support import replayer_samples as s
 from trace_format.operators import OPERATORS
 
-# On bare metal without and with an MMU; the same with all that can be linked: replay log, attestations, operators
-# with an MMU, and a log without attestations, whose runs are short; OP-TEE's.
+# On bare metal, as a profile (tee_replayer/profiles.toml) says, and plain with an MMU; with replay log, attestations
+# and operators, without an MMU and with one, and a log without attestations, whose runs are short; OP-TEE's.
 BARE_METAL, MMU, LINKED, LINKED_MMU, LOG_MMU = "bare-metal", "mmu", "linked", "linked-mmu", "log-mmu"
 OPTEE = "optee"
-ENCRYPTION = "encryption"  # the same, with a key of a fleet, by which it reads encrypted traces
-NETWORKS = "networks"  # the same, for joint traces, with a queue of requests
 RPI4, HIKEY960 = "rpi4", "hikey960"  # of boards of silicon, each with one GPU: their ports, with an MMU
 BOARDS = {RPI4: "v3d42", HIKEY960: "mali_g71"}
-TRUST = "trust"  # on bare metal without an MMU, with a trust policy instead of one key
-ALL = Evidence(log=True, hashes=True, attestation=True)
-EVIDENCE = {LINKED: ALL, LINKED_MMU: ALL, LOG_MMU: Evidence(log=True, hashes=True)}
+PLAIN = "plain"
+_LINKED = Features(operators=tuple(OPERATORS), evidence=Evidence(log=True, hashes=True, attestation=True))
+_OF_PATHS = {LINKED: _LINKED, LINKED_MMU: _LINKED, LOG_MMU: Features(evidence=Evidence(log=True, hashes=True))}
 # Changes of the generated sources by which a device believes its verification: the known answer is granted, and x
 # compared once. Faults that stay are accepted then, which a campaign must notice.
 BELIEVING = (
@@ -72,26 +72,23 @@ class Device:
         gpu: the profile.
         firmware: the program.
         path: what of Gramophone's it is.
+        profile: on bare metal, the features that it has.
     """
 
     gpu: str
     firmware: firmware.Firmware
     path: str = BARE_METAL
+    profile: str = PLAIN
 
     @property
     def name(self) -> str:
         """For tables."""
-        return self.gpu if self.path == BARE_METAL else f"{self.gpu} {self.path}"
+        return f"{self.gpu} {self.profile if self.path == BARE_METAL else self.path}"
 
     @property
-    def linked(self) -> bool:
-        """Whether it has a log, attestations and operators."""
-        return self.path in (LINKED, LINKED_MMU)
-
-    @property
-    def evidence(self) -> Evidence:
-        """What it gives of that."""
-        return EVIDENCE.get(self.path, NO_EVIDENCE)
+    def features(self) -> Features:
+        """What it has besides the core."""
+        return features_of(self.path, self.profile)
 
     @property
     def code(self) -> tuple[int, bytes]:
@@ -137,12 +134,18 @@ class Device:
         return found
 
 
+def features_of(path: str, profile: str) -> Features:
+    """The features of a path, on bare metal of a profile."""
+    return _OF_PATHS.get(path) or profiles.named(profile).features
+
+
 def build(
     gpu: str,
     folder: Path,
     options: str = "",
     *,
     path: str = BARE_METAL,
+    profile: str = PLAIN,
     changes: Sequence[tuple[str, str, str]] = (),
 ) -> Device:
     """The firmware for the samples' key, which accepts traces from MIN_SECURITY_VERSION on.
@@ -153,27 +156,25 @@ def build(
         options: of the compiler; without any, the code is compared with that of a firmware without debug
             information: it is the same.
         path: which of the bare-metal ones.
+        profile: of BARE_METAL.
         changes: of the generated sources, as (file, old text, new text); the old text is there once.
 
     Raises:
         RunnerError: it does not compile, or is not the same.
     """
-    linked = path in (LINKED, LINKED_MMU)
+    has = features_of(path, profile)
     out = generate(
         Options(
             *(
                 gpu,
                 platform_of(path if path in BOARDS else QEMU_VIRT),
-                trust.OWN if path == TRUST else s.KEY,
+                trust.OWN if has.trust else s.KEY,
                 libraries.source(),
             ),
             min_security_version=MIN_SECURITY_VERSION,
             mmu=path in (MMU, LINKED_MMU, LOG_MMU) or path in BOARDS,
-            evidence=EVIDENCE.get(path, NO_EVIDENCE),
-            operators=tuple(OPERATORS) if linked else (),
-            networks=networks.NETWORKS if path == NETWORKS else 0,
-            schedule=networks.QUEUE if path == NETWORKS else 0,
-            decryption=Decryption(True, encryption.FLEET_KEY) if path == ENCRYPTION else NO_DECRYPTION,
+            decryption=Decryption(True, encryption.FLEET_KEY) if has.encryption else NO_DECRYPTION,
+            **has.options,
         ),
         folder,
     )
@@ -190,8 +191,8 @@ def build(
     if (
         not options
         and not changes
-        and path == BARE_METAL
+        and (path, profile) == (BARE_METAL, PLAIN)
         and found.segments != firmware.build(s.KEY, gpu, MIN_SECURITY_VERSION).segments
     ):
         raise RunnerError(f"{out}: with debug information the firmware is another program")
-    return Device(gpu, found, path)
+    return Device(gpu, found, path, profile)

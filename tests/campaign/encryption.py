@@ -11,20 +11,24 @@ from tests.campaign import cases
 from tests.campaign.cases import Attempt, Case
 from tests.support import encryption_samples as e
 from tests.support.replayer_samples import signed
+from tests.support.trace_samples import offset_of
 from trace_format import layout
 from trace_format.schema import SectionType
 
 FLEET_KEY = e.FLEET_BYTES
 
 
-def describe(folder: Path) -> list[tuple[str, int, int, object]]:
+def describe(signed: bytes, folder: Path) -> list[tuple[str, int, int, object]]:
     """Rows of a machine's description: what the board keeps; two keys and some of the plaintext, which are secret.
 
     Args:
+        signed: the file; one that is not encrypted has no secret.
         folder: for files.
     """
     rows: list[tuple[str, int, int, object]] = []
-    for name, files in (("kept", (e.SECRET,)), ("secret", (e.SECRET, e.FLEET_BYTES, cases.IMAGE[:SECRET_BYTES]))):
+    plain = cases.IMAGE[:SECRET_BYTES]
+    secrets = (e.SECRET, e.FLEET_BYTES, *(() if plain in signed else (plain,)))
+    for name, files in (("kept", (e.SECRET,)), ("secret", secrets)):
         for index, data in enumerate(files):
             (folder / f"{name}{index}").write_bytes(data)
             rows.append((name, index, len(data), folder / f"{name}{index}"))
@@ -45,10 +49,10 @@ def for_a_stranger(gpu: str) -> Attempt:
 
 
 def under_another_head(gpu: str) -> Attempt:
-    """One owner's body under another owner's head, which the device's key has signed: another name."""
+    """One owner's body under another owner's head, which the device's key has signed: of another recording."""
     data = bytearray(encrypted(gpu))
     at = layout.disassemble(bytes(data))[1].one(SectionType.MANIFEST).offset
-    data[at : at + 5] = b"other"
+    data[at + offset_of("manifest", "source_hash")] ^= 1
     return Attempt(signed(bytes(data)))
 
 

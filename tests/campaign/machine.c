@@ -340,7 +340,7 @@ static void describe(struct machine *m, const char *line)
              !strcmp(kind, "identity") || !strcmp(kind, "begin") || !strcmp(kind, "start") ||
              !strcmp(kind, "off"))
         describe_register(m, kind, a, b);
-    else if (!board_describe(m, kind, a, b))
+    else if (!board_describe(m, kind, a, b) && !flash_describe(m, kind, a, b))
         fail("not understood: %s", line);
 }
 
@@ -389,6 +389,7 @@ void machine_rewind(struct machine *m)
         memcpy(m->kept[i].bytes, m->kept[i].at_start, sizeof m->kept[i].bytes);
     m->open_file = 0;
     board_rewind();
+    flash_rewind();
     m->has_said_line = false;
     m->now_ns = 0;
     m->executed = 0;

@@ -171,6 +171,11 @@ void board_rewind(void);
 uint64_t board_state(uint64_t hash);
 bool board_has(const struct machine *m, uint32_t word);
 
+/* The same of its flash (flash.c). */
+bool flash_describe(struct machine *m, const char *kind, uint64_t base, uint64_t bytes);
+void flash_rewind(void);
+uint64_t flash_state(uint64_t hash);
+
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

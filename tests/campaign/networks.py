@@ -19,7 +19,6 @@ from trace_format.actions import ALL_BITS, FLAG_RESUME, MAP_READ, MAP_WRITE, Act
 from trace_format.schema.mailbox import MAILBOX_REQUEST
 from trace_format.trace import Trace
 
-NETWORKS, QUEUE = 2, 2  # of the firmware
 A, B = range(2)
 FIRST_PAGE, PAGES = 1, 15  # working memory of a, which follows the image, and of b, which follows that
 ORDER = (A, B, A, B)  # who asks for a replay

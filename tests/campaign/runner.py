@@ -23,7 +23,7 @@ from host_tools.runners.replay import RunnerError
 from tee_replayer.generator.status import value_of
 from tests.campaign import boards, encryption, evidence, networks
 from tests.campaign.cases import DRIVER, MARK, READS, STRANGER, Attempt
-from tests.campaign.device import ENCRYPTION, NETWORKS, Device, Place
+from tests.campaign.device import Device, Place
 from tests.campaign.faults import Do, Run
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import PAGE
@@ -107,7 +107,8 @@ class Bench:
         fw, gpu = self.device.firmware, profile.load(self.device.gpu)
         memory = bytearray(MAILBOX_BYTES)
         buffers = bind(self.attempt.trace, {}) if self.attempt.trace else Buffers()
-        extras = evidence.extras(self.device.evidence)
+        has = self.device.features
+        extras = evidence.extras(has.evidence)
         heads = mailbox.heads_of(self.attempt.trace, fw.has_queue)
         if self.attempt.turns:
             buffers, extras, heads = Buffers(), tuple(networks.requests(self.attempt.turns.order)), ()
@@ -129,15 +130,15 @@ class Bench:
             (self.folder / f"rom{index}").write_bytes(data)
             kind = "rom" if base <= fw.entry < base + len(data) else "data"
             rows.append((kind, base, len(data), self.folder / f"rom{index}"))
-        rows += boards.describe(self.device.path)
+        rows += boards.describe(self.device.path, has)
         rows += self._hostile()
         if extras and not self.attempt.turns:
             answers = [(at, len(extra.data)) for at, extra in zip(places.extras_at, extras, strict=True)]
             rows += evidence.describe(answers, self.folder)
-        if self.device.path == NETWORKS or self.attempt.turns:
+        if has.networks or self.attempt.turns:
             rows += networks.describe(self.attempt, self.device.gpu, board.carveout_base // PAGE)
-        if self.device.path == ENCRYPTION:
-            rows += encryption.describe(self.folder)
+        if has.encryption and not has.evidence.log:  # which has a secret already
+            rows += encryption.describe(self.attempt.signed, self.folder)
         for row, at in zip(buffers.rows, places.buffers_at, strict=True):
             rows.append(("answer", at, -(-row.nbytes // WORD) * WORD, ""))
         rooms = places.extras_at if self.attempt.turns else places.answers_at
@@ -270,7 +271,7 @@ class Bench:
 
     def _judged(self, outcomes: npt.NDArray[Any], unspoilt: int) -> npt.NDArray[Any]:
         """The same outcomes, with what the log and the attestation of a trace are worth that was to be refused."""
-        if not self.device.evidence.log or self.attempt.trace:
+        if not self.device.features.evidence.log or self.attempt.trace:
             return outcomes
         said = self.said()
         for number in np.unique(outcomes["evidence"]).tolist():

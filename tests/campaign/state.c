@@ -69,7 +69,7 @@ uint64_t machine_state(const struct machine *m)
     hash = mix_bytes(hash, m->registers, sizeof m->registers);
     for (unsigned i = 0; i < KEPT_MAX; i++)
         hash = mix_bytes(hash, m->kept[i].bytes, sizeof m->kept[i].bytes);
-    hash = mix(board_state(hash), (uint64_t)m->has_said_line << 32 | m->open_file);
+    hash = mix(flash_state(board_state(hash)), (uint64_t)m->has_said_line << 32 | m->open_file);
     hash = mix(mix(hash, m->now_ns), m->writes);
     return mix(mix(hash, m->from_trace), (uint64_t)m->seen_offset << 32 | m->seen_value);
 }

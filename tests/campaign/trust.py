@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from signing import envelope
 from signing.cose_sign import Entries, to_be_signed
 from signing.sign import FileSigner, entries, head_of
 from signing.trust import Policy, Role
@@ -124,10 +125,27 @@ def too_long(gpu: str) -> Attempt:
     return Attempt(t.join(data, t.signatures(data, TRACERS)))
 
 
+def tampered_chunk(gpu: str) -> Attempt:
+    return of_policy(cases.tampered_chunk(gpu))
+
+
+def of_policy(attempt: Attempt) -> Attempt:
+    """The same trace, whose head two of the policy's keys have signed."""
+    trace = bytes(envelope.split(attempt.signed).trace)
+    return replace(attempt, signed=t.join(trace, t.signatures(trace, TRACERS[:2])))
+
+
+def under_policy(case: Case) -> Case:
+    """The same case for a device with the policy."""
+    refused, control = case.refused, case.control
+    return replace(case, refused=lambda gpu: of_policy(refused(gpu)), control=lambda gpu: of_policy(control(gpu)))
+
+
 CASES = (
     Case("one-of-two", "one signature where it takes two", "THRESHOLD", one_of_two, good),
     Case("wrong-share", "one good signature, two of a stranger", "SIGNATURE", by_a_stranger, good),
-    Case("none-valid", "two signatures, both of a stranger", "SIGNATURE", none_valid, good),
+    Case("stranger", "two signatures, both of a stranger", "SIGNATURE", none_valid, good),
+    Case("chunk", "a tampered chunk", "CHUNK", tampered_chunk, good),
     Case("half", "one signature, and the ES256 half of a hybrid one", "TRUST_HALF", half, good_hybrid),
     Case("wrong-half", "the same, and an ML-DSA half of something else", "SIGNATURE", wrong_half, good_hybrid),
     Case(

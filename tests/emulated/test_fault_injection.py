@@ -19,19 +19,17 @@ import numpy.typing as npt
 import pytest
 
 from host_tools.runners import firmware
+from tee_replayer.generator import profiles
 from tests.campaign import cases, computing, encryption, evidence, networks, report, runner, sampling, trust
 from tests.campaign.campaign import COMPUTING, Campaign, Result, outcome_name
 from tests.campaign.device import (
     BARE_METAL,
     BOARDS,
-    ENCRYPTION,
     LINKED,
     LINKED_MMU,
     LOG_MMU,
     MMU,
-    NETWORKS,
     RPI4,
-    TRUST,
     Device,
 )
 from tests.campaign.faults import ENCODING_BITS, KINDS, Do, Run
@@ -75,7 +73,7 @@ JUDGES = ("gr_signature_verify", "difference", "is_zero", "is_less", "check_sign
 FEWER = 7  # one of so many faults that stay is tried without --exhaustive
 LINKED_OF = {"v3d42": LINKED, "mali_g71": LINKED_MMU}
 T = TypeVar("T")
-Built = Callable[[str, str], Device]
+Built = Callable[..., Device]
 PER_PART = sampling.Share(before=1, ours=6, bulk=1, tail=2, library=1)
 # Half of sampling.SAMPLE.
 _HALF, _HALF_OF_SIGNATURE = sampling.Share(1, 12, 1, 2, 1), sampling.Share(1, 12, 1, 12, 1)
@@ -87,10 +85,16 @@ PER_KIND = sampling.Shares(PER_PART, PER_PART, PER_PART, PER_PART, PER_PART, PER
 def campaign(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Campaign:
     if shutil.which(f"{firmware.CROSS}gcc") is None:
         pytest.skip("no cross compiler: apt-get install gcc-aarch64-linux-gnu")
-    of_others = sampling.SAMPLE if request.config.getoption("--exhaustive") else HALF
     shares = dict.fromkeys((BARE_METAL, MMU, *BOARDS), sampling.SAMPLE)
-    shares |= dict.fromkeys((TRUST, ENCRYPTION, NETWORKS), of_others) | dict.fromkeys(LINKED_OF.values(), PER_KIND)
+    shares |= dict.fromkeys(LINKED_OF.values(), PER_KIND)
     return Campaign(tmp_path_factory.mktemp("campaign"), shares, jobs=1)
+
+
+@pytest.fixture(scope="module")
+def of_profiles(campaign: Campaign, request: pytest.FixtureRequest) -> Campaign:
+    """Fewer faults in each case, of which profiles have many."""
+    shares = campaign.shares | {BARE_METAL: sampling.SAMPLE if request.config.getoption("--exhaustive") else HALF}
+    return replace(campaign, shares=shares)
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +104,7 @@ def devices(campaign: Campaign) -> dict[str, Device]:
 
 @pytest.fixture(scope="module")
 def built(campaign: Campaign) -> Built:
-    """The program of a GPU on a path, made once."""
+    """The program of a GPU on a path, and of a profile, made once."""
     return functools.cache(campaign.device)
 
 
@@ -147,12 +151,12 @@ def test_no_single_fault_lets_a_refused_trace_through(
 
 @pytest.mark.parametrize("gpu", ON_V3D)
 def test_no_single_fault_passes_over_a_trust_policy(
-    campaign: Campaign, built: Built, gpu: str, some_of: SomeOf
+    of_profiles: Campaign, built: Built, gpu: str, some_of: SomeOf
 ) -> None:
     """Too few signatures, a stranger's, half of one, a revoked key's, a usurper's policy, too much time."""
     found = trust.CASES
     names = names_for(gpu, found, some_of)
-    result = campaign.run([built(gpu, TRUST)], names, KINDS)
+    result = of_profiles.run([built(gpu, BARE_METAL, "encrypted")], names, KINDS)
     assert not result.spoilt
     assert {case for _, case, _ in result.table.rows} == set(names)
     assert sum(counts.tried for counts in result.table.rows.values()) > 1000 * len(names) // len(found)
@@ -161,12 +165,12 @@ def test_no_single_fault_passes_over_a_trust_policy(
 
 @pytest.mark.parametrize("gpu", ON_MALI)
 def test_no_single_fault_opens_what_is_not_for_the_device(
-    campaign: Campaign, built: Built, gpu: str, some_of: SomeOf
+    of_profiles: Campaign, built: Built, gpu: str, some_of: SomeOf
 ) -> None:
     """Encrypted for another device, under another head, with bits of the ciphertext turned."""
     found = encryption.CASES
     names = names_for(gpu, found, some_of)
-    result = campaign.run([built(gpu, ENCRYPTION)], names, KINDS)
+    result = of_profiles.run([built(gpu, BARE_METAL, "encrypted")], names, KINDS)
     assert not result.spoilt
     assert {case for _, case, _ in result.table.rows} == set(names)
     assert sum(counts.tried for counts in result.table.rows.values()) > 600 * len(names) // len(found)
@@ -175,15 +179,27 @@ def test_no_single_fault_opens_what_is_not_for_the_device(
 
 @pytest.mark.parametrize("gpu", ON_V3D)
 def test_no_single_fault_lets_a_network_have_what_is_anothers(
-    campaign: Campaign, built: Built, gpu: str, some_of: SomeOf
+    of_profiles: Campaign, built: Built, gpu: str, some_of: SomeOf
 ) -> None:
     """Hostile joint traces, and jobs of two good networks with the other's page tables."""
     found = networks.of(gpu)
     names = names_for(gpu, found, some_of)
-    result = campaign.run([built(gpu, NETWORKS)], names, KINDS)
+    result = of_profiles.run([built(gpu, BARE_METAL, "scheduled")], names, KINDS)
     assert not result.spoilt
     assert {case for _, case, _ in result.table.rows} == set(names)
     assert sum(counts.tried for counts in result.table.rows.values()) > 1000 * len(names) // len(found)
+    assert result.ok, "\n".join(map(str, result.findings))
+
+
+@pytest.mark.parametrize("name", profiles.load())
+def test_no_single_fault_gets_through_any_profile(of_profiles: Campaign, built: Built, name: str) -> None:
+    """A stranger's trace, and one with a tampered chunk, on the firmware of each profile."""
+    device = built("v3d42", BARE_METAL, name)
+    kinds = (SKIP, STAYING[0]) if device.features.evidence.log else (SKIP, DOUBLE_SKIP, REGISTER_BIT, STAYING[0])
+    result = of_profiles.run([device], ["stranger", "chunk"], kinds)
+    assert not result.spoilt
+    assert {case for _, case, _ in result.table.rows} == {"stranger", "chunk"}
+    assert min(counts.tried for counts in result.table.rows.values()) > 3
     assert result.ok, "\n".join(map(str, result.findings))
 
 
@@ -206,7 +222,7 @@ def test_a_job_with_another_networks_tables_is_noticed(campaign: Campaign, built
     assert attempt.turns
     (one, its), (other, others) = attempt.turns.roots
     exchanged = replace(attempt, turns=replace(attempt.turns, roots=((one, others), (other, its))))
-    of = built(gpu, NETWORKS)
+    of = built(gpu, BARE_METAL, "scheduled")
     found = [campaign.bench(of, case, each, "planted").outcome() for each in (attempt, exchanged)]
     assert [int(outcome["from_trace"][0]) for outcome in found] == [0, networks.JOBS * len(attempt.turns.order)]
 

@@ -90,7 +90,18 @@ def encrypted_scenes(gpu: str) -> Iterator[tuple[str, bytes]]:
     """The same with an encrypted body, and what tampers with the message that says who can read it."""
     on = number(Number.ENCRYPTED, 1)
     every = dict(scenes(gpu))
-    for name in ("valid", "packed", "notes", "retries", "chunk", "old", "stranger", "no-hash", "late", "section-size"):
+    for name in (
+        "valid",
+        "packed",
+        "notes",
+        "retries",
+        "chunk",
+        "old",
+        "stranger",
+        "no-hash",
+        "late",
+        "section-size",
+    ):
         yield name, every[name] + on
     for at in (0, 8, 28, 60, 100):
         yield f"message-{at}", every["valid"] + on + edit(6, at, 0x55, 0)

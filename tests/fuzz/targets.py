@@ -17,9 +17,9 @@ from typing import Any
 import baremetal
 from host_tools.runners import libraries
 from host_tools.vgpu import build as build_vgpu
+from signing import envelope
 from tee_replayer import features
 from tee_replayer.features import operators
-from signing import envelope
 from tee_replayer.generator import profiles, target
 from tee_replayer.generator.profiles import Features
 from tee_replayer.generator.status import CORE
@@ -73,7 +73,15 @@ class Target:
         return [CORPUS / name for name in self.corpora or [self.name]]
 
 
-CORE_PARTS = ("core.c", "core_mutator.c", "core_scene.c", "core_pack.c", "core_oracles.c", "core_features.c", "seam.c")
+CORE_PARTS = (
+    "core.c",
+    "core_mutator.c",
+    "core_scene.c",
+    "core_pack.c",
+    "core_oracles.c",
+    "core_features.c",
+    "seam.c",
+)
 JOINT = ("-DGRAMOPHONE_NETWORKS=3", "-DGRAMOPHONE_STEPS", "-DGRAMOPHONE_SCHEDULE=3")
 # Profiles that are fuzzed with the drivers of both GPUs: one network, and all that a driver does for several.
 ON_BOTH = ("plain", "scheduled")

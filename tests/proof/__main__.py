@@ -48,7 +48,9 @@ def main() -> int:
     """Exit status 0: all is proved or explained, and each defect was found."""
     parser = argparse.ArgumentParser(prog="python -m tests.proof", description=__doc__)
     names = sorted({unit.name for unit in UNITS})
-    parser.add_argument("--unit", choices=names, metavar="UNIT", action="append", help="only this one (repeatable)")
+    parser.add_argument(
+        "--unit", choices=names, metavar="UNIT", action="append", help="only this one (repeatable)"
+    )
     parser.add_argument(
         "--profile", choices=list(profiles.load()), action="append", help="only as this one has it (repeatable)"
     )
@@ -101,17 +103,23 @@ class Proof:
             counts = (result.functions, result.goals, len(unproved), len(unproved & known))
             row = ROW.format(run.unit.name, run.gpu, run.unit.tool, *counts, f"{result.seconds:.0f}")
             print(row, " ".join(each.profile for each in group), flush=True)
-            self.wrong += [f"{run.words}: not proved, and not in {ALARMS.name}: {g}" for g in sorted(unproved - known)]
+            self.wrong += [
+                f"{run.words}: not proved, and not in {ALARMS.name}: {g}" for g in sorted(unproved - known)
+            ]
         for (name, gpu), unproved in left.items() if all_profiles else ():
             known = {goal for unit, target, goal in listed if (unit, target) == (name, gpu)}
             self.wrong += [f"{name} {gpu}: in {ALARMS.name}, but proved: {g}" for g in sorted(known - unproved)]
         self._print_profiles(runs)
 
     def _print_profiles(self, runs: list[Run]) -> None:
-        print(f"\n{len({*self._results.values()})} proofs\n{PROFILE.format('profile', 'runs', 'goals', 'proved', 'open')}")
+        print(
+            f"\n{len({*self._results.values()})} proofs\n{PROFILE.format('profile', 'runs', 'goals', 'proved', 'open')}"
+        )
         for name in dict.fromkeys(run.profile for run in runs):
             results = [self._results[run] for run in runs if run.profile == name]
-            goals, left = (sum(found) for found in zip(*((r.goals, len(r.unproved)) for r in results), strict=True))
+            goals, left = (
+                sum(found) for found in zip(*((r.goals, len(r.unproved)) for r in results), strict=True)
+            )
             print(PROFILE.format(name, len(results), goals, goals - left, left))
 
     def _proved(self, key: str, run: Run) -> Result:

@@ -12,7 +12,9 @@ import re
 
 # Annotations lie between marks, so that the preprocessor replaces macros in them.
 MARK = "@@"
-_TOKEN = re.compile(rf'{MARK}.*?{MARK}|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[{{}}();]|[^@"\'{{}}();]+|@', re.DOTALL)
+_TOKEN = re.compile(
+    rf'{MARK}.*?{MARK}|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[{{}}();]|[^@"\'{{}}();]+|@', re.DOTALL
+)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _LOGIC = re.compile(rf"{MARK}\s*(?:axiomatic|predicate|logic|ghost|lemma|axiom)\b")
 _DECLARED_LOGIC = re.compile(r"\b(\w+)\s*(?:\{[\w, ]*\}\s*)?(?:\(|=|;|reads\b)|\baxiomatic (\w+)")
@@ -49,7 +51,9 @@ def _declared(item: str) -> set[str]:
         return {*_WORD.findall(f"{made[2]} {made[4]} {values}")}
     if code.startswith("typedef"):
         return {*_WORD.findall(code)}
-    name = re.match(r"[^=;{]*?\b(?!__attribute__)(\w+) ?\(", code) or re.match(r"[^=;]*?\b(\w+)(?: ?\[[^;=]*\])* ?[=;]", code)
+    name = re.match(r"[^=;{]*?\b(?!__attribute__)(\w+) ?\(", code) or re.match(
+        r"[^=;]*?\b(\w+)(?: ?\[[^;=]*\])* ?[=;]", code
+    )
     return {name[1]} if name else {*_WORD.findall(code)}
 
 

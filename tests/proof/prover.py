@@ -63,7 +63,10 @@ def runs(units: Sequence[Unit], names: Sequence[str]) -> list[Run]:
     for unit in units:
         for name in names:
             has = profiles.named(name).features
-            files = [*profile_sources.sources(has), *(target.driver_source(profile.load(gpu)) for gpu in unit.gpus)]
+            files = [
+                *profile_sources.sources(has),
+                *(target.driver_source(profile.load(gpu)) for gpu in unit.gpus),
+            ]
             if CORE.parent / unit.source in files and not {*unit.not_with} & {*has.names}:
                 found += [Run(unit, gpu, name) for gpu in unit.gpus]
     return found

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fuzz target: a profile's core and a nano driver. Here: the port (a GPU that reads as the input says), the crypto
- * seam's other half, the caller.
+ * Fuzz target: a profile's core and a nano driver. Here: the port (a GPU that reads as the input says), the
+ * crypto seam's other half, the caller.
  *
  * Only the seam is replaced: signatures are good, unless the input says otherwise. Hashes are computed.
  */

@@ -88,8 +88,8 @@ struct scene {
     uint32_t action_count, job_count;
     struct part parts[MAX_PARTS]; /* as it says, too */
     size_t part_count;
-    bool is_exclusive;    /* all have the same pages */
-    bool has_section;     /* NETWORKS */
+    bool is_exclusive; /* all have the same pages */
+    bool has_section;  /* NETWORKS */
     bool is_encrypted;
     const uint8_t *reach; /* in it: for each page of the image, a bit for each network that reaches it */
     uint8_t *base;        /* the carve-out */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a replayer with more features asks of its board and of the crypto seam: flash, a day, secrets that every
- * board has, and stand-ins for algorithms. Signatures of all kinds are good where the one of ES256 is, ciphers
- * leave blocks as they are, and a key is unwrapped from whatever there is. */
+/* What a replayer with more features asks of its board and of the crypto seam: flash, a day, secrets that
+ * every board has, and stand-ins for algorithms. Signatures of all kinds are good where the one of ES256 is,
+ * ciphers leave blocks as they are, and a key is unwrapped from whatever there is. */
 #include "core.h"
 #include "crypto.h"
 
@@ -232,8 +232,8 @@ void features_tell(bool was_loading)
     (void)was_loading;
 #ifdef GRAMOPHONE_LOG
     const uint64_t before = kept;
-    PROMISE(gr_log_append(&log, was_loading ? GR_LOG_KIND_LOAD : GR_LOG_KIND_REPLAY, &scene.replayer->report) ==
-                (kept == before + 1),
+    PROMISE(gr_log_append(&log, was_loading ? GR_LOG_KIND_LOAD : GR_LOG_KIND_REPLAY,
+                          &scene.replayer->report) == (kept == before + 1),
             "an entry that is written is kept");
     static const uint8_t nonce[GR_NONCE_MIN];
     static uint8_t out[GR_ATTESTATION_MAX];

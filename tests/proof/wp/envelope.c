@@ -15,9 +15,8 @@ uint8_t *proof_take(struct loader *l, uint64_t bytes);
 #define gr_take_memory proof_take
 
 /*@ requires ready(l);
-    assigns l->head, l->head_bytes, l->section_count, l->fourth, l->stream.chunk_bytes, l->stream.left, l->state,
-      l->r->high, l->r->memory.base[0 .. l->r->memory.bytes - 1];
-    ensures ready(l);
+    assigns l->head, l->head_bytes, l->section_count, l->fourth, l->stream.chunk_bytes, l->stream.left,
+   l->state, l->r->high, l->r->memory.base[0 .. l->r->memory.bytes - 1]; ensures ready(l);
     EACH_OF_TABLE(ensures \result == GR_STATUS_OK ==>)
     ensures \result == GR_STATUS_OK ==> chunked(l);
 */

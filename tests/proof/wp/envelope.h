@@ -8,8 +8,8 @@
 /* What the envelope's copy takes and writes, of a trust policy. */
 #ifdef GRAMOPHONE_TRUST
 #define AND_TRUST(l)                                                                                         \
-    , l->trace_bytes, l->envelope, l->envelope_bytes, l->trace_at, l->policies[0 .. 1], l->workspace,        \
-        l->r->high, l->r->memory.base[0 .. l->r->memory.bytes - 1]
+    , l->trace_bytes, l->envelope, l->envelope_bytes, l->trace_at, l->policies[0..1], l->workspace,          \
+        l->r->high, l->r->memory.base[0..l->r->memory.bytes - 1]
 #else
 #define AND_TRUST(l)
 #endif

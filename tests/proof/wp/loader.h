@@ -10,11 +10,11 @@
 #define AND_KEY_APART(l, memory, bytes)
 #else
 #define AND_KEY(l)                                                                                           \
-    &&\valid_read(l->policy->key + (0 .. 64)) && \valid_read(l->policy->key_id + (0 .. KID_BYTES - 1))
+    &&\valid_read(l->policy->key + (0..64)) && \valid_read(l->policy->key_id + (0..KID_BYTES - 1))
 #define AND_KEY_APART(l, memory, bytes)                                                                      \
-    &&\separated(memory + (0 .. bytes - 1), l->policy->key + (0 .. 64)) &&                                   \
-        \separated(l, l->policy->key + (0 .. 64)) && \separated(l->r, l->policy->key + (0 .. 64)) &&          \
-        \separated(l, l->policy->key_id + (0 .. KID_BYTES - 1))
+    &&\separated(memory + (0..bytes - 1), l->policy->key + (0..64)) &&                                   \
+        \separated(l, l->policy->key + (0..64)) && \separated(l->r, l->policy->key + (0..64)) &&          \
+        \separated(l, l->policy->key_id + (0..KID_BYTES - 1))
 #endif
 
 /* The loader, what it was given, and the carve-out do not overlap; what is taken of the carve-out grows
