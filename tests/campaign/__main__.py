@@ -32,6 +32,7 @@ from tests.campaign.faults import KINDS
 from trace_format.errors import GramophoneError
 
 FOLDER = Path("build/campaign")
+PROFILES = tuple(profiles.load())
 PATHS = (BARE_METAL, MMU, LINKED, LINKED_MMU, LOG_MMU, RPI4, HIKEY960, OPTEE)
 
 
@@ -39,9 +40,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__)
     parser.add_argument("--gpu", choices=list(cases.DRIVER), action="append", help="only this GPU")
     parser.add_argument("--path", choices=PATHS, action="append", help="only this port")
-    parser.add_argument(
-        "--profile", choices=list(profiles.load()), action="append", help="only this profile, on bare metal"
-    )
+    parser.add_argument("--profile", choices=PROFILES, action="append", help="only this profile, on bare metal")
     every = (*cases.CASES, *CASES, *trust.CASES, *encryption.CASES, *networks.CASES, *networks.ALONE, cases.OWNERS)
     names = sorted({case.name for case in every})
     parser.add_argument("--case", choices=names, action="append", help="only this case")
@@ -85,7 +84,7 @@ def main() -> int:
     ported = [
         (path, name)
         for path in paths
-        for name in (arguments.profile or profiles.load() if path == BARE_METAL else (PLAIN,))
+        for name in (arguments.profile or PROFILES if path == BARE_METAL else (PLAIN,))
     ]
     wanted = itertools.product(ported, arguments.gpu or cases.DRIVER)
 

@@ -25,8 +25,9 @@ from tests.campaign.cases import MIN_SECURITY_VERSION
 from tests.support import replayer_samples as s
 from trace_format.operators import OPERATORS
 
-# On bare metal, as a profile (tee_replayer/profiles.toml) says, and plain with an MMU; with replay log, attestations
-# and operators, without an MMU and with one, and a log without attestations, whose runs are short; OP-TEE's.
+# On bare metal, as a profile (tee_replayer/profiles.toml) says, and plain with an MMU; with replay log,
+# attestations and operators, without an MMU and with one, and a log without attestations, whose runs are short;
+# OP-TEE's.
 BARE_METAL, MMU, LINKED, LINKED_MMU, LOG_MMU = "bare-metal", "mmu", "linked", "linked-mmu", "log-mmu"
 OPTEE = "optee"
 RPI4, HIKEY960 = "rpi4", "hikey960"  # of boards of silicon, each with one GPU: their ports, with an MMU

@@ -112,9 +112,8 @@ class Proof:
         self._print_profiles(runs)
 
     def _print_profiles(self, runs: list[Run]) -> None:
-        print(
-            f"\n{len({*self._results.values()})} proofs\n{PROFILE.format('profile', 'runs', 'goals', 'proved', 'open')}"
-        )
+        print(f"\n{len({*self._results.values()})} proofs")
+        print(PROFILE.format("profile", "runs", "goals", "proved", "open"))
         for name in dict.fromkeys(run.profile for run in runs):
             results = [self._results[run] for run in runs if run.profile == name]
             goals, left = (

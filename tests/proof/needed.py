@@ -2,8 +2,9 @@
 """What a proof depends on of a preprocessed harness: declarations that are reached from what is proved, and of
 structures the members that code or annotations access. Profiles in which it is the same need one proof.
 
-A member that nothing names moves others, which neither WP's memory model nor Eva's, both of which have members, can
-tell. Too much may be kept, never too little: a declaration stays if any kept text has a name that it declares.
+A member that nothing names only moves others. The memory models of WP and Eva have members, and no proof depends
+on where these lie. Too much may be kept, never too little: a declaration stays if any kept text has a name that it
+declares.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from tee_replayer.generator.platforms import platform_of
 from tests.support import replayer_samples as s
 from tests.support import trust_samples as t
 
-NAMES = tuple(name for name in profiles.load() if name != "optee")  # a part of OP-TEE's core: tests/optee
+NAMES = tuple(profiles.load())
 
 
 def anchor(name: str) -> Anchor:
@@ -24,11 +24,10 @@ def anchor(name: str) -> Anchor:
     return t.policy() if profiles.named(name).features.trust else s.KEY
 
 
-@functools.cache
-def folder_of(name: str, gpu: str, min_security_version: int = 0) -> Path:
-    """A profile's firmware, compiled once."""
+def options_of(name: str, gpu: str, min_security_version: int = 0) -> Options:
+    """What its firmware is generated with."""
     features = profiles.named(name).features
-    options = Options(
+    return Options(
         gpu,
         platform_of("qemu-virt"),
         anchor(name),
@@ -37,6 +36,12 @@ def folder_of(name: str, gpu: str, min_security_version: int = 0) -> Path:
         decryption=Decryption(features.encryption),
         **features.options,
     )
+
+
+@functools.cache
+def folder_of(name: str, gpu: str, min_security_version: int = 0) -> Path:
+    """A profile's firmware, compiled once."""
+    options = options_of(name, gpu, min_security_version)
 
     def write(folder: Path) -> None:
         generate(options, folder)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a profile's replayer (tee_replayer/profiles.toml) is compiled of, for what takes the core's files as they are:
-the proof and the fuzzers.
+"""What a profile's replayer (tee_replayer/profiles.toml) is compiled of, for the proof and the fuzzers, which take
+the core's files as they are.
 """
 
 from __future__ import annotations
