@@ -23,6 +23,7 @@ from tests.support import profile_sources
 from tests.support.places import CHECKOUT
 from tests.support.profile_firmware import NAMES, options_of
 
+EVIDENCE = (CHECKOUT / "docs" / "EVIDENCE.md").read_text()
 # In a process of its own, with a profile more.
 _WITH_ANOTHER = """
 import pathlib, sys
@@ -50,11 +51,17 @@ def test_another_profile_is_held_to_the_same(tmp_path: Path) -> None:
 
 
 def test_each_profile_is_in_evidence() -> None:
-    """By name, in the rows of proof, fuzzing, campaign and hostile traces."""
-    rows = re.findall(r"^\| `(\w+)` \|(.*)\|$", (CHECKOUT / "docs" / "EVIDENCE.md").read_text(), re.MULTILINE)
-    assert [name for name, _ in rows] == list(profiles.load())
-    for name, row in rows:
-        assert all(cell.strip() for cell in row.split("|")), name
+    """By name, with the command of its proof, its fuzz target, its campaign and its hostile traces."""
+    rows = re.findall(r"^\| The profile `(\w+)` .*$", EVIDENCE, re.MULTILINE)
+    assert rows == list(profiles.load())
+    for name in rows:
+        for command in (
+            f"tests.proof --profile {name}",
+            f"`core-{name}-v3d42`",
+            f"tests.campaign --profile {name}",
+            f"test_profiles.py -k {name}",
+        ):
+            assert command in EVIDENCE, command
 
 
 @pytest.mark.parametrize("name", NAMES)

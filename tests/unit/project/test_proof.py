@@ -14,6 +14,7 @@ from tee_replayer.generator import profiles, target
 from tee_replayer.generator.status import CORE
 from tests.proof import prover
 from tests.proof.__main__ import admitted, explained
+from tests.proof.needed import needed
 from tests.proof.prover import Run
 from tests.proof.splice import ProofError, parse, splice
 from tests.proof.units import DEFECTS, UNITS
@@ -159,6 +160,53 @@ def test_defects_have_their_place(defect: object) -> None:
     text = (CORE.parent / unit.source).read_text()
     assert text.count(defect.text) == 1
     assert defect.function in prover.functions(text)
+
+
+NEEDED = """
+typedef unsigned u;
+enum { WIDTH = 4, DEPTH = 9 };
+enum mode { ON, OFF };
+struct a { u x; u (*call)(u); @MEMBER@ };
+struct b { int z; };
+@@ logic integer twice(integer n) = 2 * n; @@
+@@ requires p->x < WIDTH; ensures \\result == twice(p->x); @@ u f(struct a *p);
+u g(void);
+u f(struct a *p) { return p->call(p->x); }
+u g(void) { return DEPTH; }
+"""
+
+
+@pytest.mark.parametrize("member", ["u y;", "struct b inner;", "enum mode mode; u many[WIDTH];"])
+def test_a_member_that_nothing_names_asks_for_no_proof(member: str) -> None:
+    found = needed(NEEDED.replace("@MEMBER@", member), {"f"})
+    assert found == needed(NEEDED.replace("@MEMBER@", ""), {"f"})
+    for name in ("twice", "WIDTH", "u x", "call", "typedef"):
+        assert name in found
+    for name in ("enum mode", "u g(", "struct b"):
+        assert name not in found
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("WIDTH = 4", "WIDTH = 5"),
+        ("2 * n", "3 * n"),
+        ("u x;", "int x;"),
+        ("unsigned u", "long u"),
+        ("p->x)", "1)"),
+    ],
+)
+def test_what_a_proof_depends_on_asks_for_another(old: str, new: str) -> None:
+    text = NEEDED.replace("@MEMBER@", "")
+    assert old in text
+    assert needed(text, {"f"}) != needed(text.replace(old, new), {"f"})
+
+
+def test_profiles_share_proofs(tmp_path: Path) -> None:
+    """The decoder is one program in all of them; what networks add makes another driver."""
+    keys = {run.words: prover.key(run, tmp_path) for run in RUNS if run.unit.name in ("known", "v3d42")}
+    assert keys["known v3d42 fleet"] == keys["known v3d42 full"] != keys["known v3d42 plain"]
+    assert keys["v3d42 v3d42 plain"] == keys["v3d42 v3d42 optee"] != keys["v3d42 v3d42 joint"]
 
 
 def test_open_goals_are_read() -> None:
