@@ -86,7 +86,7 @@ PLANTED = {
                       "r->carveout_bytes / GR_PAGE_BYTES)", "r->carveout_bytes / GR_PAGE_BYTES + 1)"),
     "wider table": ("core-plain-v3d42", "gr_target.h", "{0x060d0c05u, 0x060d0c01u, 0}", "{0xffffffffu, 0u, 0}"),
     "driver's register": ("core-plain-mali_g71", "gr_target.h", "{0x0900, 4, 1, 0}", "{0x0900, 4, 3, 13}"),
-    "not idle": ("core-plain-mali_g71", "run.c", "limits->idle ? settle(r) : GR_STATUS_OK", "GR_STATUS_OK"),
+    "not idle": ("core-plain-mali_g71", "run.c", "limits->idle ? gr_settle(r) : GR_STATUS_OK", "GR_STATUS_OK"),
     "code that can change": ("core-plain-v3d42", "v3d42.c", "code < r->image_end ||", "true ||"),
     "slot in the image": ("core-plain-v3d42", "slots.c", "place < GR_WORK_AT(r) ||", ""),
     "no table": ("core-plain-v3d42", "run.c", "gr_driver_set_table(r, 0);", ""),
@@ -95,22 +95,22 @@ PLANTED = {
     "read twice": ("core-plain-v3d42", "envelope.c", "memcpy(l->head, header, GR_HEADER_BYTES);",
                    "l->stream.source->read(l->stream.source->ctx, TRACE_AT, l->head, GR_HEADER_BYTES);"),
     "write while loading": ("core-plain-v3d42", "load.c", "m = gr_aligned(m);", "gr_port_write32(0x58, 2);"),
-    "another network's pages": ("core-scheduled-v3d42", "check.c",
+    "another network's pages": ("core-scheduled-v3d42", "networks.c",
                                 "(a->b < first && first != image_pages) ||", "0 ||"),
-    "another network's pages, Mali": ("core-scheduled-mali_g71", "check.c",
-                                      "!is_below(a->b, a->value, GR_WORK_END(r) / GR_PAGE_BYTES)", "0"),
-    "another network's pages of the image": ("core-scheduled-v3d42", "check.c",
-                                             "!gr_reaches(r, (uint64_t)a->b * GR_PAGE_BYTES, end * GR_PAGE_BYTES)",
-                                             "false"),
+    "another network's pages, Mali": ("core-scheduled-mali_g71", "networks.c",
+                                      "mapped > GR_WORK_END(r) / GR_PAGE_BYTES", "0"),
+    "another network's pages of the image": ("core-scheduled-v3d42", "networks.c",
+                                             "gr_reaches(r, (uint64_t)a->b * GR_PAGE_BYTES, end * GR_PAGE_BYTES)",
+                                             "true"),
     "another network's pages of the image, Mali": ("core-scheduled-mali_g71", "reach.c",
                                                    "return networks >> r->network & 1;", "return networks;"),
     "another network's pages, uploaded": ("core-scheduled-v3d42", "check.c",
-                                          "!gr_reaches(r, a->b, (uint64_t)a->b + a->value)", "false"),
+                                          "!gr_may_read(r, a->b, (uint64_t)a->b + a->value)", "false"),
     "the last of its pages only": ("core-scheduled-v3d42", "reach.c",
                                    "networks &= reach(r)[++page]", "networks = reach(r)[++page]"),
     "another network's memory": ("core-scheduled-v3d42", "check.c",
                                  "a->a < GR_WORK_AT(r) ||", "a->a < r->image_end ||"),
-    "another network's memory is wiped": ("core-scheduled-v3d42", "networks.c", "GR_WORK_END(r) - GR_WORK_AT(r)",
+    "another network's memory is wiped": ("core-scheduled-v3d42", "run.c", "GR_WIPED_END(r) - GR_WORK_AT(r)",
                                           "r->carveout_bytes - GR_WORK_AT(r)"),
     "another network's slots": ("core-scheduled-v3d42", "check.c",
                                 "!GR_IS_OWN_SLOT(r, arg)", "arg >= r->slot_count"),
@@ -121,7 +121,7 @@ PLANTED = {
     "memory of two networks": ("core-scheduled-mali_g71", "networks.c",
                                "field(row, GR_NETWORK_AT_FIRST_PAGE) == page &&", ""),
     "a request for another's slots": ("core-scheduled-v3d42", "schedule.c", "b->slot >= own->end_slot ||", ""),
-    "a request that is never over": ("core-scheduled-v3d42", "schedule.c", "    take_out(r, 0);\n    return id;",
+    "a request that is never over": ("core-scheduled-v3d42", "schedule.c", "    take_out(&r->queue, 0);\n    return id;",
                                      "    return id;"),
     "data of a request that is over": ("core-scheduled-v3d42", "schedule.c",
                                        "gr_bind(r, q->bindings[i].slot, NULL, 0);", ";"),
@@ -129,12 +129,12 @@ PLANTED = {
                                  "queue->requests[to + 1].network != q->network", "true"),
     "more requests than there is room for": ("core-scheduled-v3d42", "schedule.c",
                                              "if (queue->length >= GR_REQUESTS)", "if (false)"),
-    "jobs of an attempt before": ("core-scheduled-v3d42", "run.c",
-                                  "what it had done is gone */\n        r->report.jobs = 0;", "*/"),
-    "jobs of a step that is repeated": ("core-scheduled-v3d42", "run.c", "        w->jobs = jobs;\n", ""),
+    "jobs of an attempt before": ("core-scheduled-v3d42", "steps.c",
+                                  "    if (!w->next)\n        r->report.jobs = 0;\n", ""),
+    "jobs of a step that is repeated": ("core-scheduled-v3d42", "steps.c", "        w->jobs = jobs;\n", ""),
     "an answer anywhere": ("mailbox-requests", "main.c", '#include "requests.c"',
                            '#define is_shared(offset, bytes) true\n#include "requests.c"\n#undef is_shared'),
-    "given away as it is": ("core-scheduled-v3d42", "run.c",
+    "given away as it is": ("core-scheduled-v3d42", "steps.c",
                             "if (r->touched && !gr_driver_reset(r))", "if (false)"),
     "any client": ("ta", "gramophone_ta.c", "!client_allowed(&client)", "false"),
     "not admitted, and loaded": ("ta", "gramophone_ta.c", "(void)invoke_plain(GRAMOPHONE_UNLOAD)", "(void)result"),
@@ -217,6 +217,12 @@ def changed(text: Callable[[], str], old: str, new: str) -> Callable[[], str]:
     before = text()
     assert old in before, "the code has changed: plant the mistake in its new form"
     return lambda: before.replace(old, new)
+
+
+@pytest.mark.parametrize("mistake", PLANTED)
+def test_a_planted_mistake_has_its_place(mistake: str, tmp_path: Path) -> None:
+    """Each, where those that are built below are some."""
+    assert planted(tmp_path, *PLANTED[mistake]) != targets.TARGETS[PLANTED[mistake][0]]
 
 
 @pytest.mark.sampled(2)
