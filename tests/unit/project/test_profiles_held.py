@@ -17,7 +17,7 @@ from tee_replayer.crypto import SEAMS
 from tee_replayer.generator import amalgamate, profiles
 from tee_replayer.generator.decryption import HAS_SECRET
 from tee_replayer.generator.generate import generate
-from tests.proof import prover
+from tee_replayer.generator.status import CORE
 from tests.proof.units import UNITS
 from tests.support import profile_sources
 from tests.support.places import CHECKOUT
@@ -33,6 +33,7 @@ from tests.campaign.__main__ import PROFILES
 from tests.emulated.test_fault_injection import EACH_PROFILE
 from tests.emulated.test_profiles import CASES
 from tests.fuzz import targets
+from tee_replayer.generator.status import CORE
 from tests.proof import prover
 from tests.proof.units import UNITS
 print("proof" if any(run.profile == "dummy" for run in prover.runs(UNITS, list(profiles.load()))) else "")
@@ -81,7 +82,7 @@ def test_what_is_proved_and_fuzzed_has_the_options_of_the_firmware(name: str, tm
 
 def test_units_of_a_profile_are_its_files() -> None:
     """A C file of the core or a feature that no unit proves is named in ADR 0014 as not proved."""
-    proved = {prover.CORE.parent / unit.source for unit in UNITS}
+    proved = {CORE.parent / unit.source for unit in UNITS}
     for name in profiles.load():
         for path in profile_sources.sources(profiles.named(name).features):
             assert path in proved or path.parent.name == "operators", path
