@@ -25,7 +25,7 @@ from signing.cose_encrypt import COUNTER_BYTES, COUNTER_ZEROS, Encryption, Recip
 from signing.curves import SCALAR_BYTES
 from signing.errors import EncryptionError, KeyFileError
 from signing.keys import Algorithm, PublicKey
-from trace_format import layout
+from trace_format import assembly, layout
 from trace_format.codec import Buffer
 from trace_format.errors import EncryptedError, listed
 from trace_format.schema import HEAD_SECTIONS, HEADER_FLAG_ENCRYPTED, MAX_RECIPIENTS, SectionType
@@ -83,17 +83,17 @@ def encrypt(trace: Buffer, keys: Sequence[PublicKey], *, random: Random = secret
     header, parts = layout.disassemble(trace)
     key, counter = random(KEY_BYTES), random(COUNTER_BYTES - COUNTER_ZEROS) + bytes(COUNTER_ZEROS)
     body = _in_counter_mode(key, counter, trace[header["head_bytes"] :])
-    hashes = layout.chunk_hashes([body], header["chunk_bytes"])
+    hashes = assembly.chunk_hashes([body], header["chunk_bytes"])
     in_head = len(HEAD_SECTIONS)
     message = layout.Part(SectionType.ENCRYPTION, bytes(size_of(len(keys))))
     head = [*parts[: in_head - 1], layout.Part(SectionType.CHUNKS, hashes)]
     flags = header["flags"] | HEADER_FLAG_ENCRYPTED
     # The message is the last of the head, so all that precedes it is known before it is.
-    found = layout.head_of([*head, message], parts[in_head:], header["chunk_bytes"], flags)
-    binding = _binding(found, layout.sections(layout.with_zeros(found), layout.read_header(found)))
+    found = assembly.head_of([*head, message], parts[in_head:], header["chunk_bytes"], flags)
+    binding = _binding(found, layout.sections(assembly.with_zeros(found), layout.read_header(found)))
     rows = tuple(_wrapped(key, kid, point, binding) for kid, point in sorted(by_kid.items()))
     message = layout.Part(SectionType.ENCRYPTION, Encryption(counter, rows).encode())
-    return layout.head_of([*head, message], parts[in_head:], header["chunk_bytes"], flags) + body
+    return assembly.head_of([*head, message], parts[in_head:], header["chunk_bytes"], flags) + body
 
 
 def recipients(trace: Buffer) -> tuple[bytes, ...]:
@@ -130,10 +130,10 @@ def decrypt(trace: Buffer, keys: Sequence[PrivateKey]) -> bytes:
     key = _unwrapped(message, _binding(trace, parts), keys, parts.one(SectionType.ENCRYPTION).offset)
     body = _in_counter_mode(key, message.counter, trace[header["head_bytes"] :])
     in_head = len(HEAD_SECTIONS)
-    hashes = layout.chunk_hashes([body], header["chunk_bytes"])
+    hashes = assembly.chunk_hashes([body], header["chunk_bytes"])
     head = [*parts[: in_head - 1], layout.Part(SectionType.CHUNKS, hashes)]
     flags = header["flags"] & ~HEADER_FLAG_ENCRYPTED
-    return layout.head_of(head, parts[in_head + 1 :], header["chunk_bytes"], flags) + body
+    return assembly.head_of(head, parts[in_head + 1 :], header["chunk_bytes"], flags) + body
 
 
 def opened(trace: Buffer, file: str = "") -> Buffer:

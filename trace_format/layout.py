@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Where things lie in a trace file: header, section table, head, chunks. Knows nothing of what sections mean.
 
-Networks make files of any size: what is read of one are views of it, and what is written is joined once.
+Networks make files of any size: what is read of one are views of it. Files are written by assembly.py.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import mmap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +25,7 @@ from trace_format.errors import (
     UnknownSectionError,
     VersionError,
 )
-from trace_format.packing import pack, unpack
+from trace_format.packing import unpack
 from trace_format.schema import (
     ALIGNMENT,
     HASH_BYTES,
@@ -49,7 +48,6 @@ from trace_format.schema import (
     SectionType,
 )
 
-DEFAULT_CHUNK_BYTES = 16384
 HEADER_BYTES, SECTION_BYTES = Header.sizeof(), Section.sizeof()  # construct adds them up anew each time
 _FLAGS = HEADER_FLAG_RAW | HEADER_FLAG_ENCRYPTED | HEADER_FLAG_JOINT
 IN_HEAD = (*HEAD_SECTIONS, SectionType.ENCRYPTION, SectionType.NETWORKS)
@@ -141,91 +139,6 @@ def naming(file: str) -> Iterator[None]:
         raise
 
 
-def chunk_bytes_for(head: list[Part], body: list[Part]) -> int:
-    """Size of chunks: DEFAULT_CHUNK_BYTES, or more where the head has no room for a hash of each."""
-    room = MAX_HEAD_BYTES - _table_bytes(head, body) - _stored_bytes(head)
-    size = DEFAULT_CHUNK_BYTES
-    while size < MAX_CHUNK_BYTES and HASH_BYTES * -(-_stored_bytes(body) // size) > room:
-        size *= 2
-    return size
-
-
-def _table_bytes(head: list[Part], body: list[Part]) -> int:
-    """Of the header and the table of sections, of which one more holds the chunk hashes."""
-    return int(HEADER_BYTES + SECTION_BYTES * (len(head) + 1 + len(body)))
-
-
-def _stored_bytes(parts: list[Part]) -> int:
-    return sum(len(part.stored) + part.padding for part in parts)
-
-
-def assemble(head: list[Part], body: list[Part], chunk_bytes: int, flags: int) -> bytes:
-    """A trace file of these sections; the chunk hashes are added to the head."""
-    return b"".join(pieces(head, body, chunk_bytes, flags))
-
-
-def pieces(head: list[Part], body: list[Part], chunk_bytes: int, flags: int) -> list[Buffer]:
-    """The same file in pieces, which follow one another: its head, and sections of the body as they are."""
-    hashes = Part(SectionType.CHUNKS, chunk_hashes(_padded(body), chunk_bytes))
-    before = [part for part in head if part.type in HEAD_SECTIONS]
-    after = [part for part in head if part.type not in HEAD_SECTIONS]
-    found = head_of([*before, hashes, *after], body, chunk_bytes, flags)
-    header, parts = disassemble(with_zeros(found))
-    parts.check_content(header["trace_bytes"])  # what is written can be read
-    return [found, *_padded(body)]
-
-
-def head_of(head: list[Part], body: list[Part], chunk_bytes: int, flags: int) -> bytes:
-    """The head of a trace file.
-
-    Args:
-        head: all of its sections, the last of which is padded as the others.
-        body: the sections that follow; of these only types and sizes count.
-        chunk_bytes: size of a chunk.
-        flags: of the header.
-    """
-    table_bytes = HEADER_BYTES + SECTION_BYTES * (len(head) + len(body))
-    size = table_bytes + _stored_bytes(head)
-    trace_bytes = size + _stored_bytes(body)
-    table = b""
-    offset = table_bytes
-    for part in head + body:
-        table += pack(
-            "section",
-            {
-                "type": part.type,
-                "flags": part.flags,
-                "codec": part.codec,
-                "offset": offset,
-                "stored_bytes": len(part.stored),
-                "raw_bytes": part.raw_bytes,
-            },
-        )
-        offset += len(part.stored) + part.padding
-    header = pack(
-        "header",
-        {
-            "version_major": VERSION_MAJOR,
-            "version_minor": VERSION_MINOR,
-            "header_bytes": HEADER_BYTES,
-            "trace_bytes": trace_bytes,
-            "head_bytes": size,
-            "chunk_bytes": chunk_bytes,
-            "chunk_count": -(-(trace_bytes - size) // chunk_bytes),
-            "section_count": len(head) + len(body),
-            "flags": flags,
-        },
-    )
-    return b"".join([header, table, *_padded(head)])
-
-
-def with_zeros(head: bytes) -> memoryview:
-    """A file with this head, and in place of its body zeros that take no memory."""
-    file = mmap.mmap(-1, read_header(head)["trace_bytes"], flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    file[: len(head)] = head
-    return memoryview(file).toreadonly()
-
-
 def disassemble(data: Buffer) -> tuple[dict[str, Any], Parts]:
     """Header and sections of a trace file, every rule of the layout checked; chunk hashes are not compared."""
     header = read_header(data)
@@ -299,76 +212,8 @@ def read_header(data: Buffer) -> dict[str, Any]:
     if major != VERSION_MAJOR:
         raise VersionError("version of the format", offset=8, expected=VERSION_MAJOR, found=major)
     header = unpack("header", bytes(data[:HEADER_BYTES]), 0)
-    chunk = header["chunk_bytes"]
-    for wrong, what, offset, expected, found in (
-        (
-            header["version_minor"] > VERSION_MINOR,
-            "minor version",
-            10,
-            f"at most {VERSION_MINOR}",
-            header["version_minor"],
-        ),
-        (
-            header["header_bytes"] != HEADER_BYTES,
-            "header_bytes",
-            12,
-            HEADER_BYTES,
-            header["header_bytes"],
-        ),
-        (
-            header["head_bytes"] > MAX_HEAD_BYTES,
-            "head_bytes",
-            24,
-            f"at most {MAX_HEAD_BYTES}",
-            header["head_bytes"],
-        ),
-        (
-            header["head_bytes"] > header["trace_bytes"],
-            "head_bytes",
-            24,
-            "at most trace_bytes",
-            header["head_bytes"],
-        ),
-        (
-            chunk & (chunk - 1) or not MIN_CHUNK_BYTES <= chunk <= MAX_CHUNK_BYTES,
-            "chunk_bytes",
-            28,
-            "a power of two from 4096 to 65536",
-            chunk,
-        ),
-        (
-            not 3 <= header["section_count"] <= MAX_SECTIONS,
-            "section_count",
-            36,
-            f"3 to {MAX_SECTIONS}",
-            header["section_count"],
-        ),
-        (
-            header["flags"] & HEADER_FLAG_OLD_JOINT,
-            "header flags: an old joint trace, whose networks reach the whole image (join its traces again)",
-            38,
-            HEADER_FLAG_JOINT,
-            header["flags"],
-        ),
-        (
-            header["flags"] & ~_FLAGS,
-            "reserved header flags",
-            38,
-            0,
-            header["flags"],
-        ),
-        (
-            header["flags"] & HEADER_FLAG_JOINT and header["flags"] != HEADER_FLAG_JOINT,
-            "header flags: a joint trace is neither raw nor encrypted",
-            38,
-            HEADER_FLAG_JOINT,
-            header["flags"],
-        ),
-    ):
-        if wrong:
-            is_older = header["flags"] & HEADER_FLAG_OLD_JOINT and offset == 38
-            error = VersionError if offset == 10 or is_older else ReservedError
-            raise error(what, offset=offset, expected=expected, found=found)
+    for error, what, offset, expected, found in _broken_rules(header):
+        raise error(what, offset=offset, expected=expected, found=found)
     if HEADER_BYTES + header["section_count"] * SECTION_BYTES > header["head_bytes"]:
         raise SectionRangeError(
             "section table reaches beyond the head",
@@ -377,6 +222,32 @@ def read_header(data: Buffer) -> dict[str, Any]:
             expected="fewer sections",
         )
     return header
+
+
+def _broken_rules(header: Mapping[str, Any]) -> Iterator[tuple[type[TraceError], str, int, object, int]]:
+    """What is wrong with a header's fields: error, what, offset, expected, found."""
+    minor, size, flags = header["version_minor"], header["head_bytes"], header["flags"]
+    if minor > VERSION_MINOR:
+        yield VersionError, "minor version", 10, f"at most {VERSION_MINOR}", minor
+    if header["header_bytes"] != HEADER_BYTES:
+        yield ReservedError, "header_bytes", 12, HEADER_BYTES, header["header_bytes"]
+    if size > MAX_HEAD_BYTES:
+        yield ReservedError, "head_bytes", 24, f"at most {MAX_HEAD_BYTES}", size
+    if size > header["trace_bytes"]:
+        yield ReservedError, "head_bytes", 24, "at most trace_bytes", size
+    chunk = header["chunk_bytes"]
+    if chunk & (chunk - 1) or not MIN_CHUNK_BYTES <= chunk <= MAX_CHUNK_BYTES:
+        yield ReservedError, "chunk_bytes", 28, "a power of two from 4096 to 65536", chunk
+    if not 3 <= header["section_count"] <= MAX_SECTIONS:
+        yield ReservedError, "section_count", 36, f"3 to {MAX_SECTIONS}", header["section_count"]
+    if flags & HEADER_FLAG_OLD_JOINT:
+        old = "header flags: an old joint trace, whose networks reach the whole image (join its traces again)"
+        yield VersionError, old, 38, HEADER_FLAG_JOINT, flags
+    if flags & ~_FLAGS:
+        yield ReservedError, "reserved header flags", 38, 0, flags
+    if flags & HEADER_FLAG_JOINT and flags != HEADER_FLAG_JOINT:
+        joint = "header flags: a joint trace is neither raw nor encrypted"
+        yield ReservedError, joint, 38, HEADER_FLAG_JOINT, flags
 
 
 def _section(data: Buffer, at: int, position: int, header: Mapping[str, Any]) -> tuple[Part, int]:
@@ -439,28 +310,3 @@ def _check_order(body: list[Part], parts: Parts) -> None:
             raise SectionError("a head section in the body", offset=part.offset, found=part.type, expected="none")
         if part.type not in REQUIRED:  # a reader may leave it as it is
             codec.check(part.codec, len(part.stored), part.raw_bytes, offset=part.offset)
-
-
-def _padded(parts: Iterable[Part]) -> Iterator[Buffer]:
-    """The bytes of sections that follow one another."""
-    for part in parts:
-        yield part.stored
-        yield bytes(part.padding)
-
-
-def chunk_hashes(pieces: Iterable[Buffer], chunk_bytes: int) -> bytes:
-    """The SHA-256 of each chunk of what the pieces are together."""
-    found = []
-    digest, room = hashlib.sha256(), chunk_bytes
-    for piece in pieces:
-        rest = memoryview(piece)
-        while len(rest):
-            part, rest = rest[:room], rest[room:]
-            digest.update(part)
-            room -= len(part)
-            if not room:
-                found.append(digest.digest())
-                digest, room = hashlib.sha256(), chunk_bytes
-    if room < chunk_bytes:
-        found.append(digest.digest())
-    return b"".join(found)

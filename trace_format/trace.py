@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trace_format import codec, layout, limits, operators, packing, profile, slots
+from trace_format import assembly, codec, layout, limits, operators, packing, profile, slots
 from trace_format.actions import ACTION_DTYPE, Actions, Columns, Op, Type
 from trace_format.errors import (
     EncryptedError,
@@ -176,7 +176,7 @@ class Trace:
 
         Args:
             compress: pack what packs well.
-            chunk_bytes: size of the body's chunks; None: as `layout.chunk_bytes_for`.
+            chunk_bytes: size of the body's chunks; None: as `assembly.chunk_bytes_for`.
         """
         self.check()
         head = [
@@ -191,8 +191,8 @@ class Trace:
         if notes := slots.notes_with_splits(self.notes, self.slots):
             text = notes_bytes(notes)
             body.append(layout.Part.encoded(SectionType.NOTES, text, compress, SECTION_FLAG_OPTIONAL))
-        chunk_bytes = chunk_bytes or layout.chunk_bytes_for(head, body)
-        return layout.pieces(head, body, chunk_bytes, self.header_flags)
+        chunk_bytes = chunk_bytes or assembly.chunk_bytes_for(head, body)
+        return assembly.pieces(head, body, chunk_bytes, self.header_flags)
 
     def manifest_bytes(self) -> bytes:
         """Content of the manifest's section."""
@@ -240,21 +240,7 @@ class Trace:
         manifest_part = sections.one(SectionType.MANIFEST)
         manifest = packing.unpack("manifest", bytes(manifest_part.stored), manifest_part.offset)
         sections.check_chunks(data, header)
-        slots_part = sections.one(SectionType.SLOTS)
-        size = packing.size_of("slot")
-        if slots_part.raw_bytes != manifest["slot_count"] * size:
-            raise SectionError(
-                "size of the slots section",
-                offset=slots_part.offset,
-                expected=manifest["slot_count"] * size,
-                found=slots_part.raw_bytes,
-            )
-        slots.check_count(manifest["slot_count"])
-        slot_data = slots_part.decode()
-        rows = [
-            slots.parsed(slot_data[i : i + size], slots_part.offset + (0 if slots_part.codec else i))
-            for i in range(0, len(slot_data), size)
-        ]
+        rows = _slots(sections.one(SectionType.SLOTS), manifest["slot_count"])
         packed_actions = sections.one(SectionType.ACTIONS)
         if packed_actions.raw_bytes != manifest["action_count"] * ACTION_DTYPE.itemsize:
             raise SectionError(
@@ -299,18 +285,23 @@ class Trace:
             networks=rows_of_networks,
         )
         trace.check()
-        columns = Columns(trace.actions)
+        trace._check_manifest(manifest)
+        return trace
+
+    def _check_manifest(self, manifest: Mapping[str, Any]) -> None:
+        """LimitError, ManifestError: what a parsed manifest says of pages, jobs, identity is not so."""
+        columns = Columns(self.actions)
         mapped = int(columns.of(Type.PAGES)[columns.is_op(Op.MAP_GPU_MEM)].sum())
-        limits.check_pages(mapped, (slot.span for slot in trace.slots), PAGE_BYTES)
-        if manifest["job_count"] != trace.jobs:
-            raise ManifestError("number of jobs", expected=trace.jobs, found=manifest["job_count"])
-        if manifest["trace_id"] != trace.trace_id:
-            raise ManifestError("trace_id", expected=trace.trace_id.hex(), found=manifest["trace_id"].hex())
+        limits.check_pages(mapped, (slot.span for slot in self.slots), PAGE_BYTES)
+        if manifest["job_count"] != self.jobs:
+            raise ManifestError("number of jobs", expected=self.jobs, found=manifest["job_count"])
+        if manifest["trace_id"] != self.trace_id:
+            raise ManifestError("trace_id", expected=self.trace_id.hex(), found=manifest["trace_id"].hex())
+        gpu = self.profile
         if manifest["gpu_id"] != gpu.identity_value or manifest["gpu_id_mask"] != gpu.identity_mask:
             raise ManifestError(
                 "identity register", expected=hex(gpu.identity_value), found=hex(manifest["gpu_id"])
             )
-        return trace
 
     @classmethod
     def read(cls, path: str | Path) -> Trace:
@@ -321,6 +312,20 @@ class Trace:
 def notes_bytes(notes: dict[str, Any]) -> bytes:
     """Content of the notes' section."""
     return json.dumps(notes, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _slots(part: layout.Part, count: int) -> list[Slot]:
+    """The rows of the slots section, of which the manifest says the number."""
+    size = packing.size_of("slot")
+    if part.raw_bytes != count * size:
+        raise SectionError(
+            "size of the slots section", offset=part.offset, expected=count * size, found=part.raw_bytes
+        )
+    slots.check_count(count)
+    data = part.decode()
+    return [
+        slots.parsed(data[i : i + size], part.offset + (0 if part.codec else i)) for i in range(0, len(data), size)
+    ]
 
 
 def _notes(part: layout.Part) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from host_tools.passes.pipeline import Step
 from host_tools.passes.registry import Option
 from host_tools.passes.timeouts import MARGIN
 from host_tools.support.tensors import Assignment, assigned, load_all, without_value
-from trace_format import layout, profile
+from trace_format import assembly, layout, profile
 from trace_format.errors import listed
 from trace_format.operators import OPERATORS, used
 from trace_format.packing import unpack
@@ -221,7 +221,7 @@ def _built(made: Made, output: Path) -> _Work:
         f"{output}: {trace_bytes} bytes, {trace.jobs} jobs, {len(trace.actions)} actions, "
         f"carve-out {trace.carveout_bytes} bytes"
     )
-    head = layout.with_zeros(bytes(pieces[0]))
+    head = assembly.with_zeros(bytes(pieces[0]))
     manifest = layout.disassemble(head)[1].one(SectionType.MANIFEST)
     trace_id = unpack("manifest", bytes(manifest.stored), manifest.offset)["trace_id"]
     rows += _needs(trace)

@@ -19,8 +19,8 @@ from host_tools.text.words import QUOTED, TextError, WordError, integer, shown, 
 from host_tools.text.writer import FIRST_LINE
 from trace_format import limits, networks, profile
 from trace_format.actions import Action, array_of
+from trace_format.assembly import DEFAULT_CHUNK_BYTES
 from trace_format.errors import TraceError
-from trace_format.layout import DEFAULT_CHUNK_BYTES
 from trace_format.networks import Network
 from trace_format.schema import (
     MAX_CARVEOUT_BYTES,

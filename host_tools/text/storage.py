@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from trace_format import codec, layout
+from trace_format import assembly, codec, layout
 from trace_format.codec import Buffer
 from trace_format.errors import CodecError
 from trace_format.schema import (
@@ -131,7 +131,7 @@ def file_of(trace: Trace, storage: Storage | None, notes: bytes | None) -> bytes
     manifest = layout.Part(SectionType.MANIFEST, trace.manifest_bytes())
     if trace.networks:
         head.append(layout.Part(SectionType.NETWORKS, trace.network_bytes()))
-    return layout.assemble([manifest, *head], body, storage.chunk_bytes, trace.header_flags)
+    return assembly.assemble([manifest, *head], body, storage.chunk_bytes, trace.header_flags)
 
 
 def _part(section: Stored, content: Buffer, index: int) -> layout.Part:

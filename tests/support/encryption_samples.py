@@ -13,7 +13,7 @@ from signing import cose_encrypt, device_keys, encryption
 from signing.cose_encrypt import Encryption
 from signing.keys import PublicKey
 from tests.support import replayer_samples as s
-from trace_format import layout
+from trace_format import assembly, layout
 from trace_format.schema import SectionType
 
 SECRET = hashlib.sha256(b"a device's secret").digest()
@@ -81,7 +81,9 @@ def rewritten(device: ec.EllipticCurvePrivateKey, change: Callable[[bytes], byte
     trace = encrypted(device)
     header, parts = layout.disassemble(trace)
     head = [*parts[:3], layout.Part(SectionType.ENCRYPTION, change(bytes(parts[3].stored)))]
-    return layout.head_of(head, parts[4:], header["chunk_bytes"], header["flags"]) + trace[header["head_bytes"] :]
+    return (
+        assembly.head_of(head, parts[4:], header["chunk_bytes"], header["flags"]) + trace[header["head_bytes"] :]
+    )
 
 
 def transplanted(device: ec.EllipticCurvePrivateKey = DEVICE) -> bytes:

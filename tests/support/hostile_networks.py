@@ -12,9 +12,9 @@ from host_tools.extras.sharing import joining
 from tests.support import replayer_samples as s
 from tests.support.hostile_rows import HUGE, Edit, Hostile, OfDevice, OfHost, Row, Unseen, rows
 from tests.support.replayer_samples import PAGE, Parts
-from trace_format import errors, layout, packing
+from trace_format import assembly, errors, layout, packing
 from trace_format.actions import MAP_READ, MAP_WRITE, Op
-from trace_format.layout import DEFAULT_CHUNK_BYTES
+from trace_format.assembly import DEFAULT_CHUNK_BYTES
 from trace_format.schema import HEADER_FLAG_JOINT, HEADER_FLAG_OLD_JOINT, SECTION_FLAG_OPTIONAL, Codec, SectionType
 from trace_format.trace import Trace
 
@@ -96,9 +96,9 @@ def sections(
         body_at = next(index for index, part in enumerate(found) if part.type == SectionType.ACTIONS)
         head, body = found[:body_at], found[body_at:]
         pieces = [bytes(part.stored) + bytes(part.padding) for part in body]
-        hashes.stored = layout.chunk_hashes(pieces, DEFAULT_CHUNK_BYTES)
+        hashes.stored = assembly.chunk_hashes(pieces, DEFAULT_CHUNK_BYTES)
         hashes.raw_bytes = len(hashes.stored)
-        return Parts(bytearray(layout.head_of(head, body, DEFAULT_CHUNK_BYTES, flags) + b"".join(pieces)))
+        return Parts(bytearray(assembly.head_of(head, body, DEFAULT_CHUNK_BYTES, flags) + b"".join(pieces)))
 
     return name, edit, device, host
 

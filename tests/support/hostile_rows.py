@@ -14,10 +14,10 @@ import numpy as np
 from signing.verify import Verdict
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import Parts
-from trace_format import layout
+from trace_format import assembly, layout
 from trace_format.actions import Op
+from trace_format.assembly import DEFAULT_CHUNK_BYTES
 from trace_format.errors import TraceError
-from trace_format.layout import DEFAULT_CHUNK_BYTES
 from trace_format.operators import Operator
 from trace_format.policy import PolicyError
 from trace_format.schema import SectionType
@@ -167,7 +167,7 @@ def resectioned(
     if slots:
         head[1] = slots if isinstance(slots, layout.Part) else layout.Part(SectionType.SLOTS, slots)
     change(body)
-    return Parts(bytearray(layout.assemble(head, body, DEFAULT_CHUNK_BYTES, 0)))
+    return Parts(bytearray(assembly.assemble(head, body, DEFAULT_CHUNK_BYTES, 0)))
 
 
 INPUT = np.arange(6, dtype="<f4").reshape(2, 3)

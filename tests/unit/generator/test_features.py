@@ -58,6 +58,7 @@ from host_tools.support.cache import cache_dir
 from tee_replayer.generator import hostlib
 from tee_replayer.generator.status import ReplayError
 from tests.support import replayer_samples as s
+from trace_format import assembly
 from trace_format import layout
 from trace_format.actions import Op, action
 from trace_format.layout import Part
@@ -70,7 +71,7 @@ def built(section, flags, *more):
     head = [Part(SectionType.MANIFEST, sample.manifest_bytes()), Part(SectionType.SLOTS, sample.slot_bytes())]
     head += [Part(SectionType.DUMMY, section)] if section else []
     body = [Part(SectionType.ACTIONS, sample.actions.tobytes()), Part(SectionType.IMAGE, sample.image)]
-    return s.signed(layout.assemble(head, body, 4096, flags))
+    return s.signed(assembly.assemble(head, body, 4096, flags))
 
 def replayer(*macros):
     file = hostlib.build(s.GPU, libraries.source(), cache_dir("replayer"), (), macros=macros)

@@ -24,7 +24,7 @@ from signing.sign import sign_trace
 from tests.support.signing_samples import ES256
 from tests.support.trace_samples import sample, traces
 from tests.support.trace_text import plain
-from trace_format import layout, profile
+from trace_format import assembly, layout, profile
 from trace_format.actions import ALL_BITS, FLAG_IGNORE, Op, Type, action, actions_of
 from trace_format.schema import HEADER_FLAG_RAW, SECTION_FLAG_OPTIONAL, Codec, SectionType
 from trace_format.trace import Trace
@@ -74,7 +74,7 @@ def test_sections_that_another_program_packed() -> None:
         layout.Part(79, b"", SECTION_FLAG_OPTIONAL),
     ]
     spaced = layout.Part(SectionType.NOTES, bytes(notes.stored).replace(b":", b" :  "), SECTION_FLAG_OPTIONAL)
-    data = layout.assemble(head, [body[0], *pieces, other[0], spaced, *other[1:]], 4096, flags)
+    data = assembly.assemble(head, [body[0], *pieces, other[0], spaced, *other[1:]], 4096, flags)
     found = same_again(data)
     assert "  image lz4 5000 base64 " in found
     assert "  section 77 stored 200 base64 200\n" in found
@@ -84,7 +84,7 @@ def test_sections_that_another_program_packed() -> None:
 def test_notes_that_are_empty() -> None:
     head, body, _ = parts_of(sample().with_(notes={}))
     notes = layout.Part(SectionType.NOTES, b"{}", SECTION_FLAG_OPTIONAL)
-    assert "notes\n  {}\n" in same_again(layout.assemble(head, [*body, notes], 16384, HEADER_FLAG_RAW))
+    assert "notes\n  {}\n" in same_again(assembly.assemble(head, [*body, notes], 16384, HEADER_FLAG_RAW))
 
 
 def test_a_large_image() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.trace_edits import NOTES, PLAIN, same
 from tests.support.trace_samples import Damage, sample
-from trace_format import codec, errors, layout, schema
+from trace_format import assembly, codec, errors, layout, schema
 from trace_format.schema import SectionType
 from trace_format.trace import Trace
 
@@ -38,7 +38,7 @@ def test_two_notes_are_refused() -> None:
     notes = layout.Part(SectionType.NOTES, b"{}", schema.SECTION_FLAG_OPTIONAL)
     _, parts = layout.disassemble(PLAIN)
     with pytest.raises(errors.SectionError, match="order of the body's sections"):
-        layout.assemble(list(parts[:2]), [*parts[3:5], notes, notes], 4096, 0)
+        assembly.assemble(list(parts[:2]), [*parts[3:5], notes, notes], 4096, 0)
 
 
 @pytest.mark.parametrize("way", [{}, {"compress": False}, {"chunk_bytes": 4096}], ids=str)
@@ -48,7 +48,7 @@ def test_pieces_are_what_is_built(way: dict[str, Any]) -> None:
     assert b"".join(pieces) == data
     head = bytes(pieces[0])
     assert len(head) == layout.read_header(data)["head_bytes"]
-    file = layout.with_zeros(head)
+    file = assembly.with_zeros(head)
     assert bytes(file) == head + bytes(len(data) - len(head))
 
 
@@ -61,4 +61,4 @@ def test_chunks_are_as_large_as_the_head_has_room_for_their_hashes(mib: int, chu
     body = []
     if mib:
         body.append(layout.Part(SectionType.IMAGE, memoryview(mmap.mmap(-1, mib << 20, flags=mmap.MAP_PRIVATE))))
-    assert layout.chunk_bytes_for(head, body) == chunk_bytes
+    assert assembly.chunk_bytes_for(head, body) == chunk_bytes

@@ -18,7 +18,7 @@ from signing.sign import signature_of
 from signing.verify import Verdict, verify_delivery
 from tests.support.signing_samples import ES256
 from tests.support.trace_samples import Damage, sample
-from trace_format import layout, limits, packing
+from trace_format import assembly, layout, limits, packing
 from trace_format.actions import MAP_READ, Op, action, array_of
 from trace_format.errors import CodecError, LimitError, SlotError
 from trace_format.schema import Codec, DType, SectionType, SlotKind
@@ -58,7 +58,7 @@ def unchecked(head: list[layout.Part], body: list[layout.Part]) -> bytes:
     """A file that its maker did not look at again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(layout.Parts, "check_content", lambda parts, file_bytes: None)
-        return layout.assemble(head, body, 65536, 0)
+        return assembly.assemble(head, body, 65536, 0)
 
 
 PACKED = lz4.block.compress(bytes(4 * MIB), store_size=False)  # 16 KiB

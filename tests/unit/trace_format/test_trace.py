@@ -16,8 +16,8 @@ from tests.support.trace_edits import HEADER, MANIFEST_AT, NOTES, PACKED, PLAIN,
 from tests.support.trace_samples import CARVEOUT, Damage, offset_of, sample, traces
 from trace_format import errors
 from trace_format.actions import ACTION_DTYPE, Op, action
+from trace_format.assembly import DEFAULT_CHUNK_BYTES
 from trace_format.errors import TraceError
-from trace_format.layout import DEFAULT_CHUNK_BYTES
 from trace_format.schema import DType, SlotKind
 from trace_format.slots import Slot
 from trace_format.trace import Trace
