@@ -169,15 +169,7 @@ def sign(
         write(output, *written)
     bytes_ = sum(len(part) for part in written)
     done = "signed by" if by.signer else "to be signed by"
-    for warning in _device_warnings(content, by.public.algorithm, policy_file is not None):
-        warn(f"{trace}: {warning}")
-    for finding in unusual(content):
-        warn(f"{trace}: {finding.text} [{finding.rule.id}]")
-    if content.raw:
-        warn(
-            f"{trace} is a raw recording, which another device may not be able to replay; "
-            "'gramophone build' makes a trace of it"
-        )
+    _warn(trace, content, by.public.algorithm, policy_file is not None)
     return Outcome(
         Signed(
             file=str(output),
@@ -199,6 +191,19 @@ def sign(
             ]
         ),
     )
+
+
+def _warn(trace: Path, content: Trace, algorithm: Algorithm, policy: bool) -> None:
+    """What was signed all the same."""
+    for warning in _device_warnings(content, algorithm, policy):
+        warn(f"{trace}: {warning}")
+    for finding in unusual(content):
+        warn(f"{trace}: {finding.text} [{finding.rule.id}]")
+    if content.raw:
+        warn(
+            f"{trace} is a raw recording, which another device may not be able to replay; "
+            "'gramophone build' makes a trace of it"
+        )
 
 
 def _recipient(kid: bytes, proven: Sequence[bytes]) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -83,8 +84,8 @@ def _fail(message: str, status: int, as_json: bool, more: dict[str, Any] | None 
     return status
 
 
-def parser() -> Parser:
-    """All commands and their options."""
+def _common() -> Parser:
+    """What all commands take."""
     common = Parser(add_help=False)
     common.add_argument(
         "--via", choices=sorted(VIAS), default="ta", help="Call the TA (default) or the pseudo-TA."
@@ -101,6 +102,36 @@ def parser() -> Parser:
     common.add_argument("-v", "--verbose", action="store_true", help="Print details of each step.")
     common.add_argument("-q", "--quiet", action="store_true", help="Print only warnings and errors.")
     common.add_argument("--log", type=Path, metavar="FILE", help="File for all messages, with details and times.")
+    return common
+
+
+def _command(
+    commands: Any,
+    common: Parser,
+    name: str,
+    run: Callable[[argparse.Namespace], Any],
+    text: str,
+    example: str,
+    nargs: str | None = "",
+) -> Parser:
+    """A command's parser, among those of all."""
+    made: Parser = commands.add_parser(
+        name,
+        parents=[common],
+        help=text,
+        description=text,
+        epilog=f"Example:\n  {PROGRAM} {name} {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    made.set_defaults(run=run)
+    if nargs is not None:
+        made.add_argument("signed", type=Path, metavar="SIGNED", nargs=nargs or None)
+    return made
+
+
+def parser() -> Parser:
+    """All commands and their options."""
     top = Parser(
         prog=PROGRAM,
         description="Replay signed traces on this device, through OP-TEE.",
@@ -110,24 +141,7 @@ def parser() -> Parser:
     )
     top.add_argument("--version", action="version", version=f"{PROGRAM}, version {VERSION}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-
-    def command(
-        name: str, run: Callable[[argparse.Namespace], Any], text: str, example: str, nargs: str | None = ""
-    ) -> Parser:
-        made = commands.add_parser(
-            name,
-            parents=[common],
-            help=text,
-            description=text,
-            epilog=f"Example:\n  {PROGRAM} {name} {example}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        made.set_defaults(run=run)
-        if nargs is not None:
-            made.add_argument("signed", type=Path, metavar="SIGNED", nargs=nargs or None)
-        return made
-
+    command = functools.partial(_command, commands, _common())
     command("info", info, "Check that the replayer answers, and show a manifest.", "net.sgtr", "?")
     command("slots", slots, "Print a trace's inputs, outputs and parameters.", "net.sgtr --json")
     command("verify", verify, "Check that the device accepts a trace.", "net.sgtr --via pta")

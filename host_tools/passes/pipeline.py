@@ -95,12 +95,7 @@ def build(
     actions = unmarked(program.actions)
     if actions is not program.actions:
         program.actions = actions
-    if job_count(actions) and not Columns(actions).is_op(Op.MAP_GPU_MEM).any():
-        raise TraceError("cannot build it: it holds register accesses without GPU memory")
-    order = order_of(program.trace())
-    if order and overlap(order):
-        raise TraceError("two of its jobs run at the same time: build traces before `join --share`")
-    check_slots(program.trace())
+    _check_can_be_built(program)
     bind_program(program, parameters or {})
     if parameters or first:
         program.forget_accesses(unproved_only=True)
@@ -130,3 +125,14 @@ def build(
     if source is not None:
         trace = trace.with_(meta={**trace.meta, "source_hash": hashlib.sha256(source).digest()})
     return trace
+
+
+def _check_can_be_built(program: Program) -> None:
+    """TraceError: there is no GPU memory, jobs run at the same time, or a slot is not mapped."""
+    actions = program.actions
+    if job_count(actions) and not Columns(actions).is_op(Op.MAP_GPU_MEM).any():
+        raise TraceError("cannot build it: it holds register accesses without GPU memory")
+    order = order_of(program.trace())
+    if order and overlap(order):
+        raise TraceError("two of its jobs run at the same time: build traces before `join --share`")
+    check_slots(program.trace())

@@ -136,12 +136,17 @@ def build(
     if result.exists():
         return result
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as name:
+    _link(result, text, own, linked, [compiler, *CFLAGS, *extra])
+    return result
+
+
+def _link(result: Path, header: str, own: Sequence[Path], linked: crypto.Linked, command: list[str]) -> None:
+    """Compile all sources, ours with warnings, and make the library of them."""
+    with tempfile.TemporaryDirectory(dir=result.parent) as name:
         work = Path(name)
-        (work / "gr_target.h").write_text(text, encoding="utf-8")
+        (work / "gr_target.h").write_text(header, encoding="utf-8")
         include = [f"-I{path}" for path in (work, CORE, HERE / "host", operators.HERE, GENERATED)]
         include += [f"-isystem{path}" for path in linked.include]
-        command = [compiler, *CFLAGS, *extra]
         objects = []
         for index, source in enumerate([*own, *linked.sources]):
             objects.append(str(work / f"{index}.o"))
@@ -149,7 +154,6 @@ def build(
             _compile([*command, *warnings, *include, "-c", "-o", objects[-1], str(source)])
         _compile([*command, "-o", str(work / result.name), *objects, *linked.flags])
         os.replace(work / result.name, result)
-    return result
 
 
 def _compile(command: list[str]) -> None:

@@ -139,11 +139,8 @@ def record_network(
             check_result(run.result, tolerance)
         constants = _constants(end, *runs[:2])
         trace = _with_slots(runs, end, constants)
-    given = runs[0].inputs
-    name_jobs(trace, lambda: layer_results((param, found.data), end.until, given), given)
-    trace.notes["weights_sha256"] = hashlib.sha256(weights).hexdigest()  # of the file, also where it has float16
-    if options:
-        trace.notes["precision"] = [option.removeprefix("--") for option in options]
+    name_jobs(trace, lambda: layer_results((param, found.data), end.until, runs[0].inputs), runs[0].inputs)
+    trace.notes |= _notes(weights, options)
     tested = [(run.inputs, run.result.outputs) for run in runs[:2]]
     if check:
         cases = [(given, _without(expected, constants)) for given, expected in held_out(shapes, compute)]
@@ -158,6 +155,12 @@ def record_network(
         built = build(trace, trust_note=True, timeout_margin=None) if check else trace
         check_operators(built, end, (param, found.data), tested)
     return trace
+
+
+def _notes(weights: bytes, options: Sequence[str]) -> dict[str, object]:
+    """Of the weights' file, also where it has float16, and in which precision the GPU computes."""
+    notes: dict[str, object] = {"weights_sha256": hashlib.sha256(weights).hexdigest()}
+    return notes | ({"precision": [option.removeprefix("--") for option in options]} if options else {})
 
 
 def _with_slots(runs: Sequence[Run], end: CpuEnd, constants: Tensors) -> Trace:

@@ -181,6 +181,29 @@ static void describe(const struct qpu_dispatch *d, uint64_t instructions, struct
     }
 }
 
+/* Runs all supergroups, the first one alone: it says how many workers are worth their start. How many ran. */
+static unsigned run_supergroups(struct qpu_dispatch *d, struct qpu_worker_run *runs, struct v3d_mmu *mmu,
+                                unsigned threads)
+{
+    struct vgpu_work work = {.run = run_item, .next = 1, .count = d->supergroups, .failed = UINT64_MAX};
+    void *each[VGPU_MAX_WORKERS] = {runs};
+    unsigned workers = 1;
+
+    if (mmu->track && d->program.uses_thread_index && !qpu_rehearse(&runs[0])) {
+        keep_failure(&runs[0], 0);
+    } else if (run_item(&runs[0], 0) && d->supergroups > 1) {
+        d->columns = d->program.uses_thread_index ? columns_of(d) : d->supergroups;
+        uint64_t items = d->columns < d->supergroups ? d->columns : d->supergroups;
+        unsigned extra = extra_workers(d, &runs[0].worker, items, threads);
+        if (extra && d->columns < d->supergroups)
+            work = (struct vgpu_work){.run = run_column, .count = d->columns, .failed = UINT64_MAX};
+        for (; workers <= extra && prepare(&runs[workers], d, mmu); workers++)
+            each[workers] = &runs[workers];
+        vgpu_work_run(&work, each, workers);
+    }
+    return workers;
+}
+
 void v3d_csd_run(struct v3d_mmu *mmu, enum v3d_version version, const uint32_t cfg[7], unsigned threads,
                  uint64_t limit, struct v3d_csd_result *result)
 {
@@ -191,7 +214,6 @@ void v3d_csd_run(struct v3d_mmu *mmu, enum v3d_version version, const uint32_t c
                              .result = result,
                              .failing = PTHREAD_MUTEX_INITIALIZER,
                              .failed = UINT64_MAX};
-    unsigned workers = 1;
 
     *result = (struct v3d_csd_result){0};
     if (!read_configuration(&d, result))
@@ -217,21 +239,7 @@ void v3d_csd_run(struct v3d_mmu *mmu, enum v3d_version version, const uint32_t c
                  " at once",
                  qpu_batches_of(&d, 0), d.hardware_threads);
     } else {
-        struct vgpu_work work = {.run = run_item, .next = 1, .count = d.supergroups, .failed = UINT64_MAX};
-        void *each[VGPU_MAX_WORKERS] = {runs};
-        bool rehearsed = !mmu->track || !d.program.uses_thread_index || qpu_rehearse(&runs[0]);
-        if (!rehearsed) {
-            keep_failure(&runs[0], 0);
-        } else if (run_item(&runs[0], 0) && d.supergroups > 1) {
-            d.columns = d.program.uses_thread_index ? columns_of(&d) : d.supergroups;
-            uint64_t items = d.columns < d.supergroups ? d.columns : d.supergroups;
-            unsigned extra = extra_workers(&d, &runs[0].worker, items, threads);
-            if (extra && d.columns < d.supergroups)
-                work = (struct vgpu_work){.run = run_column, .count = d.columns, .failed = UINT64_MAX};
-            for (; workers <= extra && prepare(&runs[workers], &d, mmu); workers++)
-                each[workers] = &runs[workers];
-            vgpu_work_run(&work, each, workers);
-        }
+        unsigned workers = run_supergroups(&d, runs, mmu, threads);
         for (unsigned i = 0; i < workers; i++) {
             result->instructions += runs[i].worker.instructions;
             result->bytes_read += runs[i].worker.bytes_read;
