@@ -33,10 +33,6 @@ SECTIONS = {
     },
     "Record": {
         "record onnx": _at("record_models:record_onnx", "Record an ONNX network, by ncnn or by tinygrad."),
-        "record pytorch": _at(
-            "record_models:record_pytorch",
-            "Record a PyTorch network, by ncnn or by tinygrad.",
-        ),
         "record ncnn": _at(
             "record:record_ncnn",
             "Record an ncnn network on Debian's unmodified GPU stack.",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike, NDArray
 
 from host_tools.api.traces import AnyPath, Recording, SignedTrace, Trace, default_name, taken
+from host_tools.support.extra import foreign, loaded, own
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from trace_format.errors import GramophoneError, SlotError, listed
 from trace_format.schema import SlotKind
@@ -159,13 +160,14 @@ def _network(model: AnyPath) -> Path:
 
 def _front_end(model: Path) -> Callable[..., Choice]:
     """What reads a network's file."""
-    from host_tools.record import frontends
-
-    known = {".onnx": frontends.choose_onnx, ".pt2": frontends.choose_pytorch, ".pt": frontends.choose_pytorch}
+    known = {".onnx": "host_tools.record.frontends:choose_onnx"}
+    for extra in (*own(), *(extra for _, extra in foreign())):
+        known |= extra.networks
     if model.suffix not in known:
         expected = listed((NCNN, *known))
         raise GramophoneError(f"{model}: expected a name that ends in one of {expected}, found another")
-    return known[model.suffix]
+    choose: Callable[..., Choice] = loaded(known[model.suffix])
+    return choose
 
 
 def _given(model: Path, asked: Mapping[str, Any]) -> dict[str, Any]:

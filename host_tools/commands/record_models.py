@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Commands that record networks of other frameworks: `gramophone record onnx` and `gramophone record pytorch`."""
+"""`gramophone record onnx`, and what commands share that record networks of other frameworks."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ VALUES = click.option(
 MODEL_NAME = click.option("--name", type=NAME, help="Name of the trace; default: MODEL's name.")
 
 
-def _recording(command: Callable[..., Outcome[Recorded]]) -> Callable[..., Outcome[Recorded]]:
+def recording_options(command: Callable[..., Outcome[Recorded]]) -> Callable[..., Outcome[Recorded]]:
     """Give a command the options that say how it records."""
     for option in (SNAPSHOT, TIMEOUT, CHECK, TOLERANCE, FP16, GPU, MODEL_NAME, OUTPUT):
         command = option(command)
@@ -128,7 +128,7 @@ def _weights(params: Mapping[str, Any]) -> list[Path]:
     multiple=True,
     help="Constant value (.npy) of an input, such as a sampling rate; the input becomes no slot. Repeatable.",
 )
-@_recording
+@recording_options
 @recording(also=_weights)
 def record_onnx(
     model: Path, values: tuple[tuple[str, str], ...], constants: tuple[tuple[str, str], ...], **how: Any
@@ -138,48 +138,13 @@ def record_onnx(
     The recording is of one inference. The converted or compiled network is first compared with ONNX Runtime.
     Inputs and outputs keep their names.
     """
-    given, fixed = _arrays(values), _arrays(constants)
+    given, fixed = arrays(values), arrays(constants)
     if len(given | fixed) != len(values) + len(constants):
         raise UsageError("--input, --constant: a name is given twice")
-    return _record(frontends.choose_onnx, model, values=given, constants=fixed, **how)
+    return record(frontends.choose_onnx, model, values=given, constants=fixed, **how)
 
 
-@click.command(
-    "pytorch",
-    cls=GramophoneCommand,
-    example="gramophone record pytorch net.pt2 -o net.raw.gtr",
-)
-@click.argument("model", type=FILE)
-@click.option(
-    "--shape",
-    "shapes",
-    type=Shape(),
-    multiple=True,
-    help=(
-        "Input of TorchScript (in0, in1, .. in the order of forward) and its shape, with the batch; repeatable."
-    ),
-)
-@COMPILER
-@SEARCH
-@BESIDE
-@PLOT
-@VALUES
-@_recording
-@recording()
-def record_pytorch(model: Path, values: tuple[tuple[str, str], ...], **how: Any) -> Outcome[Recorded]:
-    """Record a PyTorch network, by ncnn or by tinygrad.
-
-    NETWORK is a program of torch.export.save or, for ncnn only, TorchScript (torch.jit.save). A program's inputs
-    keep the names of forward. PyTorch is not needed. A program is data. TorchScript is code, and pnnx may run
-    parts of it.
-    """
-    given = _arrays(values)
-    if len(given) != len(values):
-        raise UsageError("--input: a name is given twice")
-    return _record(frontends.choose_pytorch, model, values=given, **how)
-
-
-def _arrays(pairs: tuple[tuple[str, str], ...]) -> dict[str, NDArray[Any]]:
+def arrays(pairs: tuple[tuple[str, str], ...]) -> dict[str, NDArray[Any]]:
     return {name: _array(Path(file)) for name, file in pairs}
 
 
@@ -191,7 +156,7 @@ def _array(path: Path) -> NDArray[Any]:
         raise GramophoneError(f"{path}: no tensor of numbers: {error}") from None
 
 
-def _record(
+def record(
     choose: Callable[..., Choice],
     model: Path,
     shapes: tuple[tuple[str, tuple[int, ...]], ...],

@@ -9,12 +9,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from host_tools.support.messages import WARNING
 from trace_format.errors import printable
+
+if TYPE_CHECKING:
+    import click
 
 GROUP = "gramophone.extras"
 FOLDER = Path(__file__).parents[1] / "extras"
@@ -36,6 +37,8 @@ class LazyCommand:
 
     def load(self) -> click.Command:
         """The command itself; click.UsageError: a package that is not ours cannot be imported."""
+        import click
+
         try:
             command: click.Command = loaded(self.function)
         except Exception as error:
@@ -56,6 +59,8 @@ class Extra:
         example: a command line, for the help of that word.
         renamed: old name of a command -> its words now, for one release.
         passes: name of a pass of `build` -> passes that run after it, each as MODULE:NAME.
+        networks: how names of files end that it can record -> who chooses the way to record one, as MODULE:NAME
+            (`host_tools.record.choosing.choose`).
     """
 
     name: str
@@ -64,6 +69,7 @@ class Extra:
     example: str = ""
     renamed: Mapping[str, str] = field(default_factory=dict)
     passes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    networks: Mapping[str, str] = field(default_factory=dict)
 
 
 def loaded(place: str) -> Any:
@@ -110,4 +116,6 @@ def command(words: str) -> click.Command | None:
 
 def unusable(package: str, error: Exception) -> None:
     """Warn of a package whose extra cannot be used."""
+    import click
+
     click.echo(f"{WARNING}{printable(f'package {package}: its extra cannot be used: {error!r}')}", err=True)

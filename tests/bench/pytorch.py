@@ -20,12 +20,12 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
+from host_tools.extras.pytorch.choose import choose_pytorch
+from host_tools.extras.pytorch.convert import read_program
 from host_tools.model.interpreter import interpreter
 from host_tools.passes.pipeline import build
 from host_tools.record import onnx_model
 from host_tools.record.choosing import COMPILERS
-from host_tools.record.frontends import choose_pytorch
-from host_tools.record.pytorch.convert import read_program
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from tests.bench.models import REPLAYED, Row, difference, replayed, table
 from tests.bench.recordings import BOOT_S

@@ -21,10 +21,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from host_tools.extras.importers import gpureplay
 from host_tools.extras.importers.gpureplay_trace import import_gpureplay
+from host_tools.extras.pytorch import program
+from host_tools.extras.pytorch.convert import converted
 from host_tools.flash import containers, fat, fat_write, fip, manifest, signed_ta
 from host_tools.flash.check import check_opened
-from host_tools.record.pytorch import program
-from host_tools.record.pytorch.convert import converted
 from host_tools.support import npy
 from host_tools.vgpu import capture
 from signing import envelope, keys, verify
@@ -225,7 +225,7 @@ PARSERS = {
     "pt2": Parser(
         in_file(_exported),
         _programs,
-        ("host_tools.record.pytorch.program", "host_tools.record.pytorch.convert"),
+        ("host_tools.extras.pytorch.program", "host_tools.extras.pytorch.convert"),
     ),
     "fat": Parser(
         patched(_fat, lambda data: fat.read(data, 0, len(data))),

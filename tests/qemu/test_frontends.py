@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from host_tools import runners
 from host_tools.cli import main
+from host_tools.extras.pytorch.choose import convert_pytorch
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import RecordRoot
 from host_tools.machine.wheels import pnnx
@@ -100,7 +101,7 @@ def test_names_and_shapes_of_what_is_converted(tmp_path: Path) -> None:
     assert two.shapes == {"left": (4, 12, 12), "right": (4, 12, 12)}
     assert two.names == {"in0": "left", "in1": "right", "out0": "495"}
     scripted = onnx_networks.scripted_classifier(tmp_path / "net.pt")
-    plain = frontends.convert_pytorch(scripted, {"in0": onnx_networks.SHAPE})
+    plain = convert_pytorch(scripted, {"in0": onnx_networks.SHAPE})
     assert plain.shapes == {"in0": onnx_networks.SHAPE[1:]}
 
 

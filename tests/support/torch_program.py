@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Small .pt2 files without PyTorch, right or wrong; the format is that of host_tools/record/pytorch/program.py."""
+"""Small .pt2 files without PyTorch, right or wrong; the format is that of host_tools/extras/pytorch/program.py."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from host_tools.commands.build import build_command
 from host_tools.commands.flash import flash_command
 from host_tools.commands.generate import generate_command
 from host_tools.commands.record import record_ncnn
-from host_tools.commands.record_models import record_onnx, record_pytorch
+from host_tools.commands.record_models import record_onnx
 from host_tools.commands.replay import replay_command
 from host_tools.commands.report import report_command
 from host_tools.commands.sign import sign
@@ -32,13 +32,13 @@ from trace_format.toml_table import Table, loads
 
 FILE_NAME = "gramophone.toml"
 RECORDING = "recording"  # a source that needs no task
-_IMPORT = command("import gpureplay")
+# Kind of source that an extra has the command of.
+_OF_EXTRAS = {"pytorch": ("record", "pytorch"), "gpureplay": ("import", "gpureplay")}
 # Kind of source -> the command that makes a recording of it, its words, and how many files it takes.
 SOURCES: dict[str, tuple[Any, tuple[str, ...], int]] = {
     "ncnn": (record_ncnn, ("record", "ncnn"), 2),
     "onnx": (record_onnx, ("record", "onnx"), 1),
-    "pytorch": (record_pytorch, ("record", "pytorch"), 1),
-    **({"gpureplay": (_IMPORT, ("import", "gpureplay"), 1)} if _IMPORT else {}),
+    **{kind: (made, words, 1) for kind, words in _OF_EXTRAS.items() if (made := command(" ".join(words)))},
     RECORDING: (None, (), 1),
 }
 TRACE_BUDGETS = ("trace-bytes", "carveout-bytes", "jobs", "actions", "replay-us")

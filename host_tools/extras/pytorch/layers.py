@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from host_tools.extras.pytorch.graph import Graph, Name, Number, aten, each
+from host_tools.extras.pytorch.program import Tensor
 from host_tools.record.preflight import NetworkError
-from host_tools.record.pytorch.graph import Graph, Name, Number, aten, each
-from host_tools.record.pytorch.program import Tensor
 
 Sizes = int | Sequence[int]
 

@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
+from host_tools.extras.pytorch.program import Tensor
 from host_tools.record.preflight import NetworkError
-from host_tools.record.pytorch.program import Tensor
 
 OPSET = 17  # the newest that pnnx reads without exception
 Name = str

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from host_tools.extras.pytorch import program, sharing
+from host_tools.extras.pytorch.convert import read_program
 from host_tools.record import onnx_model
 from host_tools.record.differences import relative_difference
 from host_tools.record.preflight import NetworkError
-from host_tools.record.pytorch import program, sharing
-from host_tools.record.pytorch.convert import read_program
 from tests.support.torch_program import call, meta, write
 from tests.support.torch_program import program as written
 
-SUPPORT = Path(__file__).parents[3] / "support"
+SUPPORT = Path(__file__).parents[2] / "support"
 OPERATORS = SUPPORT / "torch_operators.pt2"  # of PyTorch 2.14; made by torch_operators.py, as the .npz
 TOLERANCE = 2e-6
 

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
-from host_tools.record.pytorch import script
-from host_tools.record.pytorch.script import Taken, inputs_of
+from host_tools.extras.pytorch import script
+from host_tools.extras.pytorch.script import Taken, inputs_of
 from tests.support import torchscript
 
 BODY = "    return torch.relu(x)\n"

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from host_tools.extras.pytorch.graph import Graph, Name, axis_of
+from host_tools.extras.pytorch.program import Call, Tensor
 from host_tools.record.preflight import NetworkError
-from host_tools.record.pytorch.graph import Graph, Name, axis_of
-from host_tools.record.pytorch.program import Call, Tensor
 
 SAME = ("alias", "detach", "lift_fresh")
 RESHAPED = ("view", "unflatten", "squeeze", "unsqueeze", "view_as")

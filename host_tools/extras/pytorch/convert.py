@@ -10,13 +10,13 @@ from typing import Any
 
 import onnx
 
+from host_tools.extras.pytorch import arithmetic, layers, pictures, recurrent, reductions, shapes
+from host_tools.extras.pytorch.graph import OPSET, TABLE, Graph, Name, kind_of
+from host_tools.extras.pytorch.program import Call, Program, Tensor, read
+from host_tools.extras.pytorch.sharing import PERHAPS, View, view_of, written_back
 from host_tools.record import onnx_model
 from host_tools.record.onnx_model import OnnxModel
 from host_tools.record.preflight import NetworkError
-from host_tools.record.pytorch import arithmetic, layers, pictures, recurrent, reductions, shapes
-from host_tools.record.pytorch.graph import OPSET, TABLE, Graph, Name, kind_of
-from host_tools.record.pytorch.program import Call, Program, Tensor, read
-from host_tools.record.pytorch.sharing import PERHAPS, View, view_of, written_back
 from host_tools.support import contained
 from host_tools.support.sandbox import Sandbox
 from trace_format import limits

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from host_tools.record import frontends
+from host_tools.extras.pytorch.choose import choose_pytorch
+from host_tools.extras.pytorch.program import is_program, read
 from host_tools.record.preflight import NetworkError
-from host_tools.record.pytorch.program import is_program, read
 from tests.support import onnx_networks
 from tests.support.torch_program import call, meta, program, write
 from trace_format import limits
@@ -93,7 +93,7 @@ LOST = {"tensor_constant": {"arg": {"name": "c"}, "tensor_constant_name": "c"}}
         (program([ADD], weights=["w"], values={"x": meta(dtype=13)}), "tensor x is of a type that is not taken"),
         (program([ADD], weights=["w"], values={"p_w": meta((6,))}), "constant p_w is described in two ways"),
         (program([ADD], weights=["v"]), "input p_v is a parameter, which is not in the file"),
-        (with_specs(outputs=[MUTATED]), "it changes cache (buffer_mutation): make what it keeps an input and an"),
+        (with_specs(outputs=[MUTATED]), "it changes cache (buffer_mutation): make its state an input and an"),
         (with_specs(inputs=[NUMBER]), "an input of forward is no tensor"),
         (with_specs(inputs=[LOST]), "input c is a tensor_constant, which is not in the file"),
         (changed(graph_module={}), "a damaged file of torch.export.save: KeyError"),
@@ -136,4 +136,4 @@ def test_an_archive_of_much_content_is_not_unpacked(tmp_path: Path, monkeypatch:
     with zipfile.ZipFile(tmp_path / "net.pt", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("net/data.pkl", bytes(2000))
     with pytest.raises(LimitError, match="content of the archive in bytes: expected at most 1000, found 2000"):
-        frontends.choose_pytorch(tmp_path / "net.pt", {})
+        choose_pytorch(tmp_path / "net.pt", {})

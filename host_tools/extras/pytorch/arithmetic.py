@@ -12,9 +12,9 @@ from functools import partial
 
 import numpy as np
 
+from host_tools.extras.pytorch.graph import Graph, Name, Number, aten, axis_of, promoted
+from host_tools.extras.pytorch.program import Tensor
 from host_tools.record.preflight import NetworkError
-from host_tools.record.pytorch.graph import Graph, Name, Number, aten, axis_of, promoted
-from host_tools.record.pytorch.program import Tensor
 
 Operand = Tensor | Number
 PLAIN = "abs ceil cos cosh erf exp floor log neg round sigmoid sign sin sinh sqrt tan tanh acos acosh asin asinh"

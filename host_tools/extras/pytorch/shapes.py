@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from host_tools.extras.pytorch.graph import Graph, Name, Number, aten, axes_of, axis_of, each
+from host_tools.extras.pytorch.program import Dtype, Tensor
 from host_tools.record.preflight import NetworkError
-from host_tools.record.pytorch.graph import Graph, Name, Number, aten, axes_of, axis_of, each
-from host_tools.record.pytorch.program import Dtype, Tensor
 
 
 @aten("view", "reshape", "_unsafe_view", "flatten", "unflatten", "squeeze", "unsqueeze", "view_as", "reshape_as")

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from host_tools.extras.pytorch.graph import Graph, Name, Number, aten, axes_of, axis_of
+from host_tools.extras.pytorch.program import Tensor
 from host_tools.record.preflight import NetworkError
-from host_tools.record.pytorch.graph import Graph, Name, Number, aten, axes_of, axis_of
-from host_tools.record.pytorch.program import Tensor
 
 Dims = int | Sequence[int] | None
 
