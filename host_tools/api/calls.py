@@ -84,6 +84,8 @@ def choose(
     from host_tools.api.recording import check, chosen
 
     path = _network(model)
+    if path.suffix == NCNN:
+        raise GramophoneError(f"{path}: ncnn records its own files, so there is nothing to choose")
     front_end = _front_end(path)
     check(tolerance, gpu, asked.get("compiler", "auto"))
     how = {"gpu": gpu, "fp16": fp16, "tolerance": tolerance, **_given(path, asked)}
@@ -189,7 +191,7 @@ def _given(model: Path, asked: Mapping[str, Any]) -> dict[str, Any]:
 def _check_asked(model: Path, asked: Mapping[str, Any], known: Sequence[str]) -> None:
     for name in asked:
         if name not in known:
-            raise GramophoneError(f"{name} cannot be used for {model}; expected one of {listed(known)}")
+            raise GramophoneError(f"{model} takes no {name}; what it takes: {listed(known)}")
 
 
 def lint(

@@ -17,15 +17,14 @@ from host_tools.runners.needs import decryption_for, gpu_of, secure_bytes
 from host_tools.runners.replay import ReplayResult, result
 from host_tools.runners.requests import SeriesRequest, TroubleRequest
 from host_tools.support.cache import cache_dir
-from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.vgpu import binding, confined
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from signing.trust import Policy
 from signing.trust_verdict import Judge
-from tee_replayer.crypto import Libraries
 from tee_replayer.generator import hostlib
 from tee_replayer.generator.status import ReplayError, Report
 from trace_format import networks
+from trace_format.profile import Profile
 from trace_format.schema import MAX_NETWORKS
 from trace_format.trace import Trace
 
@@ -54,21 +53,6 @@ class VgpuRequest(SeriesRequest, TroubleRequest):
 REQUEST = VgpuRequest
 
 
-def library(
-    gpu: str = DEFAULT_GPU, crypto: Libraries | None = None, *, trust: bool = False, networks: int = 0
-) -> Path:
-    """The host build of the replayer for a GPU, from the cache.
-
-    Args:
-        gpu: the virtual GPU.
-        crypto: the crypto libraries' sources; None: Debian's.
-        trust: with a trust policy, instead of one key.
-        networks: of a joint trace, at most; 0: it takes none.
-    """
-    sources = crypto or libraries.source()
-    return hostlib.build(profile_of(gpu), sources, cache_dir("replayer"), trust=trust, networks=networks)
-
-
 def replay(request: VgpuRequest) -> ReplayResult:
     """As Runner.
 
@@ -82,8 +66,9 @@ def replay(request: VgpuRequest) -> ReplayResult:
     binding.VirtualGpu(gpu, threads=1).close()  # an unknown name is an error before anything is compiled for it
     crypto = libraries.source(request.bearssl, request.aws_lc)
     most = MAX_NETWORKS if request.network is not None else 0
-    built = library(gpu, crypto, trust=isinstance(request.key, Policy), networks=most)
-    return confined.call(lambda: _replay(request, gpu, buffers, built), ReplayResult, reads=(built,))
+    profile, has_policy = profile_of(gpu), isinstance(request.key, Policy)
+    built = hostlib.build(profile, crypto, cache_dir("replayer"), trust=has_policy, networks=most)
+    return confined.call(lambda: _replay(request, gpu, profile, buffers, built), ReplayResult, reads=(built,))
 
 
 def _load(replayer: hostlib.HostReplayer, request: VgpuRequest) -> Report:
@@ -104,7 +89,7 @@ def _select(replayer: hostlib.HostReplayer, request: VgpuRequest) -> int:
     return trace.networks[index].first_slot
 
 
-def _replay(request: VgpuRequest, gpu: str, buffers: Buffers, built: Path) -> ReplayResult:
+def _replay(request: VgpuRequest, gpu: str, profile: Profile, buffers: Buffers, built: Path) -> ReplayResult:
     delivery = request.delivery
     carveout = mmap.mmap(-1, secure_bytes(delivery))
     memory = {CARVEOUT_PHYS: carveout}
@@ -112,7 +97,7 @@ def _replay(request: VgpuRequest, gpu: str, buffers: Buffers, built: Path) -> Re
     with VirtualGpu(
         gpu, memory, latency_ns=request.latency_ns, hang_job=request.hang_job, fault_job=request.fault_job
     ) as device:
-        replayer = hostlib.HostReplayer(built, profile_of(gpu), device.c_interface, carveout, CARVEOUT_PHYS)
+        replayer = hostlib.HostReplayer(built, profile, device.c_interface, carveout, CARVEOUT_PHYS)
         replayer.decrypts_with(None, decryption_for(delivery).fleet_key or None)
         try:
             report = _load(replayer, request)
