@@ -203,8 +203,8 @@ def _identify(path: Path) -> Found:
         if DEVICE_MAGIC in data:
             return _firmware(data, str(path))
     raise GramophoneError(
-        f"{path} at offset 0x0: expected a trace, capture, key, policy, firmware, image, package, TA or tensor, "
-        f"found {data[:8].hex() or 'an empty file'}"
+        f"{path} at offset 0x0: expected a trace, capture, key, trust policy, firmware, image, package, TA or "
+        f"tensor, found {data[:8].hex() or 'an empty file'}"
     )
 
 

@@ -27,7 +27,7 @@ from trace_format.errors import GramophoneError
 from trace_format.files import read_file
 from trace_format.schema import Gpu
 
-DRY_RUN = click.option("--dry-run", is_flag=True, help="Print the resulting policy, and write nothing.")
+DRY_RUN = click.option("--dry-run", is_flag=True, help="Print the resulting trust policy, and write nothing.")
 POLICY = click.argument("file", type=FILE)
 MIB = 1 << 20
 SECOND_US = 1_000_000
@@ -75,7 +75,7 @@ def policy_group() -> None:
 )
 @click.argument("name")
 @click.option(
-    "--root", type=FILE, multiple=True, required=True, help="Public key that signs policies; repeatable."
+    "--root", type=FILE, multiple=True, required=True, help=("Public key that signs trust policies; repeatable.")
 )
 @click.option(
     "--root-threshold",
@@ -107,14 +107,14 @@ def init(
     output: Path,
     dry_run: bool,
 ) -> Outcome[PolicyFacts]:
-    """Create version 1 of a policy. Devices have it compiled in. Next, its own root keys must sign it."""
+    """Create version 1 of a trust policy. Devices have it compiled in. Next, its own root keys must sign it."""
     check_output(output)
     chain = ceremony.start(name, map(_public, root), root_threshold, map(_public, trace), trace_threshold)
     if expires:
         chain = ceremony.changed(chain, lambda policy: ceremony.expiring(policy, expires))
     if not dry_run and output.exists():
         raise GramophoneError(
-            f"{output}: exists; a policy in use would be lost. Choose another name, or remove it"
+            f"{output}: exists; a trust policy in use would be lost. Choose another name, or remove it"
         )
     return _written(output, chain, dry_run)
 
@@ -187,7 +187,7 @@ def allow(
 )
 @POLICY
 @click.argument("key", type=FILE)
-@click.option("--role", required=True, help="Role: root, which signs policies, or the NAMES of a rule.")
+@click.option("--role", required=True, help="Role: root, which signs trust policies, or the NAMES of a rule.")
 @DRY_RUN
 def add_key(file: Path, key: Path, role: str, dry_run: bool) -> Outcome[PolicyFacts]:
     """Add a key to a role."""
@@ -229,7 +229,7 @@ def rotate(file: Path, old: str, new: Path, overlap: bool, dry_run: bool) -> Out
 )
 @POLICY
 @click.argument("threshold", type=click.IntRange(1))
-@click.option("--role", required=True, help="Role: root, which signs policies, or the NAMES of a rule.")
+@click.option("--role", required=True, help="Role: root, which signs trust policies, or the NAMES of a rule.")
 @DRY_RUN
 def threshold_command(file: Path, threshold: int, role: str, dry_run: bool) -> Outcome[PolicyFacts]:
     """Set the number of signatures that a role requires."""
@@ -241,7 +241,7 @@ def threshold_command(file: Path, threshold: int, role: str, dry_run: bool) -> O
 @click.argument("day", type=Expiry())
 @DRY_RUN
 def expire(file: Path, day: int, dry_run: bool) -> Outcome[PolicyFacts]:
-    """Set the policy's last DAY, or never. Devices without a clock ignore it."""
+    """Set the trust policy's last DAY, or never. Devices without a clock ignore it."""
     return _change(file, dry_run, lambda policy: ceremony.expiring(policy, day))
 
 
@@ -258,7 +258,7 @@ def drop(file: Path, dry_run: bool) -> Outcome[PolicyFacts]:
 @policy_group.command("show", cls=GramophoneCommand, example="gramophone policy show fleet.gtp")
 @POLICY
 def show(file: Path) -> Outcome[PolicyFacts]:
-    """Show what a policy allows, and who has signed it.
+    """Show a trust policy and its signers.
 
     Exit status 1: signatures are missing.
     """
@@ -307,7 +307,7 @@ def sign(file: Path, output: Path | None, dry_run: bool, **who: Any) -> Outcome[
     example="gramophone policy publish fleet.gtp --after old.gtp -o published.gtp",
 )
 @POLICY
-@click.option("--after", type=FILE, help="Previously published policy; default: OUTPUT, if it exists.")
+@click.option("--after", type=FILE, help="Previously published trust policy; default: OUTPUT, if it exists.")
 @OUTPUT
 @DRY_RUN
 def publish(file: Path, after: Path | None, output: Path, dry_run: bool) -> Outcome[PolicyFacts]:
@@ -316,14 +316,14 @@ def publish(file: Path, after: Path | None, output: Path, dry_run: bool) -> Outc
     chain = _chain(file)
     if ceremony.missing(chain):
         version = chain.last.policy.version
-        raise GramophoneError(f"{file}: version {version} lacks signatures: no device takes it ('policy sign')")
+        raise GramophoneError(f"{file}: version {version} of the trust policy lacks signatures ('policy sign')")
     before = after or (output if output.exists() else None)
     if before:
         published = _chain(before)
         if chain.links[: len(published.links)] != published.links:
             raise GramophoneError(
-                f"{file}: it does not continue {before}: devices that have that would refuse it, and could take "
-                "no other policy any more"
+                f"{file}: it does not continue {before}: devices with that version would refuse this and every "
+                "later trust policy"
             )
     return _written(output, chain, dry_run)
 

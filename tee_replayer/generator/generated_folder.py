@@ -59,7 +59,7 @@ def check_replaceable(folder: Path, *, force: bool) -> None:
         what = [f"edited: {listed(edited)}"] * bool(edited) + [f"added: {listed(added)}"] * bool(added)
         raise FolderError(
             f"{folder}: files are not as they were generated: {'; '.join(what)}; --force replaces the folder with "
-            "all that is in it; keep a board's description and a TA's policy outside of it (board, client_policy)"
+            "all that is in it; keep a board's description and a client policy outside it (board, client_policy)"
         )
 
 

@@ -57,7 +57,9 @@ class OpTee(OnBoard):
     def fitted(self, options: Options) -> OpTee:
         """As Platform; OSError when a policy cannot be read."""
         if options.rollback_store:
-            raise GenerateError(f"{self.board.name}: the TA keeps versions in its secure storage (ta/policy.h)")
+            raise GenerateError(
+                f"{self.board.name}: the TA keeps versions in secure storage, by its client policy (ta/policy.h)"
+            )
         if options.clock:
             raise GenerateError(
                 f"{self.board.name}: OP-TEE's only clock is the normal world's, which sets it as it likes"

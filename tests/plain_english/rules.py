@@ -80,6 +80,11 @@ RULES = (
     ),
     _rule("besides", r"\bbesides(?=[.,;:)]|$)", "also"),
 )
+# Words that have several meanings, and the words before them that say which is meant. A text says it once.
+_QUALIFIED = {
+    "policy": (r"(?i)\bpolic(?:y|ies)\b", r"(?i)\b(?:trust|register|client|scheduling|security) polic"),
+    "share": (r"\b(?:an?|its|no|one|two) shares?\b", r"\b(?:core|signature|CPU) shares?\b"),
+}
 TITLE = _rule("title", r"^(?:What|Who|Whose|Whether)\b.*[^?]$", "a noun phrase")
 
 # A second sentence of an option's help may say this and no more.
@@ -112,6 +117,14 @@ def findings(kind: str, text: str) -> Iterator[tuple[str, str]]:
         for part in parts[1:]:
             if not _SECOND.match(part):
                 yield "option (one sentence; then 'Requires', 'Default', 'Repeatable')", part
+
+
+def unqualified(text: str) -> Iterator[tuple[str, str]]:
+    """Words of several meanings that a text uses without saying which is meant."""
+    plain = re.sub(r"(trust|client)[-_]policy", r"\1 policy", text)
+    for word, (alone, qualified) in _QUALIFIED.items():
+        if re.search(alone, plain) and not re.search(qualified, plain):
+            yield f"qualified ({word} of what kind?)", plain
 
 
 def title_findings(title: str) -> Iterator[tuple[str, str]]:

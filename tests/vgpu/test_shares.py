@@ -304,7 +304,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("no such core", ["--share", "a=0x0f", "--share", "b=0x1f0"], "b: there are no cores 0x100"),
     ("no mask", ["--share", "a=some", "--share", "b=0xf0"], "--share a: expected a mask of cores"),
     ("a negative mask", ["--share", "a=-1", "--share", "b=0xf0"], "--share a: expected a mask of cores"),
-    ("one only", ["--share", "a=0x0f"], "--share: b has no share"),
+    ("one only", ["--share", "a=0x0f"], "--share: b has no core share"),
     ("unknown", ["--share", "a=0x0f", "--share", "c=0xf0"], "--share: no network 'c'"),
     ("twice", ["--share", "a=0x0f", "--share", "a=0xf0"], "--share: a has two shares"),
     ("exclusive", [*SHARES, "--exclusive"], "--share goes with none of"),
@@ -496,7 +496,7 @@ def test_networks_are_simulated_at_once(lenet_file: Path, tmp_path: Path) -> Non
     chip = chip_of("mali_g71")
     us = replayed(lenet(), job_times(lenet(), chip, 4)).us
     assert found["shares"]["longest_job_us"] == pytest.approx(us)
-    assert "--share: other has no share" in refused(*words[:-1], "--share", "lenet=0x0f")
+    assert "--share: other has no core share" in refused(*words[:-1], "--share", "lenet=0x0f")
 
 
 def test_cores_and_regret(lenet_file: Path, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ EXTRA = Extra(
         ),
         "publish tuf": LazyCommand(
             "host_tools.extras.publish.commands.tuf:tuf_group",
-            "Publish signed traces and policies in a TUF repository.",
+            "Publish traces and trust policies in a TUF repository.",
         ),
         "verify provenance": LazyCommand(
             "host_tools.extras.publish.commands.provenance:verify_provenance",

@@ -343,7 +343,9 @@ def _checked_target(path: Path) -> bytes:
             raise GramophoneError(f"{path}: a trace that is not signed: no device takes it")
         elif data.startswith(POLICY) and (unfinished := Chain.decode(data).unfinished()):
             version = unfinished[0].policy.version
-            raise GramophoneError(f"{path}: version {version} of the policy lacks signatures: no device takes it")
+            raise GramophoneError(
+                f"{path}: version {version} of the trust policy lacks signatures: no device takes it"
+            )
     return data
 
 

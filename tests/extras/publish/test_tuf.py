@@ -321,7 +321,7 @@ def test_a_policy_without_signatures() -> None:
     words = ("--root", "a.pub.pem", "--trace-key", "b.pub.pem", "-o", "new.gtp")
     run("policy", "init", "fleet", *words)
     tuf("init", *INIT)
-    refused("new.gtp: version 1 of the policy lacks signatures", "add", "repo", "new.gtp")
+    refused("new.gtp: version 1 of the trust policy lacks signatures", "add", "repo", "new.gtp")
 
 
 def test_what_cannot_be_begun() -> None:

@@ -109,6 +109,7 @@ def test_another_file(tmp_path: Path) -> None:
     path.write_bytes(b"hello world")
     done = CliRunner().invoke(main, ["inspect", str(path)])
     assert done.stderr.endswith(
-        "expected a trace, capture, key, policy, firmware, image, package, TA or tensor, found 68656c6c6f20776f\n"
+        "expected a trace, capture, key, trust policy, firmware, image, package, TA or tensor, "
+        "found 68656c6c6f20776f\n"
     )
     assert CliRunner().invoke(main, ["inspect", str(tmp_path / "none")]).exit_code == 2

@@ -238,7 +238,7 @@ def test_a_key_on_a_token_signs_a_policy(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 WRONG = {
-    INIT: "fleet.gtp: exists; a policy in use would be lost",
+    INIT: "fleet.gtp: exists; a trust policy in use would be lost",
     "policy init x --root a.pub --root-threshold 2 -o x.gtp": "keys and threshold",
     "policy init x --root a.pem -o x.gtp": "a.pem: not a public key",
     "policy init x --root a.pub --expires 2001-01-01 -o x.gtp": "this day is over",
@@ -251,7 +251,7 @@ WRONG = {
     "policy sign fleet.gtp --signing-key d.pem": "a key that does not sign policies",
     "policy sign fleet.gtp --signing-key a.pem -o tbs": "-o and --to-be-signed require each other",
     "policy sign fleet.gtp --public-key a.pub --to-be-signed": "-o and --to-be-signed require each other",
-    "policy publish fleet.gtp -o out.gtp": "version 1 lacks signatures: no device takes it",
+    "policy publish fleet.gtp -o out.gtp": "version 1 of the trust policy lacks signatures",
     "policy show net.gtr": "net.gtr at offset 0x0: a COSE_Sign message in its one encoding",
     "policy drop fleet.gtp": "version 1 is the only one",
     "sign net.gtr --trust-policy fleet.gtp --signing-key g.pem -o net.sgtr": "does not sign traces named 'net'",

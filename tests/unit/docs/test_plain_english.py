@@ -165,6 +165,13 @@ def test_plain_sentences_are_left_alone(text: str) -> None:
     assert names(rules.PAGE, text) == set()
 
 
+def test_words_of_several_meanings_are_qualified() -> None:
+    assert list(rules.unqualified("the policy does not allow it"))
+    assert not list(rules.unqualified("the register policy does not allow it; the policy is the profile's"))
+    assert list(rules.unqualified("--share: net has two shares"))
+    assert not list(rules.unqualified("--share: net has two core shares"))
+
+
 def test_titles_and_summaries() -> None:
     assert list(rules.title_findings("What a judge cannot run is not compiled"))
     assert not list(rules.title_findings("Regret on fewer cores"))

@@ -92,7 +92,7 @@ class TufRepository(Result):
     "tuf", cls=SubGroup, example="gramophone publish tuf init repo --root a.pub.pem --targets b.pub.pem ..."
 )
 def tuf_group() -> None:
-    """Publish signed traces and policies in a TUF repository. Its clients notice old and missing files."""
+    """Publish traces and trust policies in a TUF repository. Its clients notice old and missing files."""
 
 
 @tuf_group.command(
@@ -137,7 +137,7 @@ def keys(folder: Path, expires: int | None, **roles: Any) -> Outcome[TufReposito
 @click.argument("files", type=FILE, nargs=-1)
 @EXPIRES
 def add(folder: Path, files: tuple[Path, ...], expires: int | None) -> Outcome[TufRepository]:
-    """Add FILES, or replace those of the same names. Traces and policies must be signed."""
+    """Add FILES, or replace those of the same names. Traces and trust policies must be signed."""
     with _extra():
         from host_tools.extras.publish.repository import Repository
     if not files and expires is None:

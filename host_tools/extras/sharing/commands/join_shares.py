@@ -58,7 +58,7 @@ def masks(given: Sequence[tuple[str, str]], names: Sequence[str]) -> list[int]:
         if name not in names:
             raise UsageError(f"--share: no network {name!r}; there are: {', '.join(map(printable, names))}")
         if name in found:
-            raise UsageError(f"--share: {name} has two shares: expected one")
+            raise UsageError(f"--share: {name} has two core shares: expected one")
         try:
             found[name] = int(text, 0)
         except ValueError:
@@ -67,7 +67,7 @@ def masks(given: Sequence[tuple[str, str]], names: Sequence[str]) -> list[int]:
             raise UsageError(f"--share {name}: expected a mask of cores, as 0x0f, found {text!r}")
     missing = [name for name in names if name not in found]
     if missing:
-        raise UsageError(f"--share: {', '.join(map(printable, dict.fromkeys(missing)))} has no share")
+        raise UsageError(f"--share: {', '.join(map(printable, dict.fromkeys(missing)))} has no core share")
     return [found[name] for name in names]
 
 

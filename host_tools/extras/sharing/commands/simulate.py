@@ -172,7 +172,7 @@ class Simulated(Result):
     type=Positive(),
     default=LONGEST_US,
     show_default=True,
-    help="Longest job for policies with cuts, which cut jobs as `build --longest`.",
+    help="Longest job for scheduling policies that cut jobs, as `build --longest` does.",
 )
 @click.option(
     "--share",
