@@ -130,8 +130,6 @@ PLANTED = {
                                  "queue->requests[to + 1].network != q->network", "true"),
     "more requests than there is room for": ("core-scheduled-v3d42", "schedule.c",
                                              "if (queue->length >= GR_REQUESTS)", "if (false)"),
-    "jobs of an attempt before": ("core-scheduled-v3d42", "steps.c",
-                                  "    if (!w->next)\n        r->report.jobs = 0;\n", ""),
     "jobs of a step that is repeated": ("core-scheduled-v3d42", "steps.c", "        w->jobs = jobs;\n", ""),
     "an answer anywhere": ("mailbox-requests", "main.c", '#include "requests.c"',
                            '#define is_shared(offset, bytes) true\n#include "requests.c"\n#undef is_shared'),

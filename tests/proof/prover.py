@@ -20,6 +20,7 @@ from tests.proof.needed import MARK, needed
 from tests.proof.splice import ProofError, parse, splice
 from tests.proof.units import Defect, Unit
 from tests.support import profile_sources
+from tests.support.places import CHECKOUT
 from trace_format import profile
 from trace_format.emit import GENERATED
 
@@ -181,7 +182,7 @@ def key(run: Run, folder: Path) -> str:
     names = prepare(run, folder)
     text = needed(marked(run.unit, folder), {"main"} if run.unit.tool == "eva" else {*names})
     command = _command(run.unit, folder, names, GOAL_SECONDS)
-    said = "\n".join([text, *command]).replace(str(folder), "")
+    said = "\n".join([text, *command]).replace(str(folder), "").replace(str(CHECKOUT), "")
     return hashlib.sha256(said.encode()).hexdigest()
 
 

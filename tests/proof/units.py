@@ -132,7 +132,7 @@ UNITS = (
     Unit("features/trust/trust.c", ANY, tool="eva", slevel=30),
     Unit("features/encryption/encryption.c", ANY, tool="eva"),
     Unit("core/run.c", BOTH, not_with=OF_ONE),
-    Unit("core/attempts.c", ANY),
+    Unit("core/attempts.c", ANY, not_with=OF_ONE),
     Unit("features/steps/steps.c", ANY, tool="eva", slevel=20),
     Unit("drivers/v3d42.c", ("v3d42",), left_out=NO_CASTS),
     Unit(
