@@ -356,8 +356,8 @@ enum gr_status gr_operate(struct gr_replayer *r, const struct gr_action *a)
     const struct gr_operator_type *op = operator_type(a->value);
     struct gr_work w;
     memset(&w, 0, sizeof w);
-    /* What a job still writes is no operand, and what faulted has left none. The trace may say that it lies
-     * apart; the wait that follows then looks for a fault. */
+    /* Wait for the job: its output may be an operand. The trace may say that the operands are apart; the wait
+     * that follows then checks for a fault. */
     const enum gr_status status = a->flags & GR_OPERATE_BESIDE ? GR_STATUS_OK : gr_settle(r);
     if (status != GR_STATUS_OK)
         return status;
