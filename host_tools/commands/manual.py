@@ -15,7 +15,8 @@ from click.shell_completion import get_completion_class
 from click_man.man import ManPage
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, WithExample
-from host_tools.commands.result_schemas import commands, schema_of
+from host_tools.commands.result_schemas import commands, result_types, schema_of
+from host_tools.commands.tree import usable
 from host_tools.device import cli as device
 from host_tools.support.files import write_atomically
 from host_tools.support.results import Result
@@ -63,17 +64,15 @@ def pages(
         text += f".SH {title.upper()}\n"
         text += "".join(f".TP\n\\fB{_escaped(option)}\\fP\n{_escaped(said)}\n" for option, said in rows)
     if isinstance(group, click.Group):
-        below = [(child, group.get_command(ctx, child)) for child in group.list_commands(ctx)]
+        below = list(usable(group, ctx))
         text += ".SH COMMANDS\n"
         for child, command in below:
-            assert command is not None
             text += f".TP\n\\fB{ctx.command_path} {child}\\fP\n{_escaped(command.get_short_help_str(1000))}\n"
     if isinstance(group, WithExample):
         text += f".SH EXAMPLES\n.nf\n{_escaped(group.example)}\n.fi\n"
     yield ctx.command_path.replace(" ", "-"), text + EXIT_STATUS
     if isinstance(group, click.Group):
         for child, command in below:
-            assert command is not None
             yield from pages(command, ctx, child)
 
 
@@ -137,6 +136,7 @@ def manual_command(ctx: click.Context, output: Path) -> Outcome[Installed]:
     schemas = {
         f"share/gramophone/schemas/{'-'.join(words)}.json": json.dumps(schema_of(words, command), indent=2) + "\n"
         for words, command in commands(main)
+        if result_types(command)
     }
     files = manual | schemas | {path: completion(main, shell) for shell, path in COMPLETIONS.items()}
     for name, text in files.items():

@@ -16,6 +16,7 @@ from typing import Any
 import click
 import msgspec
 
+from host_tools.commands.tree import usable
 from host_tools.support.results import Result
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -46,16 +47,18 @@ def commands(group: click.Command, words: tuple[str, ...] = ()) -> Iterator[tupl
         yield words, group
         return
     ctx = click.Context(group)
-    for name in group.list_commands(ctx):
-        command = group.get_command(ctx, name)
-        if command is not None and not command.hidden:
+    for name, command in usable(group, ctx):
+        if not command.hidden:
             yield from commands(command, (*words, name))
 
 
 def result_types(command: click.Command) -> tuple[Any, ...]:
-    """What a command's outcome may hold, but for None, where nothing is printed."""
+    """What a command's outcome may hold, but for None, where nothing is printed; (): it says nothing."""
     assert command.callback is not None
-    (found,) = typing.get_args(typing.get_type_hints(inspect.unwrap(command.callback))["return"])
+    found = typing.get_args(typing.get_type_hints(inspect.unwrap(command.callback)).get("return"))
+    if not found:
+        return ()
+    (found,) = found
     return tuple(alternative for alternative in typing.get_args(found) or (found,) if alternative is not NoneType)
 
 

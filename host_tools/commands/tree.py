@@ -8,13 +8,13 @@ cryptography.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import click
 
-from host_tools.commands.framework import AS_JSON, WithExample, note, usage_errors
+from host_tools.commands.framework import AS_JSON, WithExample, note, usage_errors, warn
 from host_tools.support.extra import Extra, LazyCommand, foreign, unusable
 from host_tools.support.messages import escape_unprintable
 
@@ -113,14 +113,25 @@ def add_foreign(tree: Tree) -> None:
             unusable(package, error)
 
 
+def usable(group: click.Group, ctx: click.Context) -> Iterator[tuple[str, click.Command]]:
+    """The commands of a group, with their words; others' that cannot be imported are a warning."""
+    for name in group.list_commands(ctx):
+        try:
+            command = group.get_command(ctx, name)
+        except click.UsageError as error:
+            warn(error.message)
+        else:
+            assert command is not None
+            yield name, command
+
+
 class SubGroup(WithExample, click.Group):
     """Commands of one word in a module, such as those of `policy`."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the summaries."""
-        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
         with formatter.section("Commands"):
-            formatter.write_dl([(name, command.get_short_help_str(1000)) for name, command in commands if command])
+            formatter.write_dl([(name, command.get_short_help_str(1000)) for name, command in usable(self, ctx)])
 
 
 class WordGroup(SubGroup):

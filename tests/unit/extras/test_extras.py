@@ -68,6 +68,19 @@ def test_a_package_adds_commands(tmp_path: Path) -> None:
     assert broken.stderr.startswith("error: package hello: cannot use gone:wave: ModuleNotFoundError(")
 
 
+def test_the_manual_has_what_can_be_used_of_a_package(tmp_path: Path) -> None:
+    package(tmp_path / "more", "hello", "greeting:EXTRA", MODULE)
+    made = gramophone(tmp_path / "more", f"manual -o {tmp_path / 'usr'}")
+    assert made.returncode == 0, made.stderr
+    assert "warning: package hello: cannot use gone:wave: ModuleNotFoundError(" in made.stderr
+    pages = {path.name for path in (tmp_path / "usr/share/man/man1").iterdir()}
+    assert {"gramophone-greet-wave.1", "gramophone-verify-trace.1"} <= pages
+    assert "gramophone-verify-wave.1" not in pages
+    schemas = {path.name for path in (tmp_path / "usr/share/gramophone/schemas").iterdir()}
+    assert "verify-trace.json" in schemas
+    assert "greet-wave.json" not in schemas
+
+
 @pytest.mark.parametrize(
     ("value", "module", "said"),
     [
