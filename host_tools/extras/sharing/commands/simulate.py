@@ -11,27 +11,19 @@ from typing import Annotated
 import click
 import numpy as np
 
-from host_tools.accesses.job_times import job_times, replayed
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, Positive, UsageError, warn
 from host_tools.commands.streams import check_output, write
 from host_tools.commands.traces import read_trace
 from host_tools.extras.sharing import sharing
 from host_tools.extras.sharing.commands.arrivals import Asked, known, positive
 from host_tools.extras.sharing.commands.join_shares import masks, replay_of_both
+from host_tools.extras.sharing.commands.simulated_jobs import cut_times, whole_times
 from host_tools.extras.sharing.joining import Joining
 from host_tools.extras.sharing.late_plot import Bars, drawn
 from host_tools.extras.sharing.sharing import SECOND_US, Network, Request, Run
-from host_tools.families.page_tables import DivergenceError
-from host_tools.families.shares import order_of, overlap
-from host_tools.model.timing import NOTICE, Chip, TimingError, chip_of, read_constants
-from host_tools.passes.cut_report import Cut
-from host_tools.passes.cutting import PASS, cut_jobs
-from host_tools.passes.program import Program
-from host_tools.support.progress import phase
+from host_tools.model.timing import NOTICE, TimingError, chip_of, read_constants
 from host_tools.support.results import Above, Amount, Count, Part, Result, one_of
-from host_tools.vgpu import confined
-from host_tools.vgpu.binding import VgpuError
-from trace_format.errors import GramophoneError, printable
+from trace_format.errors import printable
 from trace_format.trace import Trace
 
 CUT = "-cut"  # ends the names of policies whose jobs are cut as `build --longest` cuts them
@@ -236,8 +228,8 @@ def simulate_command(
             its = chip_of(trace.gpu, chip, known)
             if whole and its.gpu != traces[0].gpu:
                 raise TimingError("it is for another GPU", expected=traces[0].gpu, found=its.gpu)
-            whole.append(_times(trace, its))
-            pieces.append(_pieces(file, trace, its, longest_us) if cuts else whole[-1])
+            whole.append(whole_times(trace, its))
+            pieces.append(cut_times(file, trace, its, longest_us) if cuts else whole[-1])
         except TimingError as error:
             raise TimingError(f"{file}: {error}") from error
     due = _deadlines(deadlines, names, whole)
@@ -294,49 +286,6 @@ def _names(traces: Sequence[Trace]) -> list[str]:
         again = sum(one == name or one.rpartition("-")[0] == name for one in found)
         found.append(f"{name}-{again + 1}" if again else name)
     return found
-
-
-def _times(trace: Trace, chip: Chip) -> tuple[float, ...]:
-    """Of each job of a replay; jobs that run at the same time are one, which nobody can interrupt."""
-    timed = job_times(trace, chip)
-    order = order_of(trace)
-    if order and overlap(order):
-        return (replayed(trace, timed).us,)
-    return tuple(time.us for job, time in timed if not job.prepares)
-
-
-def _pieces(file: Path, trace: Trace, chip: Chip, longest_us: float) -> tuple[float, ...]:
-    """Times with jobs cut; what stays longer is a warning."""
-
-    def work() -> _Cut:
-        program = Program(trace)
-        program.asked = {PASS.name: longest_us}
-        why = cut_jobs(program)
-        report = program.reports.get(PASS.name)
-        kept = report.kept if isinstance(report, Cut) else ()
-        reasons = sorted({job.why for job in kept})
-        return _Cut(program.trace().build(compress=False), why, len(kept), reasons)
-
-    try:
-        with phase("cutting jobs"):
-            cut = confined.call(work, _Cut)
-    except (DivergenceError, VgpuError) as error:
-        raise GramophoneError(f"{file}: its jobs cannot be cut: {error}") from error
-    if cut.why:
-        raise TimingError(f"its jobs cannot be cut: {cut.why}")
-    if cut.kept:
-        warn(f"{file}: {cut.kept} jobs take more than {longest_us:g} us with cuts, too: {'; '.join(cut.reasons)}")
-    return _times(Trace.parse(cut.trace, str(file)), chip)
-
-
-@dataclass(frozen=True)
-class _Cut:
-    """A trace with jobs cut, and what was not done."""
-
-    trace: bytes
-    why: str
-    kept: int
-    reasons: list[str]
 
 
 def _deadlines(given: Sequence[str], names: Sequence[str], jobs: Sequence[Sequence[float]]) -> list[float]:
