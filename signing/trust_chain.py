@@ -16,7 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import mldsa
 
 from signing.cose_sign import TAG, Entries, Signatures, read_sequence, to_be_signed
 from signing.errors import TrustError
-from signing.keys import PublicKey, load_public_key
+from signing.key_files import load_public_key
+from signing.keys import PublicKey
 from signing.trust import Anchor, Policy, Role
 from signing.trust_keys import Key
 from trace_format import layout
@@ -173,7 +174,7 @@ def load_anchor(data: bytes, *, file: str = "") -> Anchor:
     """Read what is to be trusted: a public key (PEM), or the newest policy of a file (.gtp).
 
     Raises:
-        KeyFileError: as `signing.keys.load_public_key`.
+        KeyFileError: as `signing.key_files.load_public_key`.
         TraceError: the policies are malformed, or lack signatures.
     """
     if not data.startswith(TAG):

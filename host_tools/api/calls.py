@@ -48,13 +48,13 @@ def new_key(path: AnyPath | None = None) -> FileSigner:
         OSError: it cannot be written.
     """
     from host_tools.support.files import write_atomically
-    from signing import keys
+    from signing import key_files, keys
     from signing.sign import FileSigner
 
     key = keys.generate(keys.Algorithm.ES256)
     if path is not None:
         try:
-            write_atomically(Path(path), keys.private_pem(key), mode=0o600, overwrite=False)
+            write_atomically(Path(path), key_files.private_pem(key), mode=0o600, overwrite=False)
         except FileExistsError:
             raise GramophoneError(f"{os.fspath(path)}: exists, and its key would be lost") from None
     return FileSigner(key)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from signing import keys
+from signing import key_files
 from signing.keys import HybridPrivateKey, PrivateKey, PublicKey
 from signing.sign import FileSigner, Signer
 from signing.trust import Anchor, Policy
@@ -34,7 +34,7 @@ def signer_of(key: SigningKey, passphrase: str | bytes | None = None) -> Signer:
     if isinstance(key, str | os.PathLike):
         secret = passphrase.encode() if isinstance(passphrase, str) else passphrase
         path = Path(key)
-        return FileSigner(keys.load_private_key(read_file(path, limits.SMALL_BYTES), secret, file=str(path)))
+        return FileSigner(key_files.load_private_key(read_file(path, limits.SMALL_BYTES), secret, file=str(path)))
     if isinstance(key, PublicKey | Policy):
         raise GramophoneError("key: expected a private key, which signs, found a public key or a trust policy")
     if isinstance(key, PrivateKey | HybridPrivateKey):

@@ -12,7 +12,8 @@ from host_tools.commands.keys import read_private_key
 from host_tools.commands.streams import read
 from signing import device_keys
 from signing.errors import KeyFileError
-from signing.keys import Algorithm, PublicKey, load_public_key
+from signing.key_files import load_public_key
+from signing.keys import Algorithm, PublicKey
 from signing.sign import FileSigner
 from trace_format import limits
 

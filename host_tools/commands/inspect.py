@@ -27,7 +27,7 @@ from host_tools.support.npy import MAGIC as NPY_MAGIC
 from host_tools.support.results import Result
 from host_tools.support.tensors import array_of
 from host_tools.vgpu import capture
-from signing import encryption, keys
+from signing import encryption, key_files
 from signing.cose_sign import TAG
 from signing.delivery import Delivery
 from signing.sign import FileSigner
@@ -100,12 +100,12 @@ def _key(data: bytes, file: str) -> Found:
         raise GramophoneError(
             f"{file} at offset {len(data):#x}: expected the end of a key (PEM), found nothing more"
         )
-    if keys.pem_label(data, file) == "PUBLIC KEY":
-        public = keys.load_public_key(data, file=file)
+    if key_files.pem_label(data, file) == "PUBLIC KEY":
+        public = key_files.load_public_key(data, file=file)
         return "public key", {"algorithm": public.algorithm.title, "key_id": public.kid.hex()}
-    if keys.is_encrypted(data, file):
+    if key_files.is_encrypted(data, file):
         return "private key, encrypted", {}
-    public = FileSigner(keys.load_private_key(data, file=file)).public
+    public = FileSigner(key_files.load_private_key(data, file=file)).public
     return "private key, not encrypted", {"algorithm": public.algorithm.title, "key_id": public.kid.hex()}
 
 

@@ -15,7 +15,7 @@ from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Usag
 from host_tools.commands.results import AlgorithmName
 from host_tools.commands.streams import read, write
 from host_tools.support.results import Hex, Id, Result
-from signing import keys
+from signing import key_files, keys
 from signing.errors import PassphraseError
 from signing.sign import FileSigner
 from trace_format import limits
@@ -63,18 +63,20 @@ def _first_line(file: Path) -> bytes:
 def read_private_key(path: Path, passphrase: bytes | None) -> keys.PrivateKey:
     """Read a private key; prompts for its passphrase if there is a terminal."""
     pem = read(path)
-    asks = keys.is_encrypted(pem, str(path)) and keys.pem_label(pem, str(path)) != keys.OPENSSH  # not read anyway
+    name = str(path)
+    # An encrypted key of OpenSSH is not read anyway.
+    asks = key_files.is_encrypted(pem, name) and key_files.pem_label(pem, name) != key_files.OPENSSH
     if passphrase is None and asks and sys.stdin.isatty():
         passphrase = click.prompt(f"Passphrase of {path}", hide_input=True, err=True).encode()
-    return keys.load_private_key(pem, passphrase, file=str(path))
+    return key_files.load_private_key(pem, passphrase, file=str(path))
 
 
 def read_any_key(path: Path, passphrase: bytes | None) -> tuple[keys.PublicKey, str]:
     """The public half of a key file, and what the file holds, in words."""
     pem = read(path)
-    if keys.pem_label(pem, str(path)) == "PUBLIC KEY":
-        return keys.load_public_key(pem, file=str(path)), "public"
-    kind = "private, encrypted" if keys.is_encrypted(pem, str(path)) else "private, not encrypted"
+    if key_files.pem_label(pem, str(path)) == "PUBLIC KEY":
+        return key_files.load_public_key(pem, file=str(path)), "public"
+    kind = "private, encrypted" if key_files.is_encrypted(pem, str(path)) else "private, not encrypted"
     return FileSigner(read_private_key(path, passphrase)).public, kind
 
 
@@ -161,7 +163,7 @@ def keygen(
         passphrase = click.prompt("Passphrase", hide_input=True, confirmation_prompt=True, err=True).encode()
     key = keys.generate(ALGORITHMS[algorithm])
     try:
-        write(output, keys.private_pem(key, passphrase), mode=0o600, overwrite=force)
+        write(output, key_files.private_pem(key, passphrase), mode=0o600, overwrite=force)
     except FileExistsError:
         raise GramophoneError(f"{output}: exists; --force replaces it, and its key is lost") from None
     if algorithm == "ml-dsa-44":

@@ -19,7 +19,8 @@ from host_tools.commands.tree import SubGroup
 from signing import ceremony
 from signing.cose_sign import to_be_signed
 from signing.errors import TrustError
-from signing.keys import PublicKey, load_public_key
+from signing.key_files import load_public_key
+from signing.keys import PublicKey
 from signing.trust import Policy, Role, Rule
 from signing.trust_chain import Chain
 from trace_format import layout, limits

@@ -17,7 +17,8 @@ from host_tools.commands.keys import given_passphrase, passphrase_options, read_
 from host_tools.commands.streams import read
 from host_tools.support.results import Count, Id, Positive, Result
 from signing.errors import SignerError
-from signing.keys import Algorithm, PublicKey, is_encrypted, load_public_key
+from signing.key_files import is_encrypted, load_public_key
+from signing.keys import Algorithm, PublicKey
 from signing.sign import FileSigner, HybridSigner, Signer
 from signing.signers import ANSWER_BYTES, CommandSigner, GivenSignature
 from signing.tokens import TokenSigner

@@ -12,7 +12,8 @@ import click
 from host_tools.commands.framework import FILE, UsageError
 from host_tools.commands.streams import read
 from host_tools.support.results import Count, Id, Positive, Result, one_of
-from signing.keys import PublicKey, load_public_key
+from signing.key_files import load_public_key
+from signing.keys import PublicKey
 from signing.transparency import Entry, NotLoggedError, Proof
 from trace_format import layout, limits
 from trace_format.errors import printable

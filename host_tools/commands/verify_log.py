@@ -16,7 +16,7 @@ from host_tools.commands.streams import read
 from host_tools.commands.traces import trace_bytes
 from host_tools.commands.verify_report import POLICIES, TRACE, Nonce, policies_of, status_name
 from host_tools.support.results import Count, Id, Positive, Result, Sha256, one_of
-from signing import device_keys, keys
+from signing import device_keys, key_files
 from signing.attestation import Expected, check_attestation, read_attestation
 from signing.keys import KID_BYTES
 from signing.log_checks import Checked, Finding, check_log
@@ -70,7 +70,7 @@ def verify_log_command(
     tail: Tail | None = read_tail(read(tail_file, limits.SMALL_BYTES), file=str(tail_file)) if tail_file else None
     if report is not None and key is not None and nonce is not None:
         attested = read_attestation(read(report, limits.SMALL_BYTES), file=str(report))
-        public = keys.load_public_key(read(key, limits.SMALL_BYTES), file=str(key))
+        public = key_files.load_public_key(read(key, limits.SMALL_BYTES), file=str(key))
         for name, text in check_attestation(attested, public, Expected(nonce)):
             if name != "no-replay":  # it says where the log ends all the same
                 raise GramophoneError(f"{report}: {name}: {text}")

@@ -17,7 +17,7 @@ from host_tools.runners.optee.measurement import core_measurement
 from host_tools.support.elf import is_elf
 from host_tools.support.results import Count, Hex, Id, Ids, Result, Sha256, one_of
 from host_tools.support.tensors import Assignment, assigned, load_all
-from signing import keys
+from signing import key_files
 from signing.attestation import (
     NONCE_BYTES,
     Attestation,
@@ -180,7 +180,7 @@ def verify_report_command(
     if given and not wanted:
         raise UsageError("--input needs --expect: both are hashed by the slots of the trace")
     attested = read_attestation(read(report, limits.SMALL_BYTES), file=str(report))
-    public = keys.load_public_key(read(key, limits.SMALL_BYTES), file=str(key))
+    public = key_files.load_public_key(read(key, limits.SMALL_BYTES), file=str(key))
     hashes: dict[str, bytes] = {}
     if firmware is not None:
         hashes |= measured(firmware)

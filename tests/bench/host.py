@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from host_tools.support import programs
-from signing.keys import Algorithm, generate, private_pem
+from signing.key_files import private_pem
+from signing.keys import Algorithm, generate
 from signing.sign import FileSigner
 from tests.bench import breadth, usage
 from tests.bench.networks import raw_file

@@ -38,7 +38,7 @@ KEY = CHECKOUT / "tests" / "unit" / "signing" / "vectors" / "es256.pub.pem"
 _GENERATE = """\
 import sys
 from pathlib import Path
-from signing.keys import load_public_key
+from signing.key_files import load_public_key
 from tee_replayer.generator.generate import generate
 gpu, platform, key, out, *trees = sys.argv[1:]
 bearssl, aws_lc = map(Path, trees)

@@ -36,7 +36,7 @@ FIRMWARE = """
 import sys
 from pathlib import Path
 from host_tools.runners import firmware
-from signing.keys import load_public_key
+from signing.key_files import load_public_key
 print(firmware.build(load_public_key(Path(sys.argv[1]).read_bytes())).folder)
 """
 

@@ -18,7 +18,7 @@ from host_tools.model.equivalence import difference
 from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
 from host_tools.runners import firmware
-from signing.keys import private_pem
+from signing.key_files import private_pem
 from signing.sign import sign_trace
 from tests.support import detector
 from tests.support.bare_metal import COMPILER, require

@@ -27,7 +27,7 @@ from host_tools.flash import containers, fat, fat_write, fip, manifest, signed_t
 from host_tools.flash.check import check_opened
 from host_tools.support import npy
 from host_tools.vgpu import capture
-from signing import envelope, keys, verify
+from signing import envelope, key_files, verify
 from signing.sign import FileSigner
 from tee_replayer.generator import boards
 from tests.support import mali_samples as mali
@@ -123,12 +123,12 @@ def _keys() -> list[bytes]:
         ec.derive_private_key(7, ec.SECP256R1()),
         ed25519.Ed25519PrivateKey.from_private_bytes(bytes(range(32))),
     ]
-    pems = [keys.private_pem(key) for key in made]
+    pems = [key_files.private_pem(key) for key in made]
     return [*pems, *(FileSigner(key).public.pem() for key in made)]
 
 
 def _key(data: bytes) -> None:
-    for load in (keys.load_public_key, keys.load_private_key):
+    for load in (key_files.load_public_key, key_files.load_private_key):
         try:
             load(data)
         except GramophoneError:
@@ -212,7 +212,7 @@ PARSERS = {
     ),
     "envelope": Parser(envelope.split, _signed, ("signing.envelope",)),
     "verify": Parser(_verify, _signed, ("signing.verify", "signing.envelope", "signing.curves")),
-    "keys": Parser(_key, _keys, ("signing.keys",)),
+    "keys": Parser(_key, _keys, ("signing.key_files",)),
     "board": Parser(
         in_file(boards.read), _boards, ("tee_replayer.generator.boards", "tee_replayer.generator.board_checks")
     ),

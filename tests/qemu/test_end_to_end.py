@@ -24,7 +24,8 @@ from host_tools.passes.pipeline import KEEP_INPUTS, build
 from host_tools.record.differences import TOLERANCE, relative_difference
 from host_tools.runners import firmware, libraries
 from signing.delivery import Delivery
-from signing.keys import Algorithm, generate, private_pem
+from signing.key_files import private_pem
+from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generator.generate import generate as generate_sources
 from tee_replayer.generator.options import Options

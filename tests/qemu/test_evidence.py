@@ -21,7 +21,7 @@ from host_tools.demo import RAW
 from host_tools.demo.digits import load as load_digits
 from host_tools.runners import firmware
 from host_tools.vgpu import build as vgpu_build
-from signing import keys
+from signing import key_files
 from signing.replay_log import ENTRY_BYTES
 from tests.support import device_files
 from tests.support.log_attacks import ORDERS, Entries, entries_of
@@ -47,7 +47,7 @@ def device(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(f"{vgpu_build.QEMU} is missing: apt-get install qemu-system-arm")
     at = tmp_path_factory.mktemp("device")
     (at / "secret").write_bytes(SECRET)
-    (at / "key.pem").write_bytes(keys.private_pem(ES256.key))
+    (at / "key.pem").write_bytes(key_files.private_pem(ES256.key))
     (at / "pub.pem").write_bytes(ES256.public.pem())
     np.save(at / "digit.npy", load_digits().inputs()[0])
     np.save(at / "other.npy", load_digits().inputs()[1])
@@ -158,7 +158,7 @@ def test_an_attestation_of_something_else_is_refused(device: Path, tmp_path: Pat
 
 
 def test_pycose_verifies_what_the_device_signed(device: Path) -> None:
-    public = keys.load_public_key((device / "store/device.pub.pem").read_bytes()).raw
+    public = key_files.load_public_key((device / "store/device.pub.pem").read_bytes()).raw
     message = Sign1Message.decode((device / "report.cbor").read_bytes())
     message.key = EC2Key(crv="P_256", x=public[1:33], y=public[33:])
     assert message.verify_signature()

@@ -19,7 +19,8 @@ from host_tools.demo import PARAM, RAW, WEIGHTS
 from host_tools.machine.boot import QEMU
 from host_tools.passes.pipeline import KEEP_INPUTS, build
 from host_tools.runners import WITHOUT_OPTEE, firmware
-from signing.keys import Algorithm, generate, private_pem
+from signing.key_files import private_pem
+from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tests.support import device_files
 from tests.support.bare_metal import COMPILER, require

@@ -21,7 +21,7 @@ from host_tools.runners import WITHOUT_OPTEE, run
 from host_tools.runners.replay import Tensor
 from host_tools.vgpu.build import QEMU
 from signing.delivery import Delivery
-from signing.keys import private_pem
+from signing.key_files import private_pem
 from signing.sign import sign_trace
 from signing.verify import verify_trace
 from tests.support.bare_metal import COMPILER, require

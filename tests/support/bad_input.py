@@ -19,7 +19,7 @@ from host_tools.cli import main
 from host_tools.extras.publish import suit_manifest as suit
 from host_tools.extras.publish.statement import PAYLOAD_TYPE, Subject, make
 from host_tools.extras.publish.suit import Manifest
-from signing import keys
+from signing import key_files
 from signing.dsse import Envelope
 from signing.sign import sign_trace
 from signing.trust import Role
@@ -83,7 +83,7 @@ def changed(data: bytes, offset: int, value: int) -> bytes:
 
 RAW = trace()
 SIGNED = sign_trace(RAW, ES256)
-PRIVATE, PUBLIC = keys.private_pem(ES256.key), ES256.public.pem()
+PRIVATE, PUBLIC = key_files.private_pem(ES256.key), ES256.public.pem()
 ARRAY = npy(np.zeros(SHAPE, np.float32))
 PARAM = b"7767517\n2 2\nInput data 0 1 data\nReLU out 1 1 data out\n"
 NOISE = random.Random(7).randbytes(5000)
@@ -159,7 +159,7 @@ KEY = {
     "an array": ARRAY,
     "only the frame": b"-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n",
 }
-PRIVATE_KEY = {**KEY, "public": PUBLIC, "locked": keys.private_pem(ES256.key, b"horse")}
+PRIVATE_KEY = {**KEY, "public": PUBLIC, "locked": key_files.private_pem(ES256.key, b"horse")}
 PUBLIC_KEY = {**KEY, "private": PRIVATE, "damaged, public": PUBLIC.replace(b"M", b"N")}
 DEVICE_KEY = {**PUBLIC_KEY, "EdDSA": EDDSA.public.pem()}
 TENSOR = {

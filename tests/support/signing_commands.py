@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from host_tools.cli import main
-from signing import keys
+from signing import key_files
 from tests.support.places import CHECKOUT
 from tests.support.signing_samples import ES256, small_trace
 
@@ -28,8 +28,8 @@ def enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
     Path("net.gtr").write_bytes(small_trace())
-    Path("key.pem").write_bytes(keys.private_pem(ES256.key))
-    Path("locked.pem").write_bytes(keys.private_pem(ES256.key, b"horse"))
+    Path("key.pem").write_bytes(key_files.private_pem(ES256.key))
+    Path("locked.pem").write_bytes(key_files.private_pem(ES256.key, b"horse"))
     Path("pub.pem").write_bytes(ES256.public.pem())
     Path("horse.txt").write_bytes(b"horse\r\nsecond line\n")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pkcs11
 import pytest
 
-from signing import keys
+from signing import key_files, keys
 
 PIN = b"1234"
 LIBRARIES = ("/usr/lib/softhsm/libsofthsm2.so", "/usr/lib64/pkcs11/libsofthsm2.so")
@@ -33,7 +33,7 @@ def make(folder: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> Path:
 def put(folder: Path, key: keys.PrivateKey, *, token: str, label: str, key_id: str = "01") -> None:
     """Put a key on a token."""
     pem = folder / f"{label}.pkcs8"
-    pem.write_bytes(keys.private_pem(key))
+    pem.write_bytes(key_files.private_pem(key))
     _util("--import", str(pem), "--token", token, "--label", label, "--id", key_id, "--pin", PIN.decode())
     pem.unlink()
 

@@ -18,7 +18,7 @@ from host_tools.extras.fleet.pieces import Collected, Piece, Pieces, collected, 
 from host_tools.extras.fleet.places import Place, StoreError
 from host_tools.extras.fleet.rows import Rows
 from host_tools.support.progress import phase
-from signing import device_keys, keys
+from signing import device_keys, key_files
 from signing.attestation import Expected, check_attestation, read_attestation
 from signing.log_runs import MOST
 from signing.long_log import judge_log
@@ -170,7 +170,7 @@ def _proof(
     nonce, public = folder / NONCE, folder / device_keys.PUBLIC
     if attestations and nonce.exists() and public.exists():
         report = attestations[-1]
-        pem = keys.load_public_key(read_file(public, limits.SMALL_BYTES), file=str(public))
+        pem = key_files.load_public_key(read_file(public, limits.SMALL_BYTES), file=str(public))
         expected = Expected(_nonce(nonce))
         attested = read_attestation(report.place.whole(report.file), file=report.name)
         wrong = [

@@ -8,7 +8,8 @@ from securesystemslib.signer import Key, SecretsHandler, Signature, SSlibKey
 from securesystemslib.signer import Signer as SecureSystemsSigner
 
 from signing import curves
-from signing.keys import Algorithm, PublicKey, load_public_key
+from signing.key_files import load_public_key
+from signing.keys import Algorithm, PublicKey
 from signing.sign import Signer, checked
 
 

@@ -12,7 +12,7 @@ from host_tools.extras.project.commands.make_bounds import ProjectError
 from host_tools.extras.project.commands.make_file import read_project
 from host_tools.extras.project.commands.make_tasks import tasks_of
 from host_tools.extras.project.tasks.task import Task, perform
-from signing import keys
+from signing import key_files
 from tests.support import crypto_trees, device_files
 from tests.support.bad_input import FLEET
 from tests.support.replayer_samples import ES256, KEY
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
     (devices / "keys").mkdir(parents=True)
     (devices / "keys/pub.pem").write_bytes(KEY.pem())
     (devices / "fleet.gtp").write_bytes(FLEET)
-    (devices / "fleet.pem").write_bytes(keys.private_pem(ES256.key))
+    (devices / "fleet.pem").write_bytes(key_files.private_pem(ES256.key))
     (tmp_path / "outside.pem").write_bytes(KEY.pem())
     return tmp_path / "project"
 

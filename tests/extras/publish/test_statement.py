@@ -27,7 +27,7 @@ from securesystemslib.signer import SSlibKey
 from host_tools.demo import RAW
 from host_tools.extras.publish.commands.provenance import hashes
 from host_tools.extras.publish.statement import BUILD_TYPE, PAYLOAD_TYPE, Statement, Subject, builder_of, make
-from signing import keys
+from signing import key_files
 from signing.dsse import MAX_SIGNATURES, Envelope
 from signing.errors import DocumentError
 from signing.sign import FileSigner, sign_trace
@@ -56,7 +56,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("net.sgtr").write_bytes(NET)
     Path("raw.gtr").write_bytes(RECORDING)
     for name, signer in {**SIGNERS, "other": OTHER}.items():
-        Path(f"{name}.pem").write_bytes(keys.private_pem(signer.key))
+        Path(f"{name}.pem").write_bytes(key_files.private_pem(signer.key))
         Path(f"{name}.pub.pem").write_bytes(signer.public.pem())
     Path("fleet.gtp").write_bytes(FLEET)
 

@@ -21,7 +21,7 @@ from pycose.messages import Sign1Message
 
 from host_tools.extras.publish.suit import Manifest, class_id, vendor_id
 from host_tools.extras.publish.suit_manifest import Envelope, loads
-from signing import keys
+from signing import key_files
 from signing.errors import DocumentError
 from signing.sign import sign_trace
 from tests.support import replayer_samples as s
@@ -63,7 +63,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("net.sgtr").write_bytes(NET)
     for name, signer in SIGNERS.items():
-        Path(f"{name}.pem").write_bytes(keys.private_pem(signer.key))
+        Path(f"{name}.pem").write_bytes(key_files.private_pem(signer.key))
         Path(f"{name}.pub.pem").write_bytes(signer.public.pem())
 
 
@@ -85,7 +85,7 @@ def faults(*words: str, key: str = "es256") -> list[str]:
 
 def test_an_envelope_of_another_implementation() -> None:
     envelope = Envelope.decode(LIBCSUIT)
-    public = keys.load_public_key(DRAFTS_KEY)
+    public = key_files.load_public_key(DRAFTS_KEY)
     assert envelope.signers([public, ES256.public]) == {public.kid}
     assert envelope.payloads == {"#tc": b"Hello, Secure World!"}
     for at in range(0, len(LIBCSUIT) * 8, 7):  # bits

@@ -27,7 +27,7 @@ from tuf.api.exceptions import (
 from tuf.ngclient import Updater, UpdaterConfig
 from tuf.ngclient._internal import trusted_metadata_set
 
-from signing import keys
+from signing import key_files
 from signing.sign import FileSigner, sign_trace
 from tests.support import replayer_samples as s
 from tests.support import tokens
@@ -49,7 +49,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("net.sgtr").write_bytes(NET)
     Path("fleet.gtp").write_bytes(FLEET)
     for name, signer in SIGNERS.items():
-        Path(f"{name}.pem").write_bytes(keys.private_pem(signer.key))
+        Path(f"{name}.pem").write_bytes(key_files.private_pem(signer.key))
         Path(f"{name}.pub.pem").write_bytes(signer.public.pem())
     Path("pub.pem").write_bytes(ES256.public.pem())
     return tmp_path

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from host_tools.api.keys import anchor_of, signer_of
-from signing import keys
+from signing import key_files
 from signing.errors import PassphraseError
 from tests.support.signing_samples import ES256
 from tests.support.trust_samples import policy
@@ -16,7 +16,7 @@ from tests.support.trust_samples import policy
 
 def test_what_signs(tmp_path: Path) -> None:
     path = tmp_path / "key.pem"
-    path.write_bytes(keys.private_pem(ES256.key, b"secret"))
+    path.write_bytes(key_files.private_pem(ES256.key, b"secret"))
     for key, passphrase in ((ES256, None), (ES256.key, None), (path, "secret"), (str(path), b"secret")):
         assert signer_of(key, passphrase).public == ES256.public
     with pytest.raises(PassphraseError, match=str(path)):

@@ -19,7 +19,7 @@ from host_tools.cli import main
 from host_tools.demo import RAW
 from host_tools.passes.pipeline import build
 from signing.envelope import split
-from signing.keys import private_pem
+from signing.key_files import private_pem
 from tests.support import hostile
 from tests.support import replayer_samples as s
 from tests.support.hostile_rows import Hostile

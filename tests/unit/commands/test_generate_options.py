@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from host_tools.cli import main
 from host_tools.commands.generate import generate_command
-from signing import keys
+from signing import key_files
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator import profiles
 from tests.support import crypto_trees, device_files
@@ -34,7 +34,7 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Libraries:
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path(tmp_path, "pub.pem").write_bytes(KEY.pem())
     Path(tmp_path, "fleet.gtp").write_bytes(FLEET)
-    Path(tmp_path, "fleet.pem").write_bytes(keys.private_pem(ES256.key))
+    Path(tmp_path, "fleet.pem").write_bytes(key_files.private_pem(ES256.key))
     monkeypatch.chdir(tmp_path)
 
 

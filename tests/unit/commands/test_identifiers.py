@@ -13,7 +13,7 @@ import pytest
 
 from signing import device_keys
 from signing.encryption import recipients
-from signing.keys import load_public_key
+from signing.key_files import load_public_key
 from signing.replay_log import head_hash
 from signing.sign import signature_of
 from tee_replayer.generator.device import Device

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from host_tools.cli import main
 from host_tools.flash import fip
-from signing.keys import private_pem
+from signing.key_files import private_pem
 from signing.sign import sign_trace
 from tee_replayer.generator.device import Device
 from tests.support.signing_samples import EDDSA, ES256, P256_SCALAR, small_trace

@@ -26,7 +26,7 @@ from host_tools.flash.signed_ta import PUBLISHED_KEY
 from host_tools.model.description import action_fields
 from host_tools.support.messages import LOG, listening, warn
 from host_tools.support.results import fields
-from signing import keys
+from signing import key_files
 from tests.support import crypto_trees, json_schemas
 from tests.support.places import CHECKOUT
 from tests.support.signing_samples import EDDSA, ES256, small_trace
@@ -85,8 +85,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("net.gtr").write_bytes(small_trace())
     Path("raw.gtr").write_bytes(Trace.parse(small_trace()).with_(raw=True).build())
-    Path("key.pem").write_bytes(keys.private_pem(ES256.key))
-    Path("eddsa.pem").write_bytes(keys.private_pem(EDDSA.key))
+    Path("key.pem").write_bytes(key_files.private_pem(ES256.key))
+    Path("eddsa.pem").write_bytes(key_files.private_pem(EDDSA.key))
     Path("pub.pem").write_bytes(ES256.public.pem())
 
 

@@ -25,7 +25,7 @@ from host_tools.support import progress
 from host_tools.support.extra import LazyCommand
 from host_tools.support.messages import LOG, listening
 from host_tools.support.results import Result
-from signing.keys import private_pem
+from signing.key_files import private_pem
 from tests.support import installed
 from tests.support.places import CHECKOUT
 from tests.support.processes import default_signals

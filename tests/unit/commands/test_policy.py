@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from signing import keys
+from signing import key_files
 from signing.trust_chain import Chain
 from tests.support import hostile_ids
 from tests.support import trust_samples as t
@@ -28,7 +28,7 @@ INIT = (
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name, signer in zip(NAMES, t.SIGNERS, strict=True):
-        Path(f"{name}.pem").write_bytes(keys.private_pem(signer.key))
+        Path(f"{name}.pem").write_bytes(key_files.private_pem(signer.key))
         Path(f"{name}.pub").write_bytes(signer.public.pem())
     Path("net.gtr").write_bytes(t.small())
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from host_tools.cli import main
-from signing import keys
+from signing import key_files
 from signing.verify import verify_trace
 from tests.support.signing_commands import PROGRAM, enter, run, run_json, write
 from tests.support.signing_samples import flipped, small_trace
@@ -45,7 +45,7 @@ def test_from_key_to_verified_trace(algorithm: str, title: str) -> None:
         "trust": None,
         "transparency": None,
     }
-    public = keys.load_public_key(Path("p.pem").read_bytes())
+    public = key_files.load_public_key(Path("p.pem").read_bytes())
     assert bytes(verify_trace(Path("net.sgtr").read_bytes(), [public]).trace or b"") == small_trace()
     assert run("verify", "trace", "net.sgtr", "--key", "p.pem").stdout.startswith("verified: net.sgtr: signed by ")
 

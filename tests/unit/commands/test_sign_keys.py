@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from host_tools.cli import main
-from signing import keys
+from signing import key_files
 from tests.support.signing_commands import answer, enter, run, run_json, write
 from tests.support.signing_samples import ES256
 
@@ -110,7 +110,7 @@ def test_passphrase_from_a_file_and_from_the_environment(monkeypatch: pytest.Mon
     monkeypatch.setenv("SECRET", "horse")
     made = run_json("key", "new", "-o", "k.pem", "--passphrase-env", "SECRET")
     assert made["encrypted"]
-    assert keys.is_encrypted(Path("k.pem").read_bytes())
+    assert key_files.is_encrypted(Path("k.pem").read_bytes())
     assert run_json("key", "show", "k.pem", "--passphrase-file", "horse.txt")["key_id"] == made["key_id"]
     run("sign", "net.gtr", "--signing-key", "k.pem", "-o", "a.sgtr", "--passphrase-env", "SECRET")
     run("sign", "net.gtr", "--signing-key", "k.pem", "-o", "b.sgtr", "--passphrase-file", "horse.txt")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from signing import keys
+from signing import key_files
 from tee_replayer.generator.status import ReplayError
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import PROLOGUE, REPLAY, trace
@@ -23,7 +23,7 @@ from trace_format.schema import SectionType, SlotKind
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    write("key.pem", keys.private_pem(s.ES256.key))
+    write("key.pem", key_files.private_pem(s.ES256.key))
     write("pub.pem", s.KEY.pem())
     return tmp_path
 

@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
-from signing import keys
+from signing import key_files
 from tests.support import replayer_samples as s
 from tests.support.places import CHECKOUT
 from tests.support.registry import docker_registry, small_registry
@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "lenet.sgtr").write_bytes(SIGNED)
     (tmp_path / "empty.json").write_text("{}")
     (tmp_path / "pub.pem").write_bytes(s.KEY.pem())
-    (tmp_path / "key.pem").write_bytes(keys.private_pem(s.ES256.key))
+    (tmp_path / "key.pem").write_bytes(key_files.private_pem(s.ES256.key))
     signer = ["--signing-key", str(tmp_path / "key.pem")]
     for name, words in {
         "lenet.intoto.jsonl": ["publish", "provenance", *signer],

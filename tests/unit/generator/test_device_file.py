@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from signing import keys
+from signing import key_files
 from tee_replayer.generator import device_file
 from tee_replayer.generator.decryption import Decryption
 from tests.support import device_files
@@ -26,7 +26,7 @@ ID = "11" * 16
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "pub.pem").write_bytes(KEY.pem())
     (tmp_path / "fleet.gtp").write_bytes(FLEET)
-    (tmp_path / "fleet.pem").write_bytes(keys.private_pem(ES256.key))
+    (tmp_path / "fleet.pem").write_bytes(key_files.private_pem(ES256.key))
     (tmp_path / "mine.toml").write_text('like = "optee"\ntitle = "Mine"\n')
     monkeypatch.chdir(tmp_path)
 

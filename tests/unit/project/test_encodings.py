@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from signing import keys
+from signing import key_files
 from tests.support import crypto_trees
 from tests.support.commands import commands
 from tests.support.places import CHECKOUT
@@ -133,7 +133,7 @@ def test_no_command_needs_utf_8(folder: Path) -> None:
             assert (done.returncode, done.stdout) == (2, b""), done
             assert done.stderr.startswith(b"error: "), done
             assert done.stderr.count(b"\n") == 1
-    public = keys.load_public_key((folder / "größe.pub.pem").read_bytes())
+    public = key_files.load_public_key((folder / "größe.pub.pem").read_bytes())
     assert public.kid != ES256.kid
     assert "größe" in run("dump größe.gtr", folder, PYTHONUTF8="1").stdout.decode()
 

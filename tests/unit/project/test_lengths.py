@@ -38,7 +38,6 @@ UNDIVIDED = {
     "host_tools/record/compiled/search.py",
     "host_tools/text/reader.py",
     "host_tools/vgpu/recorder.c",
-    "signing/keys.py",
     "tee_replayer/optee/gramophone_pta.c",
     "trace_format/profile.py",
 }

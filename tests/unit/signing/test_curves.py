@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signing import curves, keys
+from signing import curves, key_files, keys
 from signing.curves import ED25519_PRIME as P
 from signing.errors import KeyFileError
 from signing.sign import FileSigner
@@ -72,7 +72,7 @@ def pem(raw: bytes) -> bytes:
 @pytest.mark.parametrize("raw", encodings(), ids=lambda raw: raw.hex())
 def test_keys_of_small_order_are_refused(raw: bytes) -> None:
     with pytest.raises(KeyFileError, match=r"^k\.pem: not a public key of Ed25519: a point of small order"):
-        keys.load_public_key(pem(raw), file="k.pem")
+        key_files.load_public_key(pem(raw), file="k.pem")
 
 
 def test_there_are_fourteen_such_encodings() -> None:
@@ -90,13 +90,13 @@ def test_a_signature_that_anybody_makes() -> None:
 @pytest.mark.parametrize("y", range(P + 2, 1 << 255))
 def test_other_encodings_of_a_point_are_refused(y: int) -> None:
     with pytest.raises(KeyFileError, match="not the one encoding of a point"):
-        keys.load_public_key(pem(y.to_bytes(32, "little")))
+        key_files.load_public_key(pem(y.to_bytes(32, "little")))
 
 
 def test_ordinary_keys_are_taken() -> None:
     for _ in range(20):
         raw = FileSigner(keys.generate(keys.Algorithm.EDDSA)).public.raw
-        assert keys.load_public_key(pem(raw)).raw == raw
+        assert key_files.load_public_key(pem(raw)).raw == raw
 
 
 @given(st.integers(1, curves.P256_ORDER - 1), st.integers(1, curves.P256_ORDER - 1))

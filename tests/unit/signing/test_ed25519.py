@@ -13,7 +13,8 @@ from cwt import COSE, COSEKey, VerifyError
 
 from signing.curves import ED25519_PRIME
 from signing.errors import KeyFileError
-from signing.keys import PublicKey, load_public_key
+from signing.key_files import load_public_key
+from signing.keys import PublicKey
 from signing.sign import entries
 from signing.trust import Policy
 from signing.trust_keys import Key

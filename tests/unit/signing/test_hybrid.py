@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import mldsa
 from cwt import COSE, COSEKey
 
 from host_tools.commands.signers import chosen
-from signing import keys
+from signing import key_files, keys
 from signing.cose_sign import Entries, Signatures, to_be_signed
 from signing.errors import KeyFileError, SignerError
 from signing.keys import Algorithm, PublicKey
@@ -103,8 +103,8 @@ def test_a_cose_library_verifies_the_es256_half_and_openssl_the_other() -> None:
 def test_one_half_elsewhere(tmp_path: Path) -> None:
     """Both ways: a key file beside another signer, and both signatures made elsewhere."""
     es256, ml_dsa, public = tmp_path / "es.pem", tmp_path / "pq.pem", tmp_path / "pub.pem"
-    es256.write_bytes(keys.private_pem(HALVES[0].key))
-    ml_dsa.write_bytes(keys.private_pem(HALVES[1].key))
+    es256.write_bytes(key_files.private_pem(HALVES[0].key))
+    ml_dsa.write_bytes(key_files.private_pem(HALVES[1].key))
     public.write_bytes(HYBRID.public.pem())
     by = chosen(**OPTIONS | {"to_be_signed": False, "signing_key": es256, "ml_dsa_key": ml_dsa})  # type: ignore[arg-type]
     assert by.signer is not None

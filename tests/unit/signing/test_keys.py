@@ -26,7 +26,7 @@ from ecdsa import VerifyingKey
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from signing import keys
+from signing import key_files, keys
 from signing.curves import P256_ORDER, scalars
 from signing.errors import KeyFileError, PassphraseError
 from signing.sign import FileSigner
@@ -74,22 +74,22 @@ def test_malformed_signature_is_refused(name: str, signature: bytes) -> None:
 @pytest.mark.parametrize("passphrase", [None, b"x", "süß 秘密".encode()])
 def test_private_key_file_round_trip(algorithm: keys.Algorithm, passphrase: bytes | None) -> None:
     key = keys.generate(algorithm)
-    pem = keys.private_pem(key, passphrase)
-    assert keys.is_encrypted(pem) == (passphrase is not None)
-    again = keys.load_private_key(pem, passphrase)
+    pem = key_files.private_pem(key, passphrase)
+    assert key_files.is_encrypted(pem) == (passphrase is not None)
+    again = key_files.load_private_key(pem, passphrase)
     assert FileSigner(again).public.raw == FileSigner(key).public.raw
     assert FileSigner(again).alg == algorithm
-    assert keys.load_public_key(FileSigner(key).public.pem()).kid == FileSigner(again).kid
+    assert key_files.load_public_key(FileSigner(key).public.pem()).kid == FileSigner(again).kid
 
 
 def test_a_hybrid_key_is_two_files_one_after_the_other() -> None:
-    halves = [keys.private_pem(half) for half in HYBRID.halves]
+    halves = [key_files.private_pem(half) for half in HYBRID.halves]
     public = keys.public_of(HYBRID)
     for pem in (b"".join(halves), b"".join(reversed(halves))):
-        assert keys.public_of(keys.load_private_key(pem)).kid == public.kid
+        assert keys.public_of(key_files.load_private_key(pem)).kid == public.kid
     parts = [half.pem() for half in public.halves]
     for pem in (b"".join(parts), b"\n".join(reversed(parts))):
-        assert keys.load_public_key(pem) == public
+        assert key_files.load_public_key(pem) == public
     assert public.raw[:65] == public.halves[0].raw
     assert public.raw[65:] == hashlib.sha256(public.halves[1].raw).digest()
     assert len({public.kid, *(half.kid for half in public.halves)}) == 3
@@ -121,18 +121,18 @@ def test_key_id_does_not_depend_on_how_the_point_is_written() -> None:
         check=True,
     ).stdout
     assert compressed != ES256.public.pem()
-    assert keys.load_public_key(compressed).kid == ES256.kid
+    assert key_files.load_public_key(compressed).kid == ES256.kid
 
 
 @pytest.mark.parametrize("cipher", [["-v2", "aes256"], ["-scrypt"], ["-v2", "aes128", "-v2prf", "hmacWithSHA512"]])
 def test_key_encrypted_by_openssl_is_read(cipher: list[str]) -> None:
     pem = subprocess.run(
         ["openssl", "pkcs8", "-topk8", *cipher, "-passout", "pass:horse"],
-        input=keys.private_pem(ES256.key),
+        input=key_files.private_pem(ES256.key),
         capture_output=True,
         check=True,
     ).stdout
-    assert FileSigner(keys.load_private_key(pem, b"horse")).kid == ES256.kid
+    assert FileSigner(key_files.load_private_key(pem, b"horse")).kid == ES256.kid
 
 
 @pytest.mark.parametrize("name", SIGNERS)
@@ -156,8 +156,8 @@ def _public(key: Any) -> bytes:
     return bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
 
 
-GOOD = keys.private_pem(ES256.key)
-ENCRYPTED = keys.private_pem(ES256.key, b"right")
+GOOD = key_files.private_pem(ES256.key)
+ENCRYPTED = key_files.private_pem(ES256.key, b"right")
 CUT = b"\n".join([*GOOD.splitlines()[:2], GOOD.splitlines()[-1]]) + b"\n"
 P521 = ec.generate_private_key(ec.SECP521R1())
 HYBRID = keys.generate(keys.Algorithm.HYBRID)
@@ -170,7 +170,10 @@ BAD_PRIVATE = {
     "der": (b"\x30\x81\x87" + bytes(135), "(openssl pkey -inform DER -in k.pem -out KEY.pem converts DER)"),
     "two keys": (GOOD + GOOD, "expected one of ES256 and one of ML-DSA-44, found ES256 and ES256"),
     "three keys": (GOOD * 3, "expected one PEM object, found 3"),
-    "eddsa and ml-dsa": (keys.private_pem(EDDSA.key) + keys.private_pem(HYBRID.ml_dsa), "EdDSA and ML-DSA-44"),
+    "eddsa and ml-dsa": (
+        key_files.private_pem(EDDSA.key) + key_files.private_pem(HYBRID.ml_dsa),
+        "EdDSA and ML-DSA-44",
+    ),
     "two kinds of files": (GOOD + ES256.public.pem(), "expected one PEM object, found 2"),
     "no end": (b"\n".join(GOOD.splitlines()[:-1]), "damaged private key"),
     "cut": (CUT, "damaged private key"),
@@ -226,8 +229,8 @@ BAD_PUBLIC = {
 }
 
 
-BAD = [pytest.param(keys.load_private_key, *row, id=f"private: {name}") for name, row in BAD_PRIVATE.items()]
-BAD += [pytest.param(keys.load_public_key, *row, id=f"public: {name}") for name, row in BAD_PUBLIC.items()]
+BAD = [pytest.param(key_files.load_private_key, *row, id=f"private: {name}") for name, row in BAD_PRIVATE.items()]
+BAD += [pytest.param(key_files.load_public_key, *row, id=f"public: {name}") for name, row in BAD_PUBLIC.items()]
 
 
 @pytest.mark.parametrize(("load", "pem", "reason"), BAD)
@@ -250,7 +253,7 @@ def test_bad_key_file(load: Callable[..., object], pem: bytes, reason: str) -> N
 )
 def test_passphrase_that_does_not_fit(pem: bytes, passphrase: bytes | None, reason: str) -> None:
     with pytest.raises(PassphraseError, match=reason):
-        keys.load_private_key(pem, passphrase, file="k.pem")
+        key_files.load_private_key(pem, passphrase, file="k.pem")
 
 
 def by(program: str, *arguments: str) -> None:
@@ -259,7 +262,7 @@ def by(program: str, *arguments: str) -> None:
 
 def key_of(path: Path, passphrase: bytes | None = None) -> bytes:
     """The public key that we read from a file of a private key."""
-    key = keys.load_private_key(path.read_bytes(), passphrase, file=path.name)
+    key = key_files.load_private_key(path.read_bytes(), passphrase, file=path.name)
     return FileSigner(key).public.raw
 
 
@@ -270,8 +273,11 @@ def test_keys_of_openssl(parameters: list[str], tmp_path: Path) -> None:
     by("openssl", "ecparam", "-name", "prime256v1", "-genkey", *parameters, "-out", str(plain))
     by("openssl", "ec", "-in", str(plain), "-aes256", "-passout", "pass:horse", "-out", str(locked))
     by("openssl", "ec", "-in", str(plain), "-pubout", "-out", str(public))
-    assert key_of(plain) == key_of(locked, b"horse") == keys.load_public_key(public.read_bytes()).raw
-    assert (keys.is_encrypted(plain.read_bytes()), keys.is_encrypted(locked.read_bytes())) == (False, True)
+    assert key_of(plain) == key_of(locked, b"horse") == key_files.load_public_key(public.read_bytes()).raw
+    assert (key_files.is_encrypted(plain.read_bytes()), key_files.is_encrypted(locked.read_bytes())) == (
+        False,
+        True,
+    )
     for passphrase in (None, b"donkey"):
         with pytest.raises(PassphraseError):
             key_of(locked, passphrase)
@@ -289,9 +295,9 @@ def test_keys_of_ssh_keygen(kind: str, tmp_path: Path, monkeypatch: pytest.Monke
     path = Path("a key")
     by("ssh-keygen", "-q", *KINDS[kind], "-N", "", "-f", str(path))
     raw = key_of(path)
-    assert keys.load_public_key(Path("a key.pub").read_bytes()).raw == raw
+    assert key_files.load_public_key(Path("a key.pub").read_bytes()).raw == raw
     by("ssh-keygen", "-q", "-p", "-P", "", "-N", "horse", "-f", str(path))
-    assert keys.is_encrypted(path.read_bytes())
+    assert key_files.is_encrypted(path.read_bytes())
     with pytest.raises(KeyFileError, match="an OpenSSH key that is encrypted: on a copy of it") as caught:
         key_of(path, b"horse")
     command = re.search(r"ssh-keygen (.*) (takes|changes) ", str(caught.value))
@@ -305,18 +311,18 @@ def test_keys_of_ssh_keygen(kind: str, tmp_path: Path, monkeypatch: pytest.Monke
 def test_encrypted_key_of_another_kind() -> None:
     pem = P521.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"right"))
     with pytest.raises(KeyFileError, match="secp521r1"):
-        keys.load_private_key(pem, b"right")
+        key_files.load_private_key(pem, b"right")
 
 
 @given(st.binary(max_size=300))
 def test_any_bytes_in_a_pem_frame_are_a_key_or_an_error(body: bytes) -> None:
-    labels = (keys.PKCS8, keys.PKCS8_ENCRYPTED, keys.SEC1, keys.OPENSSH, "PUBLIC KEY")
+    labels = (key_files.PKCS8, key_files.PKCS8_ENCRYPTED, key_files.SEC1, key_files.OPENSSH, "PUBLIC KEY")
     for label in map(str.encode, labels):
         pem = b"-----BEGIN " + label + b"-----\n" + body + b"\n-----END " + label + b"-----\n"
         with pytest.raises(KeyFileError):
-            keys.load_private_key(pem, b"x" if label.startswith(b"ENC") else None)
+            key_files.load_private_key(pem, b"x" if label.startswith(b"ENC") else None)
         with pytest.raises(KeyFileError):
-            keys.load_public_key(pem)
+            key_files.load_public_key(pem)
 
 
 @given(at=st.integers(0, 400), byte=st.integers(0, 255))
@@ -330,7 +336,7 @@ def test_changed_key_file_is_a_key_or_an_error(at: int, byte: int) -> None:
         changed = bytearray(pem)
         changed[at % len(pem)] = byte
         try:
-            key = keys.load_private_key(bytes(changed), passphrase)
+            key = key_files.load_private_key(bytes(changed), passphrase)
         except KeyFileError:
             continue
         assert FileSigner(key).public.verify(keys.sign(key, b"m"), b"m")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric import utils
 
-from signing import curves, keys
+from signing import curves, key_files, keys
 from signing.errors import SignerError
 from signing.sign import FileSigner, checked, sign_trace, to_be_signed
 from signing.signers import ANSWER_BYTES, CommandSigner, GivenSignature
@@ -27,7 +27,7 @@ def program(text: str) -> str:
 @pytest.fixture
 def key(tmp_path: Path) -> Path:
     path = tmp_path / "a key.pem"  # a space: words are quoted as in a shell
-    path.write_bytes(keys.private_pem(ES256.key))
+    path.write_bytes(key_files.private_pem(ES256.key))
     return path
 
 
@@ -41,7 +41,7 @@ def test_openssl_signs(key: Path, words: str) -> None:
 def test_openssl_signs_with_ed25519(tmp_path: Path) -> None:
     signer = SIGNERS["eddsa"]
     path = tmp_path / "key.pem"
-    path.write_bytes(keys.private_pem(signer.key))
+    path.write_bytes(key_files.private_pem(signer.key))
     command = f"openssl pkeyutl -sign -rawin -inkey {path} -in {{input}}"
     assert sign_trace(TRACE, CommandSigner(signer.public, command)) == sign_trace(TRACE, signer)
 

@@ -15,7 +15,7 @@ from pycose.headers import KID, Algorithm
 from pycose.keys import EC2Key, OKPKey
 from pycose.messages import CoseMessage, Sign1Message
 
-from signing import curves, keys
+from signing import curves, key_files, keys
 from signing.envelope import ALGORITHMS, Envelope, join, split, to_be_signed
 from signing.errors import SignerError
 from signing.sign import FileSigner, sign_trace
@@ -83,7 +83,7 @@ def test_signed_trace_is_verified_by_cwt(name: str) -> None:
 @both
 def test_message_made_by_cwt_is_verified(name: str) -> None:
     signer = SIGNERS[name]
-    key = COSEKey.from_pem(keys.private_pem(signer.key), kid=signer.kid)
+    key = COSEKey.from_pem(key_files.private_pem(signer.key), kid=signer.kid)
     made = COSE.new().encode_and_sign(head_of(TRACE), key, protected={1: int(signer.alg), 4: signer.kid})
     detached, _ = COSEMessage.loads(made).detach_payload()
     envelope = low(Envelope.decode(detached.dumps()))
@@ -107,7 +107,7 @@ def test_golden_vector(name: str) -> None:
     """Made by pycose (vectors/make.py): it is verified, and signing gives the same bytes."""
     signed = (VECTORS / f"{name}.sgtr").read_bytes()
     trace = (VECTORS / "trace.gtr").read_bytes()
-    public = keys.load_public_key((VECTORS / f"{name}.pub.pem").read_bytes())
+    public = key_files.load_public_key((VECTORS / f"{name}.pub.pem").read_bytes())
     result = verify_trace(signed, [public])
     assert result.ok, result.reason
     assert bytes(result.trace or b"") == trace

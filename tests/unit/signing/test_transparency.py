@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from host_tools.extras.publish.statement import PAYLOAD_TYPE, Subject, make
-from signing import keys
+from signing import key_files, keys
 from signing.dsse import Envelope
 from signing.errors import DocumentError
 from signing.sign import FileSigner, sign_trace
@@ -57,7 +57,7 @@ STATEMENT = Envelope(make(Subject.of(NET, "net.sgtr"), "a:b", {}), PAYLOAD_TYPE)
 
 def pem(der: str) -> keys.PublicKey:
     lines = f"-----BEGIN PUBLIC KEY-----\n{der}\n-----END PUBLIC KEY-----\n"
-    return keys.load_public_key(lines.encode())
+    return key_files.load_public_key(lines.encode())
 
 
 def vector(name: str) -> tuple[bytes, keys.PublicKey, bytes]:

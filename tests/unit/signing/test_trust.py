@@ -19,7 +19,8 @@ from pycose.messages import CoseMessage, SignMessage
 
 from signing.cose_sign import Entries, Signatures, read_sequence, to_be_signed
 from signing.errors import EnvelopeError, TrustError
-from signing.keys import Algorithm, generate, load_public_key, public_of
+from signing.key_files import load_public_key
+from signing.keys import Algorithm, generate, public_of
 from signing.sign import FileSigner, entries
 from signing.trust import Policy, Role, Rule
 from signing.trust_chain import Chain, follow_error, load_anchor

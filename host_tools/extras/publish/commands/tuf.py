@@ -17,7 +17,8 @@ from host_tools.commands.signers import chosen, signer_options
 from host_tools.commands.streams import check_output, read, write
 from host_tools.commands.tree import SubGroup
 from host_tools.support.results import Count, Positive, Result, Sha256
-from signing.keys import PublicKey, load_public_key
+from signing.key_files import load_public_key
+from signing.keys import PublicKey
 from trace_format import limits
 
 FOLDER = click.argument("folder", type=FILE)
