@@ -13,7 +13,8 @@ from host_tools.audit.state import State
 from trace_format.actions import ACTIONS, FLAG_BESIDE, MAP_EXECUTE, MAP_WRITE, Action, Op
 from trace_format.errors import printable
 from trace_format.operators import operands
-from trace_format.profile import Job, Register
+from trace_format.profile import Job
+from trace_format.registers import Register
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.slots import Slot
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from trace_format.errors import ProfileError
 from trace_format.files import read_file_text
-from trace_format.profile import Block, Profile, Register, load, names
+from trace_format.profile import Block, Profile, load, names
+from trace_format.registers import Register
 
 HERE = Path(__file__).resolve().parents[1]
 READ, WRITE = 1, 2  # GR_ACCESS_* of core/internal.h

@@ -14,7 +14,8 @@ from tests.support.replayer_samples import Device, Registers
 from tests.support.sampling import SomeOf
 from trace_format import policy, profile
 from trace_format.actions import ACTION_DTYPE, ALL_BITS, MAP_EXECUTE, MAP_READ, Action, Op, action
-from trace_format.profile import Profile, Register
+from trace_format.profile import Profile
+from trace_format.registers import Register
 from trace_format.trace import Trace
 
 GPUS = [profile.load(name) for name in s.IDENT]

@@ -16,7 +16,8 @@ from host_tools.vgpu import VgpuError, VirtualGpu
 from tests.support import vgpu_model
 from tests.support.vgpu_model import PM, RPIVID
 from trace_format.emit.register_map import MAPS
-from trace_format.profile import ALL_BITS, Profile, Register, load
+from trace_format.profile import Profile, load
+from trace_format.registers import ALL_BITS, Register
 
 SAMPLE = 100  # of the words that lie far from any register
 

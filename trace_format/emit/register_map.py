@@ -9,7 +9,8 @@ from dataclasses import replace
 from itertools import zip_longest
 from pathlib import PurePosixPath
 
-from trace_format.profile import Block, Profile, Register, load, names
+from trace_format.profile import Block, Profile, load, names
+from trace_format.registers import Register
 
 # GPU profile -> header, and prefix of the names of places in the window; GPUs without a model have none.
 MAPS = {name: found for name in names() if (found := load(name).register_map)}

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from trace_format import profile as profiles
 from trace_format.emit.register_map import table
 from trace_format.emit.tables import table as markdown_table
-from trace_format.profile import ALL_BITS, Block, Profile, Register
+from trace_format.profile import Block, Profile
+from trace_format.registers import ALL_BITS, Register
 
 FILE = "docs/REGISTERS.md"
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import enum
 
 from trace_format.actions import ALL_BITS, Action, Op, action
-from trace_format.profile import Profile, Register
+from trace_format.profile import Profile
+from trace_format.registers import Register
 
 RESETS = (1, 2)  # of gpu.COMMAND: soft and hard
 START = 1  # of js*.COMMAND_NEXT

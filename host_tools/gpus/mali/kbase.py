@@ -15,7 +15,8 @@ from host_tools.gpus.mali import job_manager as mali
 from host_tools.gpus.mali.mali_tables import FORMATS
 from trace_format.actions import ALL_BITS, Action, Op, action
 from trace_format.errors import TraceError
-from trace_format.profile import Profile, Register
+from trace_format.profile import Profile
+from trace_format.registers import Register
 
 FLUSH_ID = 0  # which kept value carries the live flush id
 

@@ -39,7 +39,6 @@ UNDIVIDED = {
     "host_tools/text/reader.py",
     "host_tools/vgpu/recorder.c",
     "tee_replayer/optee/gramophone_pta.c",
-    "trace_format/profile.py",
 }
 
 

@@ -228,7 +228,7 @@ def test_what_a_trace_may_write_is_answered_in_one_place() -> None:
     folders = ("trace_format", "signing", "tee_replayer", "host_tools")
     sources = [path for folder in folders for path in (root / folder).rglob("*.py")]
     asking = [path.relative_to(root) for path in sources if "replay_bits" in path.read_text(encoding="utf-8")]
-    assert asking == [Path("trace_format/profile.py")]
+    assert asking == [Path("trace_format/registers.py")]
 
 
 def test_what_no_trace_depends_on() -> None:

@@ -13,6 +13,7 @@ from markdown_it import MarkdownIt
 from tee_replayer.generator import target
 from trace_format import profile
 from trace_format.emit import register_map, register_page
+from trace_format.registers import Register
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_a_page_with_every_register() -> None:
     assert len(tables) == text.count("\n| --- |")
 
 
-def described(name: str) -> dict[str, profile.Register]:
+def described(name: str) -> dict[str, Register]:
     """A GPU's registers by name, those of a repeated block once."""
     return {row: register for row, _, register in register_map.table(profile.load(name))}
 

@@ -35,7 +35,8 @@ from trace_format.actions import (
     array_of,
     ops_with,
 )
-from trace_format.profile import Profile, Register
+from trace_format.profile import Profile
+from trace_format.registers import Register
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 
