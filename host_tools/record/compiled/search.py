@@ -13,9 +13,8 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from math import prod
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,13 +22,13 @@ from host_tools.families.speed import speed_of
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import ready_root
 from host_tools.model.timing import Chip, TimingError, chip_of
-from host_tools.record.compiled import candidates, space
+from host_tools.record.compiled import candidates
 from host_tools.record.compiled.candidates import Asked, Candidate, Kernel, Opts
 from host_tools.record.compiled.found import Cache, Row
 from host_tools.record.compiled.measuring import Bench, Measured, Trials, measure, searchable
 from host_tools.record.compiled.plan import Plan
 from host_tools.record.compiled.prediction import predicted
-from host_tools.record.compiled.space import Cost, Nest, Point
+from host_tools.record.compiled.searched_kernel import GAIN, SearchedKernel, row_us
 from host_tools.record.preflight import NetworkError
 from host_tools.support import plain, programs
 from host_tools.support.confined import PYTHON
@@ -40,11 +39,9 @@ from trace_format.files import read_file
 T = TypeVar("T")
 PROGRAM = "host_tools.record.compiled.candidates"
 MAKING_S = 900.0
-KERNELS_A_ROUND, EACH, BOOTS = 6, 3, 2
-GAIN = 0.99  # of the time: a round that gives no less is none
+KERNELS_A_ROUND, BOOTS = 6, 2
 SHARE = 0.002  # of the time: a kernel of which less is expected is not searched
 OUTPUTS_BYTES = 256 << 20  # of candidates in one boot
-POOL = 60  # schedules that look good from the start, and stay candidates
 
 
 @dataclass(frozen=True)
@@ -82,115 +79,6 @@ class Step:
     us: float
 
 
-@dataclass(eq=False)
-class _State:
-    """A kernel in the search."""
-
-    kernel: Kernel
-    count: int  # calls in a replay
-    bench: Bench
-    cost: Cost
-    rows: list[Row] = field(default_factory=list)
-    pool: list[Point] = field(default_factory=list)
-    is_left: bool = False  # there is nothing to compare candidates with
-
-    @property
-    def best(self) -> Row:
-        return min(self.rows, key=lambda row: (_us(row), row.turn, row.opts))
-
-    def kept(self, cpu_gflops: float | None) -> Row:
-        """The one that the network gets."""
-        if cpu_gflops is None:
-            return self.best
-        nest = self.kernel.nest
-        assert nest is not None
-        return min(self.rows, key=lambda row: (shared_us(nest, row, cpu_gflops), _us(row), row.turn, row.opts))
-
-    @property
-    def own(self) -> Row:
-        """The compiler's own."""
-        return next(row for row in self.rows if row.point is None)
-
-    @property
-    def share(self) -> float:
-        return self.count * _us(self.best)
-
-    @property
-    def turn(self) -> int:
-        """The next round of this kernel."""
-        return max(row.turn for row in self.rows) + 1
-
-    @property
-    def stalled(self) -> int:
-        """Rounds since it has become faster."""
-        best, since = float("inf"), 0
-        for turn in range(self.turn):
-            us = min((_us(row) for row in self.rows if row.turn == turn), default=float("inf"))
-            best, since = (us, 0) if us < GAIN * best else (best, since + 1)
-        return since
-
-    @property
-    def hope(self) -> float:
-        """Time that may be had: each round without a gain halves what is expected of the next."""
-        return self.share / 2.0**self.stalled
-
-    @property
-    def loops(self) -> tuple[tuple[int, bool], ...]:
-        """Sizes of the loops, and which sum up: kernels in which these are equal are alike."""
-        assert self.kernel.nest is not None
-        return tuple((axis.size, axis.summed) for axis in self.kernel.nest.axes)
-
-    def next_points(self, others: Sequence[_State]) -> list[Point]:
-        """What to try next: what is best in kernels that are alike, what brought most in one whose loops have
-        other sizes, and what is predicted to be good. A function of what is known."""
-        nest = self.kernel.nest
-        assert nest is not None
-        self.pool = self.pool or space.promising(nest, self.cost)[:POOL]
-        measured = {row.point: _us(row) for row in self.rows if row.point is not None}
-        near = sorted(measured, key=lambda point: (measured[point], point))[:3]
-        more = {other for point in near for other in space.neighbours(nest, point)}
-        candidates = sorted({*self.pool, *more} - measured.keys())
-        best = {state: point for state in others if (point := state.best.point) is not None}
-        theirs = {point for state, point in best.items() if state.loops == self.loops}
-        found = sorted(theirs - measured.keys())[:EACH]
-        like = [axis.summed for axis in nest.axes]
-        gains = [
-            (_us(state.best) / _us(state.own), state.kernel.key, point)
-            for state, point in best.items()
-            if [summed for _, summed in state.loops] == like and point not in measured and space.valid(nest, point)
-        ]
-        found += [point for *_, point in sorted(gains)[:1] if point not in found][: EACH - len(found)]
-        steps = {point.steps for point in found}
-        for point in space.ranked(nest, candidates, measured, self.cost):
-            if len(found) == EACH:
-                break
-            # At first of many kinds, then around the best.
-            if point in found or (not measured and point.steps in steps):
-                continue
-            steps.add(point.steps)
-            found.append(point)
-        return found
-
-
-def _us(row: Row) -> float:
-    return float("inf") if row.measured.us is None else row.measured.us
-
-
-def shared_us(nest: Nest, row: Row, cpu_gflops: float) -> float:
-    """Time of a kernel of which a CPU computes the last rows of workgroups, in microseconds.
-
-    As the pass `co-execute` divides products: along the first axis, if workgroups go along it last. What has more
-    axes than a matrix, or sums nothing, is no product and stays the GPU's.
-    """
-    us, point = _us(row), row.point
-    free = [not axis.summed for axis in nest.axes]
-    if point is None or point.swapped or not free[0] or all(free) or sum(free) > 2:
-        return us
-    parts = nest.axes[0].size // (point.steps[0] * point.items[0])
-    cpu_us = 2e-3 * prod(axis.size for axis in nest.axes) / cpu_gflops
-    return min(max(us * part / parts, cpu_us * (parts - part) / parts) for part in range(1, parts + 1))
-
-
 @dataclass(frozen=True)
 class Found:
     """What a search gave: optimisations by kernel, and notes for the trace."""
@@ -226,7 +114,7 @@ class _Rounds:
     def __init__(self, plan: Plan, folder: Path, how: Search, chip: Chip, cache: Cache) -> None:
         self.plan, self.folder, self.how, self.chip, self.cache = plan, folder, how, chip, cache
         self.began = time.monotonic()
-        self.states: list[_State] = []
+        self.states: list[SearchedKernel] = []
         self.steps: list[Step] = []
         cost = partial(predicted, costs=speed_of(how.gpu).kernel_costs)
         described = plain.loads(list[Kernel], read_file(folder / candidates.DESCRIBED))
@@ -235,7 +123,7 @@ class _Rounds:
             call = plan.calls[kernel.calls[0]]
             count = sum(id(plan.calls[at]) in repeated for at in kernel.calls)
             if count and searchable(kernel, call):
-                self.states.append(_State(kernel, count, Bench(kernel, call, None), cost))
+                self.states.append(SearchedKernel(kernel, count, Bench(kernel, call, None), cost))
 
     def run(self) -> Found:
         self._own()
@@ -249,9 +137,10 @@ class _Rounds:
         chosen = {
             state.kernel.key: row.opts
             for state in self.states
-            if (row := state.kept(self.how.cpu_gflops)).point is not None and _us(row) < GAIN * _us(state.own)
+            if (row := state.kept(self.how.cpu_gflops)).point is not None
+            and row_us(row) < GAIN * row_us(state.own)
         }
-        before = sum(state.count * _us(state.own) for state in self.states)
+        before = sum(state.count * row_us(state.own) for state in self.states)
         notes: dict[str, object] = {
             "kernels": len(self.states),
             "changed": len(chosen),
@@ -301,11 +190,11 @@ class _Rounds:
                 row = Row(None, state.kernel.opts, 0, measured)
                 state.rows = self.cache.add(state.kernel.key, [row])
 
-    def _own_candidate(self, state: _State) -> Candidate:
+    def _own_candidate(self, state: SearchedKernel) -> Candidate:
         call = state.bench.call
         return Candidate(None, state.kernel.opts, self.plan.kernels[call.kernel], call.groups)
 
-    def _next(self) -> list[_State]:
+    def _next(self) -> list[SearchedKernel]:
         """The kernels of which most is expected; of those that are alike one only, while there are others: the
         next round takes what was found."""
         least = SHARE * self._us
@@ -315,7 +204,7 @@ class _Rounds:
         order = sorted(open_, key=lambda state: first[state.loops] is not state)
         return order[:KERNELS_A_ROUND]
 
-    def _round(self, states: list[_State], turn: int) -> int:
+    def _round(self, states: list[SearchedKernel], turn: int) -> int:
         """Two boots side by side, each with half of the kernels."""
         asked = [
             Asked(
@@ -329,11 +218,11 @@ class _Rounds:
             parts = [(states[at::BOOTS], asked[at::BOOTS]) for at in range(BOOTS)]
             return sum(pool.map(self._batch, *zip(*parts, strict=True), [turn] * BOOTS))
 
-    def _batch(self, states: list[_State], asked: list[Asked], turn: int) -> int:
+    def _batch(self, states: list[SearchedKernel], asked: list[Asked], turn: int) -> int:
         code = made(self.folder / candidates.KERNELS, asked)
         trials: list[tuple[Bench, Candidate]] = []
         rows: dict[str, list[Row]] = {}
-        owner: list[_State] = []
+        owner: list[SearchedKernel] = []
         for state, found in zip(states, code, strict=True):
             rows[state.kernel.key] = []
             if not state.bench.expected:
@@ -368,7 +257,7 @@ class _Rounds:
         return len(trials)
 
     @staticmethod
-    def _row(state: _State, candidate: Candidate, measured: Measured) -> Row:
+    def _row(state: SearchedKernel, candidate: Candidate, measured: Measured) -> Row:
         return Row(candidate.point, candidate.opts, state.turn, measured)
 
     def _measure(self, trials: Trials, what: str) -> list[Measured]:

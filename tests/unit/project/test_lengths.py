@@ -35,8 +35,6 @@ UNDIVIDED = {
     "host_tools/gpus/mali/vgpu/device/mali_compute.c",
     "host_tools/machine/apt.py",
     "host_tools/machine/boot.py",
-    "host_tools/record/compiled/search.py",
-    "host_tools/text/reader.py",
     "host_tools/vgpu/recorder.c",
     "tee_replayer/optee/gramophone_pta.c",
 }

@@ -14,7 +14,7 @@ import pytest
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import RecordRoot
 from host_tools.model.timing import chip_of
-from host_tools.record.compiled import candidates, measuring, runner, space
+from host_tools.record.compiled import candidates, measuring, runner, searched_kernel, space
 from host_tools.record.compiled import search as module
 from host_tools.record.compiled.candidates import Asked, Candidate, Kernel
 from host_tools.record.compiled.compilers import TINYGRAD
@@ -24,6 +24,7 @@ from host_tools.record.compiled.measuring import Bench, Measured, Trials, judged
 from host_tools.record.compiled.plan import Call
 from host_tools.record.compiled.search import Search, Step, made, search
 from host_tools.record.compiled.search_plot import drawn, follow, table
+from host_tools.record.compiled.searched_kernel import SearchedKernel, shared_us
 from host_tools.record.compiled.shaders import spirv
 from host_tools.record.preflight import NetworkError
 from host_tools.support import plain
@@ -138,7 +139,7 @@ class Model:
 def guest(monkeypatch: pytest.MonkeyPatch) -> Model:
     model = Model()
     monkeypatch.setattr(module, "measure", model.measure)
-    monkeypatch.setattr(module, "EACH", 3)
+    monkeypatch.setattr(searched_kernel, "EACH", 3)
     root = RecordRoot(Path(), Path(), Path(), Path(), {}, "key")
     monkeypatch.setattr(module, "ready_root", lambda snapshot: root)
     return model
@@ -297,7 +298,7 @@ def test_kernels_that_are_alike_share_what_was_found(net: Searched, guest: Model
     bench = Bench(first, net.plan.calls[first.calls[0]], None)
     best = space.promising(first.nest, cost)[7]
     tried, fresh, third = (
-        module._State(kernel, 1, bench, cost) for kernel in (first, replace(first, key="fresh"), other)
+        SearchedKernel(kernel, 1, bench, cost) for kernel in (first, replace(first, key="fresh"), other)
     )
     for state in (tried, fresh, third):
         state.rows = [Row(None, [], 0, Measured(9.0))]
@@ -308,7 +309,7 @@ def test_kernels_that_are_alike_share_what_was_found(net: Searched, guest: Model
     assert rounds._next()[-1] is tried
     points = fresh.next_points([tried, third])
     assert points[0] == best
-    assert len(set(points)) == module.EACH
+    assert len(set(points)) == searched_kernel.EACH
     assert best not in tried.next_points([fresh, third])
     assert best not in fresh.next_points([])
 
@@ -316,20 +317,18 @@ def test_kernels_that_are_alike_share_what_was_found(net: Searched, guest: Model
     channels, *axes = first.nest.axes
     for larger, has_it in ((channels.size * 2, True), (channels.size * 2 + 1, False)):
         nest = replace(first.nest, axes=(replace(channels, size=larger), *axes))
-        resized = module._State(replace(first, key="resized", nest=nest), 1, bench, cost)
+        resized = SearchedKernel(replace(first, key="resized", nest=nest), 1, bench, cost)
         resized.rows = [Row(None, [], 0, Measured(9.0))]
         points = resized.next_points([tried, third])
         assert (best in points) == has_it == space.valid(nest, best)
-        assert len(set(points)) == module.EACH
+        assert len(set(points)) == searched_kernel.EACH
         assert resized.loops != tried.loops
 
 
 def test_a_kernel_that_takes_most_is_tried_longest(net: Searched, tmp_path: Path) -> None:
     """Each round without a gain halves what is expected of the next."""
-    large, small = (
-        module._State(kernel, 1, Bench(kernel, net.plan.calls[kernel.calls[0]], None), cost)
-        for kernel in net.kernels
-    )
+    benches = [Bench(kernel, net.plan.calls[kernel.calls[0]], None) for kernel in net.kernels]
+    large, small = (SearchedKernel(bench.kernel, 1, bench, cost) for bench in benches)
     settled = settings(tmp_path / "c", 1)
     rounds = module._Rounds(net.plan, net.folder, settled, chip_of("v3d42"), Cache(chip_of("v3d42"), "key"))
     rounds.states = [large, small]
@@ -360,10 +359,10 @@ def test_a_kernel_that_a_cpu_shares() -> None:
     fine = Row(space.Point((4, 14, 1, 1), (8, 7, 1, 1), 1, False), [], 2, Measured(6200.0))
     swapped = Row(space.Point((4, 14, 1, 1), (8, 7, 1, 1), 1, False, True), [], 3, Measured(6200.0))
     cpu_us = 2e-3 * 512 * 196 * 512 / 9.2
-    assert module.shared_us(nest, coarse, 9.2) == pytest.approx(6100 * 3 / 4)
-    assert module.shared_us(nest, fine, 9.2) == pytest.approx(cpu_us * 6 / 16)
-    assert module.shared_us(nest, swapped, 9.2) == 6200
-    assert module.shared_us(nest, Row(None, [], 0, Measured(9000.0)), 9.2) == 9000
-    assert module.shared_us(nest, replace(fine, measured=Measured(None, why="wrong")), 9.2) == float("inf")
+    assert shared_us(nest, coarse, 9.2) == pytest.approx(6100 * 3 / 4)
+    assert shared_us(nest, fine, 9.2) == pytest.approx(cpu_us * 6 / 16)
+    assert shared_us(nest, swapped, 9.2) == 6200
+    assert shared_us(nest, Row(None, [], 0, Measured(9000.0)), 9.2) == 9000
+    assert shared_us(nest, replace(fine, measured=Measured(None, why="wrong")), 9.2) == float("inf")
     for axes in (nest.axes[:2], (*nest.axes[:2], replace(nest.axes[1], number=(4,)), *nest.axes[2:])):
-        assert module.shared_us(replace(nest, axes=axes), coarse, 9.2) == 6100
+        assert shared_us(replace(nest, axes=axes), coarse, 9.2) == 6100
