@@ -3,8 +3,7 @@
 
 Each `AptRoot` is a private apt configuration: its own source list, indexes, status file and archive, in the
 user's cache folder. apt itself resolves dependencies, checks signatures (Debian's archive keyring) and hashes.
-The archive is $GRAMOPHONE_MIRROR, or the one that the machine's own apt uses if that is Debian's, or Debian's
-own; so nothing has to be added to the sources of another system. Or it is the archive of a date (snapshot.py).
+The archive is a mirror of Debian's (mirror.py), or that of a date (snapshot.py).
 """
 
 import hashlib
@@ -23,16 +22,13 @@ from urllib.parse import unquote
 
 from host_tools.machine import snapshot
 from host_tools.machine.errors import RecordError
+from host_tools.machine.mirror import MIRROR, mirror_uri
 from host_tools.machine.tested import say_if_other
 from host_tools.support.cache import cache_dir, locked
 from host_tools.support.progress import download
-from trace_format import limits
-from trace_format.files import open_regular, read_file_text
+from trace_format.files import open_regular
 
-MIRROR = "GRAMOPHONE_MIRROR"  # environment variable
-DEFAULT_MIRROR = "http://deb.debian.org/debian"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-APT_ETC = Path("/etc/apt")
 # On the command line, because apt reads the machine's own /etc/apt/apt.conf.d after a private configuration: what
 # administrators allow for a mirror of their own is not allowed here.
 SIGNED = tuple(
@@ -46,9 +42,6 @@ SIGNED = tuple(
     for word in ("-o", f"{option}=false")
 )
 DAY_S = 86400  # older indexes are fetched again when they lack what is looked for
-# A source of Debian's main archive names one of these (or the machine's own codename) as a suite, exactly:
-# "bookworm-security" and a third party's "nodistro" are other archives.
-SUITE_ALIASES = {"oldstable", "stable", "testing", "unstable", "sid", "bullseye", "bookworm", "trixie", "forky"}
 
 
 @dataclass(frozen=True)
@@ -61,49 +54,6 @@ class Deb:
     path: Path
     size: int
     sha256: str
-
-
-def mirror_uri(etc: Path = APT_ETC) -> str:
-    """URI of the Debian archive: $GRAMOPHONE_MIRROR, that of the machine's own apt, or Debian's own.
-
-    Reads `sources.list`, `sources.list.d/*.list` (one line a source) and `*.sources` (deb822, sources.list(5)).
-
-    Raises:
-        RecordError: $GRAMOPHONE_MIRROR is not a URI.
-    """
-    if given := os.environ.get(MIRROR):
-        if re.fullmatch(r"[a-z][a-z0-9+.-]*:[^\s\[\]]+", given) is None:
-            raise RecordError(f"${MIRROR}: expected a URI such as {DEFAULT_MIRROR}, found {given!r}")
-        return given.rstrip("/")
-    files = [etc / "sources.list", *sorted((etc / "sources.list.d").glob("*"))]
-    for file in files:
-        if not file.is_file():
-            continue
-        text = read_file_text(file, limits.TEXT_BYTES)
-        sources = _deb822_sources(text) if file.suffix == ".sources" else _line_sources(text)
-        for uri, suites, components in sources:
-            if "main" in components and SUITE_ALIASES & set(suites):
-                return uri.rstrip("/")
-    return DEFAULT_MIRROR
-
-
-def _line_sources(text: str) -> Iterable[tuple[str, list[str], list[str]]]:
-    for line in text.splitlines():
-        match = re.match(r"\s*deb\s+(?:\[[^\]]*\]\s+)?(\S+)\s+(\S+)\s+([^#]+)", line)
-        if match:
-            yield match[1], [match[2]], match[3].split()
-
-
-def _deb822_sources(text: str) -> Iterable[tuple[str, list[str], list[str]]]:
-    lines = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
-    for stanza in re.split(r"\n\s*\n", lines):
-        fields: dict[str, list[str]] = {}
-        for field, value in re.findall(r"^([A-Za-z-]+):((?:.*)(?:\n[ \t].*)*)", stanza, re.MULTILINE):
-            fields[field.lower()] = value.split()
-        if "deb" not in fields.get("types", []) or fields.get("enabled", ["yes"]) == ["no"]:
-            continue
-        for uri in fields.get("uris", []):
-            yield uri, fields.get("suites", []), fields.get("components", [])
 
 
 class AptRoot:

@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from host_tools.machine import initramfs, saved_state
-from host_tools.machine.console import parse_frames
+from host_tools.machine.console import GuestResult, last_lines, read_console
 from host_tools.machine.devicetree import with_gpu, with_overlay
 from host_tools.machine.errors import RecordError
-from host_tools.machine.placements import DRIVERS, PLACEMENTS
+from host_tools.machine.placements import PLACEMENTS
 from host_tools.machine.root import RecordRoot
 from host_tools.support import programs
 from host_tools.support.gpu_folders import DEFAULT_GPU
@@ -69,15 +69,6 @@ TREE, RAM = "tree.dtb", "ram"  # beside the state
 # addresses from 1 GiB to 256 GiB to RAM (QEMU hw/arm/virt.c), of which this one has 2 GiB.
 WINDOW = 0x1_0000_0000
 MAX_JOB_BYTES = 1 << 30  # as vgpu/qemu/job_window.h; the guest unpacks a job to half of its RAM
-# What drivers (v3d, panfrost) say when a job failed (Linux drivers/gpu/drm/{v3d,panfrost,scheduler}); the program
-# that submitted it is not informed.
-DRIVER_TROUBLE = re.compile(
-    rf"({'|'.join(driver.module for driver in DRIVERS)}|\[drm).*"
-    r"(MMU error|Resetting GPU|hang|gpu reset|Unhandled Page fault|js fault|timeout|\*ERROR\*)",
-    re.IGNORECASE,
-)
-
-
 GPU_STOPPED = 3  # QEMU's status where the virtual GPU stopped (EXIT_GPU_FAILED, host_tools/vgpu/qemu)
 _STOPPED = re.compile(r"^gramophone: virtual GPU: (.*)$", re.MULTILINE)
 _UNKNOWN = re.compile(r"operation that is not known \((0x[0-9a-f]+)\)$|that (?:is|are) not modelled")
@@ -105,20 +96,6 @@ class _StoppedHereError(RecordError):
     """The same, with the reason only."""
 
 
-class ProgramError(RecordError):
-    """The guest's program ended with a status that is not 0.
-
-    Args:
-        status: that status.
-        output: all that the program printed.
-    """
-
-    def __init__(self, status: int, output: str) -> None:
-        last = last_lines(output.encode(), 15)
-        super().__init__(f"the guest's program failed with status {status}: {last}")
-        self.output = output
-
-
 @dataclass(frozen=True)
 class GuestJob:
     """What the guest must do.
@@ -140,25 +117,6 @@ class GuestJob:
     uses_gpu: bool = True
     overlay: bytes | None = None
     expected_jobs: int = 0
-
-
-@dataclass(frozen=True)
-class GuestResult:
-    """What came of a job that ran to its end.
-
-    Attributes:
-        output: the command's standard output and error.
-        files: content of the files left in /out, by path below it.
-        dmesg: the kernel's messages.
-        seconds: the command's run time in the guest's own clock.
-        counters: the virtual GPU's: "jobs", "instructions", "faults", ...
-    """
-
-    output: str
-    files: dict[str, bytes]
-    dmesg: str
-    seconds: float
-    counters: dict[str, int]
 
 
 def qemu_version() -> str:
@@ -383,49 +341,3 @@ def _check_status(done: subprocess.CompletedProcess[str]) -> str:
     if done.returncode:
         raise RecordError(f"{QEMU} failed with status {done.returncode}: {last_lines(done.stderr.encode())}")
     return done.stderr
-
-
-def read_console(console: bytes, stderr: str, counters: dict[str, int]) -> GuestResult:
-    """Read what the guest sent, and check it.
-
-    Args:
-        console: all that it wrote to its console.
-        stderr: QEMU's messages, for the error's text.
-        counters: the virtual GPU's, passed on.
-
-    Raises:
-        RecordError: as `boot`.
-    """
-    panic = re.search(rb"Kernel panic[^\r\n]*", console)
-    if panic:
-        raise RecordError(f"the guest's kernel panicked: {panic[0].decode(errors='replace')}")
-    frames = parse_frames(console)
-    if "received" in frames:
-        raise RecordError(
-            f"the guest did not get the job's files: {frames['received'].decode(errors='replace').strip()}"
-        )
-    if "insmod" in frames:
-        raise RecordError(
-            f"the guest could not load the GPU's driver: {frames['insmod'].decode(errors='replace').strip()}"
-        )
-    if "status" not in frames:
-        raise RecordError(
-            f"the guest ended before its job did: {last_lines(console)} {last_lines(stderr.encode())}"
-        )
-    status = int(frames["status"])
-    output = frames["output"].decode(errors="replace")
-    dmesg = frames["dmesg"].decode(errors="replace")
-    trouble = DRIVER_TROUBLE.search(dmesg)
-    if trouble:
-        raise RecordError(f"the GPU's driver reported trouble: {trouble[0].strip()}")
-    if status:
-        raise ProgramError(status, output)
-    begin, end = map(float, frames["uptime"].split())
-    files = {name.removeprefix("out/"): data for name, data in frames.items() if name.startswith("out/")}
-    return GuestResult(output, files, dmesg, end - begin, counters)
-
-
-def last_lines(text: bytes, count: int = 5) -> str:
-    """The last `count` lines of a text that are not blank."""
-    lines = [line.strip() for line in text.decode(errors="replace").splitlines() if line.strip()]
-    return " | ".join(lines[-count:]) or "(nothing)"

@@ -20,7 +20,7 @@ import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
-from host_tools.machine.boot import GuestResult
+from host_tools.machine.console import GuestResult
 from host_tools.runners import RUNNERS, user_space
 from host_tools.runners.optee import bare_metal, images, linux, linux_machine
 from host_tools.runners.optee.images import Board, Image

@@ -19,7 +19,8 @@ from host_tools.cli import main
 from host_tools.demo import PARAM, RAW, WEIGHTS
 from host_tools.demo.digits import load as load_digits
 from host_tools.demo.record import same_versions
-from host_tools.machine.boot import RAM_END, GuestJob, GuestResult, qemu_version
+from host_tools.machine.boot import RAM_END, GuestJob, qemu_version
+from host_tools.machine.console import GuestResult
 from host_tools.machine.root import RecordRoot
 from host_tools.record.convert import convert
 from host_tools.record.differences import TOLERANCE, relative_difference

@@ -15,7 +15,8 @@ from click.testing import CliRunner
 
 from host_tools.cli import main
 from host_tools.demo.digits import load as load_digits
-from host_tools.machine.boot import GuestJob, GuestResult
+from host_tools.machine.boot import GuestJob
+from host_tools.machine.console import GuestResult
 from host_tools.machine.root import RecordRoot
 from host_tools.runners.optee import build, guest, images, ta
 from host_tools.runners.optee import linux_machine as linux

@@ -16,7 +16,8 @@ import pytest
 
 from host_tools import runners
 from host_tools.demo.digits import load as load_digits
-from host_tools.machine.boot import GuestJob, GuestResult
+from host_tools.machine.boot import GuestJob
+from host_tools.machine.console import GuestResult
 from host_tools.machine.root import RecordRoot
 from host_tools.runners.optee import guest, images, ta
 from host_tools.runners.optee import linux_machine as linux

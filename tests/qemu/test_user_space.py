@@ -17,7 +17,8 @@ import pytest
 from host_tools import runners
 from host_tools.demo import PARAM, RAW, WEIGHTS
 from host_tools.demo.digits import load as load_digits
-from host_tools.machine.boot import GuestJob, GuestResult, boot
+from host_tools.machine.boot import GuestJob, boot
+from host_tools.machine.console import GuestResult
 from host_tools.machine.elf import closure
 from host_tools.machine.initramfs import STDLIB
 from host_tools.machine.root import RecordRoot

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from host_tools.machine.boot import GuestResult, boot
+from host_tools.machine.boot import boot
+from host_tools.machine.console import GuestResult
 from host_tools.machine.elf import closure
 from host_tools.machine.root import RecordRoot
 from host_tools.runners import user_space

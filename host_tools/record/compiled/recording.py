@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from host_tools.machine.boot import RAM_END, ProgramError, StoppedError, boot, qemu_version
+from host_tools.machine.boot import RAM_END, StoppedError, boot, qemu_version
+from host_tools.machine.console import ProgramError
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import ready_root
 from host_tools.record.compiled import runner

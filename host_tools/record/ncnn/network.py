@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from host_tools.machine.boot import BOOT_TIMEOUT_S, RAM_END, GuestJob, ProgramError, boot, qemu_version
+from host_tools.machine.boot import BOOT_TIMEOUT_S, RAM_END, GuestJob, boot, qemu_version
+from host_tools.machine.console import ProgramError
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import RecordRoot, ready_root
 from host_tools.passes.pipeline import build

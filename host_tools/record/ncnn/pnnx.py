@@ -17,7 +17,7 @@ from pathlib import Path
 
 import ncnn
 
-from host_tools.machine.boot import last_lines
+from host_tools.machine.console import last_lines
 from host_tools.machine.wheels import PNNX_VERSION, pnnx
 from host_tools.record.ncnn.param import WrongError, layers_of
 from host_tools.record.preflight import NetworkError

@@ -12,15 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from host_tools.machine.boot import (
-    KERNEL_ARGUMENTS,
-    GuestJob,
-    GuestResult,
-    guest_archive,
-    last_lines,
-    read_console,
-    read_counters,
-)
+from host_tools.machine.boot import KERNEL_ARGUMENTS, GuestJob, guest_archive, read_counters
+from host_tools.machine.console import GuestResult, last_lines, read_console
 from host_tools.machine.devicetree import Tree, with_gpu
 from host_tools.machine.placements import PLACEMENTS
 from host_tools.machine.root import ready_root

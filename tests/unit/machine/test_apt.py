@@ -11,6 +11,7 @@ import pytest
 
 from host_tools.machine import apt
 from host_tools.machine.errors import RecordError
+from host_tools.machine.mirror import mirror_uri
 
 MIRROR = "http://mirror.example/debian"
 DEB822 = f"""# a comment
@@ -59,7 +60,7 @@ def etc(folder: Path, files: dict[str, str]) -> Path:
     ids=["deb822", "line", "options", "list file", "third party", "security", "source only", "disabled", "folded"],
 )
 def test_mirror_is_the_machines_own(tmp_path: Path, files: dict[str, str]) -> None:
-    assert apt.mirror_uri(etc(tmp_path, files)) == MIRROR
+    assert mirror_uri(etc(tmp_path, files)) == MIRROR
 
 
 UBUNTU = """Types: deb
@@ -85,18 +86,16 @@ Signed-By: /usr/share/keyrings/ubuntu-archive-keyring.gpg
     ids=["ubuntu", "ubuntu of old", "none", "empty", "third party", "no main", "commented out", "not a source"],
 )
 def test_debian_s_own_archive_where_the_machine_has_another(tmp_path: Path, files: dict[str, str]) -> None:
-    assert apt.mirror_uri(etc(tmp_path, files)) == "http://deb.debian.org/debian"
+    assert mirror_uri(etc(tmp_path, files)) == "http://deb.debian.org/debian"
 
 
 def test_a_mirror_of_the_user_s_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRAMOPHONE_MIRROR", "https://near.example/debian/")
-    assert (
-        apt.mirror_uri(etc(tmp_path, {"sources.list.d/debian.sources": DEB822})) == "https://near.example/debian"
-    )
+    assert mirror_uri(etc(tmp_path, {"sources.list.d/debian.sources": DEB822})) == "https://near.example/debian"
     for bad in ("near.example", "http://x y", "http://x\nTrusted: yes", "http://x [trusted=yes]"):
         monkeypatch.setenv("GRAMOPHONE_MIRROR", bad)
         with pytest.raises(RecordError, match=r"\$GRAMOPHONE_MIRROR: expected a URI such as http"):
-            apt.mirror_uri(tmp_path)
+            mirror_uri(tmp_path)
 
 
 @pytest.mark.parametrize("mirror", [None, "https://near.example/debian"])
@@ -107,8 +106,7 @@ def test_on_ubuntu_only_a_private_configuration_names_debian(
     system = tmp_path / "etc"
     system.mkdir()
     ours = etc(system, {"sources.list.d/ubuntu.sources": UBUNTU})
-    monkeypatch.setattr(apt, "APT_ETC", ours)
-    monkeypatch.setattr(apt.mirror_uri, "__defaults__", (ours,))
+    monkeypatch.setattr(mirror_uri, "__defaults__", (ours,))
     monkeypatch.setattr(apt, "KEYRING", tmp_path / "keyring.gpg")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     if mirror:

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host_tools.machine.boot import read_console
-from host_tools.machine.console import parse_frames
+from host_tools.machine.console import parse_frames, read_console
 from host_tools.machine.errors import RecordError
 from host_tools.record.ncnn.job import ncnn_result
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from host_tools.machine import boot as machine
-from host_tools.machine.boot import GuestJob, GuestResult
+from host_tools.machine.boot import GuestJob
+from host_tools.machine.console import GuestResult
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import RecordRoot
 from host_tools.record import shader_cache

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from host_tools import runners
-from host_tools.machine.boot import GuestJob, GuestResult, guest_archive
+from host_tools.machine.boot import GuestJob, guest_archive
+from host_tools.machine.console import GuestResult
 from host_tools.machine.cpio import Entry, parse
 from host_tools.machine.devicetree import Tree
 from host_tools.machine.errors import RecordError
