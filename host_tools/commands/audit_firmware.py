@@ -12,11 +12,8 @@ import click
 
 from host_tools.audit.findings import counts_for_json, counts_of, fails
 from host_tools.audit.sarif import sarif
-from host_tools.audit_firmware import allowed, known, target
-from host_tools.audit_firmware.analysis import Analysis
+from host_tools.audit_firmware import allowed, target
 from host_tools.audit_firmware.image import FirmwareError, Image, of_bytes, of_elf
-from host_tools.audit_firmware.rebuild import Rebuilt, rebuild
-from host_tools.audit_firmware.report import as_data, as_text, audit
 from host_tools.audit_firmware.results import FirmwareAudited
 from host_tools.audit_firmware.rules import RULES, FirmwareFinding
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
@@ -87,12 +84,9 @@ def audit_firmware_command(
 
     Exit status 1: --allow does not name an error, or with --strict a warning.
     """
-    of_rebuild: dict[str, object] = {
-        "--bearssl": bearssl,
-        "--aws-lc": aws_lc,
-        "--fleet-key": fleet_key,
-    }
-    for option, value in of_rebuild.items():
+    from host_tools.audit_firmware import analysis, known, rebuild, report  # --help works without capstone
+
+    for option, value in (("--bearssl", bearssl), ("--aws-lc", aws_lc), ("--fleet-key", fleet_key)):
         if value and not again:
             raise UsageError(f"{option} is for --rebuild")
     asked, secret = _asked(device, image)
@@ -110,18 +104,18 @@ def audit_firmware_command(
     crypto = libraries.source(bearssl, aws_lc) if again else None
     for part, its_board in _images(image, board):
         what = target.of_image(part, its_board)
-        rebuilt: Rebuilt | None = None
+        rebuilt: rebuild.Rebuilt | None = None
         if crypto:
             with phase("rebuilding"):
-                rebuilt = rebuild(part, what, crypto, asked, secret)
+                rebuilt = rebuild.rebuild(part, what, crypto, asked, secret)
             if not part.symbols and not rebuilt.findings:  # the same bytes: its names are this one's
                 part = replace(part, symbols=rebuilt.image.symbols)
         with phase("auditing"):
-            done = audit(Analysis(part, what), trusted, rebuilt, asked)
+            done = report.audit(analysis.Analysis(part, what), trusted, rebuilt, asked)
             accepted = known.accepted(done.analysis.program, done.findings)
             accepted |= allowed.accepted(done.findings, allowances)
-            parts.append(as_data(done, accepted))
-            texts.append(as_text(done, accepted))
+            parts.append(report.as_data(done, accepted))
+            texts.append(report.as_text(done, accepted))
         reasons |= {len(found) + index: reason for index, reason in accepted.items()}
         found += done.findings
     if sarif_file:
