@@ -34,7 +34,6 @@ FILES = {
 UNDIVIDED = {
     "host_tools/gpus/mali/vgpu/device/mali_compute.c",
     "host_tools/vgpu/recorder.c",
-    "tee_replayer/optee/gramophone_pta.c",
 }
 
 
