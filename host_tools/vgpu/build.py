@@ -81,7 +81,7 @@ def gpu_sources(double: Double | None = None) -> list[Path]:
 
 def recorder_sources() -> list[Path]:
     """The C files of the recorder in the device."""
-    return [HERE / "recorder.c", HERE / "output_file.c"]
+    return [HERE / "recorder.c", HERE / "output_file.c", HERE / "page_contents.c"]
 
 
 def compiler() -> str:

@@ -7,6 +7,7 @@
 
 #include "gramophone_capture.h"
 #include "output_file.h"
+#include "page_contents.h"
 
 enum { PAGE_SHIFT = 12, PAGE_BYTES = GR_CAPTURE_PAGE_BYTES, GPU_PAGES = GR_CAPTURE_PAGES };
 
@@ -31,13 +32,6 @@ struct page {
     uint8_t *shadow; /* content as the GPU and the CPU last agreed on it */
 };
 
-/* A page content written out before, found by hash. */
-struct content {
-    uint64_t hash;
-    uint8_t *bytes;
-    uint32_t id;
-};
-
 struct recorder {
     struct output_file out;
     vgpu *gpu;
@@ -48,9 +42,7 @@ struct recorder {
     uint64_t records;
     uint32_t ordinal, walk;
     struct page *pages; /* GPU_PAGES of them */
-    struct content *contents;
-    size_t content_slots;
-    uint32_t content_count;
+    struct contents contents;
     uint64_t *written; /* physical pages that the latest job wrote */
     size_t written_count;
     const char *error; /* NULL, or why there will be no capture */
@@ -101,65 +93,18 @@ static void on_interrupt(void *ctx, unsigned line, bool level)
     put_record(ctx, GR_RECORD_KIND_INTERRUPT, line, level);
 }
 
-static uint64_t hash_page(const uint8_t *bytes)
-{
-    uint64_t hash = 0x9e3779b97f4a7c15u;
-    for (size_t i = 0; i < PAGE_BYTES; i += 8) {
-        uint64_t word;
-        memcpy(&word, bytes + i, sizeof(word));
-        hash = (hash ^ word) * 0xff51afd7ed558ccdu;
-        hash ^= hash >> 32;
-    }
-    return hash;
-}
-
-/* The slot with this content, or the free slot where it belongs. */
-static struct content *find_content(struct content *table, size_t slots, uint64_t hash, const uint8_t *bytes)
-{
-    size_t i = (size_t)hash & (slots - 1);
-    while (table[i].bytes && (table[i].hash != hash || memcmp(table[i].bytes, bytes, PAGE_BYTES) != 0))
-        i = (i + 1) & (slots - 1);
-    return &table[i];
-}
-
-static bool grow_contents(struct recorder *r)
-{
-    size_t slots = r->content_slots ? 2 * r->content_slots : 1024;
-    struct content *table = calloc(slots, sizeof(*table));
-    if (!table)
-        return false;
-    for (size_t i = 0; i < r->content_slots; i++)
-        if (r->contents[i].bytes)
-            *find_content(table, slots, r->contents[i].hash, r->contents[i].bytes) = r->contents[i];
-    free(r->contents);
-    r->contents = table;
-    r->content_slots = slots;
-    return true;
-}
-
 /* The whole content of a page that is not all zero. */
 static void put_content(struct recorder *r, uint32_t index, const uint8_t *bytes)
 {
-    if (2 * (size_t)r->content_count >= r->content_slots && !grow_contents(r)) {
-        fail(r, out_of_memory);
-        return;
+    uint32_t id = 0;
+    switch (contents_add(&r->contents, bytes, &id)) {
+    case CONTENT_KNOWN: put_record(r, GR_RECORD_KIND_KNOWN_PAGE, index, id); break;
+    case CONTENT_NEW:
+        put_record(r, GR_RECORD_KIND_NEW_PAGE, index, id);
+        put_bytes(r, bytes, PAGE_BYTES);
+        break;
+    case CONTENT_NO_MEMORY: fail(r, out_of_memory); break;
     }
-    uint64_t hash = hash_page(bytes);
-    struct content *content = find_content(r->contents, r->content_slots, hash, bytes);
-    if (content->bytes) {
-        put_record(r, GR_RECORD_KIND_KNOWN_PAGE, index, content->id);
-        return;
-    }
-    content->bytes = malloc(PAGE_BYTES);
-    if (!content->bytes) {
-        fail(r, out_of_memory);
-        return;
-    }
-    memcpy(content->bytes, bytes, PAGE_BYTES);
-    content->hash = hash;
-    content->id = r->content_count++;
-    put_record(r, GR_RECORD_KIND_NEW_PAGE, index, content->id);
-    put_bytes(r, bytes, PAGE_BYTES);
 }
 
 /* What changed in a page since its shadow was taken. */
@@ -363,9 +308,7 @@ static void free_recorder(struct recorder *r)
         return;
     for (size_t i = 0; r->pages && i < GPU_PAGES; i++)
         free(r->pages[i].shadow);
-    for (size_t i = 0; i < r->content_slots; i++)
-        free(r->contents[i].bytes);
-    free(r->contents);
+    contents_free(&r->contents);
     free(r->written);
     free(r->pages);
     free(r);

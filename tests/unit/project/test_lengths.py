@@ -33,7 +33,6 @@ FILES = {
 # Files that have two subjects and wait for somebody who divides them. No other file may join them.
 UNDIVIDED = {
     "host_tools/gpus/mali/vgpu/device/mali_compute.c",
-    "host_tools/vgpu/recorder.c",
 }
 
 
