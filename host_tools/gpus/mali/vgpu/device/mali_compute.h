@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Compute jobs of a Mali. Sources: see mali_compute.c. */
+/* Compute jobs of a Mali. Sources: see mali_dispatch.c. */
 #ifndef GRAMOPHONE_MALI_COMPUTE_H
 #define GRAMOPHONE_MALI_COMPUTE_H
 
