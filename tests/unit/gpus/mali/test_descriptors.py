@@ -308,7 +308,7 @@ MALFORMED: list[tuple[str, str, str, str]] = [
         "at = [0, 26], bits = 4, flags = 1",
         "only an address has flags",
     ),
-    ("leads nowhere", 'to = "renderer state"', 'to = "state"', "state leads to 'state', which is not there"),
+    ("leads nowhere", 'to = "renderer state"', 'to = "state"', "state leads to 'state', which is missing"),
     ("unknown key of a field", "at = [4, 8] }", "at = [4, 8], bit = 1 }", "barrier: unknown keys bit"),
     (
         "a word outside",
