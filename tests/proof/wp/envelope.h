@@ -9,10 +9,19 @@
 #ifdef GRAMOPHONE_TRUST
 #define AND_TRUST(l)                                                                                         \
     , l->trace_bytes, l->envelope, l->envelope_bytes, l->trace_at, l->policies[0..1], l->workspace,          \
-        l->r->high, l->r->memory.base[0..l->r->memory.bytes - 1]
+        l->has_signed_weights, l->r->high, l->r->memory.base[0..l->r->memory.bytes - 1]
 #else
 #define AND_TRUST(l)
 #endif
+
+/* What the judge writes. Not formatted, because `0..l` would be one word. */
+/* clang-format off */
+#ifdef GRAMOPHONE_TRUST
+#define JUDGED(l) l->state, l->r->memory.base[0 .. l->r->memory.bytes - 1], l->has_signed_weights
+#else
+#define JUDGED(l) l->state, l->r->memory.base[0 .. l->r->memory.bytes - 1]
+#endif
+/* clang-format on */
 
 /*@ requires ready(l) && l->trace_bytes == (uint64_t)(file_bytes - BEFORE_TRACE);
     assigns l->start[0 .. START_BYTES - 1], l->state AND_TRUST(l);
@@ -22,7 +31,7 @@
 enum gr_status gr_copy_envelope(struct loader *l);
 
 /*@ requires table(l);
-    assigns l->state, l->r->memory.base[0 .. l->r->memory.bytes - 1];
+    assigns JUDGED(l);
     EACH_OF_TABLE(ensures)
     ensures \old(chunked(l)) ==> chunked(l);
 */
