@@ -40,7 +40,7 @@ class Linux:
             (options.carveout_bytes, "the device tree says how large the carve-out is (carveout.dtso)"),
             (options.share_gpu, "'gramophone-gpu give-back' gives the GPU back"),
             (options.any_client, "who may use the GPU, the kernel says (70-gramophone.rules)"),
-            (options.policy, "it takes no policy: that is the TA's, of platforms with OP-TEE"),
+            (options.policy, "it takes no client policy: only the TA of OP-TEE has one"),
             (options.evidence.log, "a process has nowhere to keep a secret and a log from the machine's root"),
             (options.decryption.wanted, "the machine's root sees all that a process decrypts"),
             (options.rollback_store, "whoever is root there could set its versions back"),

@@ -93,7 +93,7 @@ def test_options_that_read_private_keys_are_known() -> None:
         if command
         for option in command.params
         if isinstance(option, click.Option)
-        and re.search(r"[Pp]rivate key|such as its secret|PIN|passphrase", option.help or "")
+        and re.search(r"[Pp]rivate key|with the secret|PIN|passphrase", option.help or "")
     }
     assert found == SECRET
 

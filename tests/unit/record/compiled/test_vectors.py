@@ -138,6 +138,6 @@ def test_the_recorder_asks_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path = graph(tmp_path / "n.onnx", [node("Relu", "x", "y")], {"x": ("float32", SHAPE)}, {"y": "float32"})
     settings: tuple[dict[str, Any], ...] = ({}, {"gpu": "mali_g31"})
     for how in settings:
-        found: Any = frontends.record_onnx(path, {}, compiler=TINYGRAD, **how)
+        found: Any = frontends.record_onnx(path, {}, name="n", compiler=TINYGRAD, **how)
         assert found == "compiled"
     assert asked == [False, DEFAULT_GPU, True, "mali_g31"]
