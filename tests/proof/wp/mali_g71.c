@@ -2,6 +2,20 @@
 /* Relies on: the state after gr_load (load). */
 #include "state.h"
 
+/* The driver's memory, and what a network is besides the state that state.h has: one that there is, whose
+ * actions are some of all. */
+#ifdef GRAMOPHONE_NETWORKS
+#define DRIVER_AT(r) GR_DRIVER_AT(r)
+#define DRIVER_END(r) GR_DRIVER_END(r)
+#define NETWORK(r) \valid_read(r) && r->network < GR_NETWORKS
+#define OWN_ACTIONS(r) carveout(r) && tables(r) && GR_FIRST_ACTION(r) <= GR_END_ACTION(r) <= r->action_count
+#else
+#define DRIVER_AT(r) r->carveout_bytes
+#define DRIVER_END(r) r->low_bytes
+#define NETWORK(r) \valid_read(r)
+#define OWN_ACTIONS(r) carveout(r) && tables(r)
+#endif
+
 /* Registers that the driver writes: interrupt masks and clears, the GPU's command (reset only), and of each
  * address space the table, the configuration, the attributes and the command. */
 /*@ predicate space_register(integer offset) =
@@ -31,11 +45,10 @@ uint32_t gr_port_read32(uint32_t offset);
 */
 static void write64(uint32_t offset, uint64_t value);
 
-/* The driver's memory, from carveout_bytes to low_bytes, as the tables' entries; the page tables of a loaded
- * trace, whatever their entries are. */
+/* The driver's memory as tables' entries; the page tables of a loaded trace, whatever their entries are. */
 /*@ axiomatic words { logic uint64_t *words(uint8_t *base, integer at); }
-    logic uint64_t *entries(struct gr_replayer *r) = words(r->memory.base, r->carveout_bytes);
-    logic integer room(struct gr_replayer *r) = (r->low_bytes - r->carveout_bytes) / GR_PAGE_BYTES;
+    logic uint64_t *entries(struct gr_replayer *r) = words(r->memory.base, DRIVER_AT(r));
+    logic integer room(struct gr_replayer *r) = (DRIVER_END(r) - DRIVER_AT(r)) / GR_PAGE_BYTES;
     predicate walk(struct gr_replayer *r) =
       carveout(r) && r->memory.phys <= 1099511627776 && GR_ADDRESS_SPACES <= PROGRESS(r).tables <= room(r) &&
       \valid(entries(r) + (0 .. 512 * room(r) - 1)) &&
@@ -51,10 +64,10 @@ static void write64(uint32_t offset, uint64_t value);
 */
 static uint64_t *table_at(const struct gr_replayer *r, uint64_t number);
 
-/*@ requires \valid_read(r);
+/*@ requires NETWORK(r);
     assigns \nothing;
     ensures walk(r) && number < room(r) ==>
-      \result == r->memory.phys + r->carveout_bytes + number * GR_PAGE_BYTES;
+      \result == r->memory.phys + DRIVER_AT(r) + number * GR_PAGE_BYTES;
 */
 static uint64_t table_phys(const struct gr_replayer *r, uint64_t number);
 
@@ -86,7 +99,7 @@ uint32_t gr_action_address_space(const struct gr_action *action);
 */
 uint64_t gr_action_va_page(const struct gr_action *action);
 
-/*@ requires carveout(r) && tables(r);
+/*@ requires OWN_ACTIONS(r);
     assigns \nothing;
 */
 uint64_t gr_driver_bytes(const struct gr_replayer *r);
