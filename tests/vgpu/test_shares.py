@@ -306,7 +306,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("a negative mask", ["--share", "a=-1", "--share", "b=0xf0"], "--share a: expected a mask of cores"),
     ("one only", ["--share", "a=0x0f"], "--share: b has no core share"),
     ("unknown", ["--share", "a=0x0f", "--share", "c=0xf0"], "--share: no network 'c'"),
-    ("twice", ["--share", "a=0x0f", "--share", "a=0xf0"], "--share: a has two shares"),
+    ("twice", ["--share", "a=0x0f", "--share", "a=0xf0"], "--share: a has two core shares"),
     ("exclusive", [*SHARES, "--exclusive"], "--share goes with none of"),
     ("a period", [*SHARES, "--period", "a=20"], "--share goes with none of"),
     ("taken out", [*SHARES, "--take", "a"], "--share goes with none of"),
