@@ -178,5 +178,5 @@ def test_an_input_that_is_not_in_memory_is_refused(three: Three) -> None:
 def test_an_output_that_is_not_in_memory_is_refused(three: Three) -> None:
     traces, inputs, outputs = three
     first, second = ({"prob": x["prob"][::-1].copy()} for x in outputs)
-    with pytest.raises(RecordError, match="does not leave output prob anywhere"):
+    with pytest.raises(RecordError, match="does not give output prob anywhere"):
         slots_of(traces, inputs, (first, second))
