@@ -21,8 +21,6 @@ from trace_format.actions import FLAG_REPEAT, FLAG_RESUME, Op
 
 def mark_checkpoints(program: Program) -> str:
     """Say where a replay goes on after a reset or a fault (`--checkpoints`)."""
-    if PASS.name not in program.asked:
-        return ""
     trace = program.finish(sheet=program.on_sheet)
     why = why_not_resumed(trace)
     if why:

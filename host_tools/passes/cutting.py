@@ -42,8 +42,6 @@ Parts = dict[int, Sequence[Words]]  # of each job that is cut, its pieces
 
 def cut_jobs(program: Program) -> str:
     """Cut jobs that are estimated to take longer than wanted into several (`--longest`)."""
-    if PASS.name not in program.asked:
-        return ""
     trace = program.finish(sheet=program.on_sheet)
     try:
         cutter = _Cutter(trace, program.asked[PASS.name])

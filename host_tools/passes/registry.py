@@ -55,7 +55,9 @@ class Pass:
     changes_jobs: bool = False
 
     def apply(self, trace: Trace) -> Trace:
-        """The pass by itself: the trace as it is where there is nothing to do."""
+        """The pass by itself: the trace as it is where there is nothing to do, or an option must ask for it."""
+        if self.option:
+            return trace
         program = Program(trace)
         self.edit(program)
         return program.trace()

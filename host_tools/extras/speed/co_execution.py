@@ -54,8 +54,6 @@ NO_CLAIM = "the recording says of no job that it is a product, as `record onnx -
 
 def co_execute(program: Program) -> str:
     """Let the CPU compute a part of pointwise convolutions and dense layers beside the GPU (`--co-execute`)."""
-    if PASS.name not in program.asked:
-        return ""
     trace = program.trace()
     claims = noted(trace)
     cutting = speed_of(trace.profile).cutting
