@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike, NDArray
 
 from host_tools.api.traces import AnyPath, Recording, SignedTrace, Trace, default_name, taken
-from host_tools.support.extra import foreign, loaded, own
+from host_tools.support.extra import everyone, loaded
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from trace_format.errors import GramophoneError, SlotError, listed
 from trace_format.schema import SlotKind
@@ -163,7 +163,7 @@ def _network(model: AnyPath) -> Path:
 def _front_end(model: Path) -> Callable[..., Choice]:
     """What reads a network's file."""
     known = {".onnx": "host_tools.record.frontends:choose_onnx"}
-    for extra in (*own(), *(extra for _, extra in foreign())):
+    for _, extra in everyone():
         known |= extra.networks
     if model.suffix not in known:
         expected = listed((NCNN, *known))

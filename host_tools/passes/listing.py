@@ -18,7 +18,7 @@ from host_tools.passes import (
     timeouts,
 )
 from host_tools.passes.registry import Pass, of_family
-from host_tools.support.extra import foreign, loaded, own, unusable
+from host_tools.support.extra import everyone, loaded, unusable
 
 # Those for all GPUs. Families (`Family.passes`) and extras say after which of these their own run.
 _GENERAL = (
@@ -47,16 +47,15 @@ _GENERAL = (
 def _of_extras() -> dict[str, list[Pass]]:
     """By the pass after which they run."""
     found: dict[str, list[Pass]] = {}
-    for extra in own():
-        for after, places in extra.passes.items():
-            found.setdefault(after, []).extend(loaded(place) for place in places)
-    for package, extra in foreign():
+    for package, extra in everyone():
         try:
-            ours = {after: [loaded(place) for place in places] for after, places in extra.passes.items()}
+            added = {after: [loaded(place) for place in places] for after, places in extra.passes.items()}
         except Exception as error:  # somebody else's code
+            if not package:
+                raise
             unusable(package, error)
             continue
-        for after, passes in ours.items():
+        for after, passes in added.items():
             found.setdefault(after, []).extend(passes)
     return found
 
@@ -66,7 +65,7 @@ def _all() -> Iterator[Pass]:
     for item in _GENERAL:
         yield item
         for family in families():
-            yield from (of_family(family, own) for own in family.passes.get(item.name, ()))
+            yield from (of_family(family, one) for one in family.passes.get(item.name, ()))
         yield from of_extras.get(item.name, ())
 
 

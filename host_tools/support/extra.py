@@ -108,6 +108,12 @@ def foreign() -> Iterator[tuple[str, Extra]]:
             yield package, extra
 
 
+def everyone() -> Iterator[tuple[str, Extra]]:
+    """All extras, each after its package's name: ours first, after ""."""
+    yield from (("", extra) for extra in own())
+    yield from foreign()
+
+
 def command(words: str) -> click.Command | None:
     """A command that an extra of ours has, by its words; None: the extra is not there."""
     found = (extra.commands[words] for extra in own() if words in extra.commands)
