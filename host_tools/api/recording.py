@@ -14,6 +14,7 @@ from host_tools.machine.placements import PLACEMENTS
 from host_tools.record.choosing import COMPILERS, Choice
 from host_tools.record.ncnn.network import record_network
 from host_tools.record.preflight import NetworkError
+from host_tools.support.packages import sentence
 from trace_format import limits, profile
 from trace_format.errors import GramophoneError, listed
 from trace_format.files import open_regular, read_file
@@ -40,7 +41,7 @@ def told(file: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ONNX_PACKAGES:
             raise
-        raise GramophoneError(f"{error.name} is missing: pip install 'gramophone[onnx]'") from None
+        raise GramophoneError(sentence(str(error.name), "onnx")) from None
 
 
 def check(tolerance: float | None, gpu: str, compiler: str = COMPILERS[0]) -> None:

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Iterator
 
 from host_tools.commands.framework import UsageError
+from host_tools.support.packages import sentence
 
 
 @contextlib.contextmanager
@@ -26,4 +27,4 @@ def extra(name: str, *modules: str) -> Iterator[None]:
         missing = (error.name or "").partition(".")[0]
         if missing not in modules:
             raise
-        raise UsageError(f"{missing} is missing: pip install 'gramophone[{name}]'") from None
+        raise UsageError(sentence(missing, name)) from None

@@ -17,4 +17,9 @@ def missing(error: ImportError) -> str | None:
     module = (error.name or "").partition(".")[0]
     if not isinstance(error, ModuleNotFoundError) or module not in EXTRAS:
         return None
-    return f"{module} is missing: pip install 'gramophone[{EXTRAS[module]}]'"
+    return sentence(module, EXTRAS[module])
+
+
+def sentence(module: str, extra: str) -> str:
+    """What to say of a module that an extra of pyproject.toml brings."""
+    return f"{module} is missing: pip install 'gramophone[{extra}]'"
