@@ -79,6 +79,13 @@ VALUES = click.option(
 MODEL_NAME = click.option("--name", type=NAME, help="Name of the trace; default: MODEL's name.")
 
 
+def compiling_options(command: Callable[..., Outcome[Recorded]]) -> Callable[..., Outcome[Recorded]]:
+    """Give a command the options that say who compiles a network, and how."""
+    for option in (VALUES, PLOT, BESIDE, SEARCH, COMPILER):
+        command = option(command)
+    return command
+
+
 def recording_options(command: Callable[..., Outcome[Recorded]]) -> Callable[..., Outcome[Recorded]]:
     """Give a command the options that say how it records."""
     for option in (SNAPSHOT, TIMEOUT, CHECK, TOLERANCE, FP16, GPU, MODEL_NAME, OUTPUT):
@@ -116,11 +123,7 @@ def _weights(params: Mapping[str, Any]) -> list[Path]:
     multiple=True,
     help="File of weights that MODEL may name, if not called *.data, *.bin or similar; repeatable.",
 )
-@COMPILER
-@SEARCH
-@BESIDE
-@PLOT
-@VALUES
+@compiling_options
 @click.option(
     "--constant",
     "constants",
@@ -145,6 +148,7 @@ def record_onnx(
 
 
 def arrays(pairs: tuple[tuple[str, str], ...]) -> dict[str, NDArray[Any]]:
+    """Name -> array of each pair of a name and a .npy file; GramophoneError: a file has no numbers."""
     return {name: _array(Path(file)) for name, file in pairs}
 
 
@@ -169,6 +173,12 @@ def record(
     cpu_gflops: float | None,
     **how: Any,
 ) -> Outcome[Recorded]:
+    """Record a network by who takes it: what is left of a command once it has read its own options.
+
+    Raises:
+        UsageError: options do not fit together.
+        GramophoneError: as `host_tools.api.recording.recorded`.
+    """
     check_network(shapes, tolerance)
     if cpu_gflops is not None and search is None:
         raise UsageError("--co-execute: without --search there are no kernels to choose from")

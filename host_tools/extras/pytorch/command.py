@@ -10,16 +10,7 @@ import click
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
 from host_tools.commands.if_changed import recording
-from host_tools.commands.record_models import (
-    BESIDE,
-    COMPILER,
-    PLOT,
-    SEARCH,
-    VALUES,
-    arrays,
-    record,
-    recording_options,
-)
+from host_tools.commands.record_models import arrays, compiling_options, record, recording_options
 from host_tools.commands.record_options import Recorded, Shape
 from host_tools.extras.pytorch.choose import choose_pytorch
 
@@ -39,17 +30,13 @@ from host_tools.extras.pytorch.choose import choose_pytorch
         "Input of TorchScript (in0, in1, .. in the order of forward) and its shape, with the batch; repeatable."
     ),
 )
-@COMPILER
-@SEARCH
-@BESIDE
-@PLOT
-@VALUES
+@compiling_options
 @recording_options
 @recording()
 def record_pytorch(model: Path, values: tuple[tuple[str, str], ...], **how: Any) -> Outcome[Recorded]:
     """Record a PyTorch network, by ncnn or by tinygrad.
 
-    NETWORK is a program of torch.export.save or, for ncnn only, TorchScript (torch.jit.save). A program's inputs
+    MODEL is a program of torch.export.save or, for ncnn only, TorchScript (torch.jit.save). A program's inputs
     keep the names of forward. PyTorch is not needed. A program is data. TorchScript is code, and pnnx may run
     parts of it.
     """
