@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -215,8 +215,9 @@ def replay_command(
     now = None if clock is None else int(clock.replace(tzinfo=UTC).timestamp())
     has_log = None if store is None else entries is not None
     where |= {"firmware": firmware, "network": network, "store": store, "has_log": has_log, "flash": flash}
+    _check_log_options(store, entries, nonce, attestation)
     on, options = check_options(runner, clock=now, nonce=nonce, **where)
-    _check_evidence(firmware, store, entries, nonce, attestation)
+    _check_evidence(firmware, store, (entries, attestation))
     asked = Asked(until, dump, other)
     if asked.is_any:
         given = {"--output": outputs, "--expect": expected, "--series": series, "--each": each, "--repeat": repeat}
@@ -263,14 +264,10 @@ def replay_command(
     return Outcome(_json(result, written, shown, compared), _text(result, written, shown, compared), ok=good)
 
 
-def _check_evidence(
-    firmware: Path | None,
-    store: Path | None,
-    entries: Path | None,
-    nonce: bytes | None,
-    attestation: Path | None,
+def _check_log_options(
+    store: Path | None, entries: Path | None, nonce: bytes | None, attestation: Path | None
 ) -> None:
-    """UsageError for options of a log that do not fit together; OSError for files that cannot be written."""
+    """UsageError: options of a log do not fit together."""
     if entries is not None and store is None:
         raise UsageError("--entries needs --store, where the device's secret is")
     if (nonce is None) != (attestation is None):
@@ -279,6 +276,10 @@ def _check_evidence(
         raise UsageError("--nonce needs --store, where the device's secret is")
     if nonce is not None and entries is None:
         raise UsageError("--nonce needs --entries: only firmware with a replay log attests")
+
+
+def _check_evidence(firmware: Path | None, store: Path | None, files: Iterable[Path | None]) -> None:
+    """UsageError: a log has no firmware or no secret; OSError: one of its files cannot be written."""
     if store is None:
         return
     if firmware is None:
@@ -287,7 +288,7 @@ def _check_evidence(
         )
     if not store.is_dir():
         raise UsageError(f"--store {store}: expected a folder that 'gramophone enrol' wrote, found none")
-    for path in (entries, attestation):
+    for path in files:
         if path is not None:
             check_writable(path)
 

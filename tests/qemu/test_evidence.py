@@ -175,8 +175,8 @@ def test_options_that_do_not_fit(device: Path, tmp_path: Path) -> None:
         ((*store, *asked, "--on", "qemu", *fw), "--nonce needs --entries"),
         ((*store, *entries), "--store cannot be used with --on vgpu"),
         ((*store, *entries, "--on", "qemu"), "--store needs --firmware"),
-        (("--nonce", NONCE), "--nonce cannot be used with --on vgpu"),
-        (asked, "--nonce cannot be used with --on vgpu"),
+        (("--nonce", NONCE), "--nonce and --attestation require each other"),
+        (asked, "--nonce needs --store"),
         (
             ("--store", tmp_path / "none", *entries, "--on", "qemu", *fw),
             "expected a folder that 'gramophone enrol'",
