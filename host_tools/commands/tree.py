@@ -184,7 +184,7 @@ class WordGroup(SubGroup):
 class GramophoneGroup(WordGroup):
     """The outermost group.
 
-    Wrong options and arguments are one sentence and, with `--json`, one object, too.
+    Wrong options and arguments are one sentence and, with `--json`, also one object.
     """
 
     def main(self, *args: Any, **kwargs: Any) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone verify attestation`: whether what a device attests is true; options that `verify log` has, too."""
+"""`gramophone verify attestation`: whether what a device attests is true; options that `verify log` also has."""
 
 from __future__ import annotations
 
