@@ -125,7 +125,7 @@ def scan_log(read: Read, count: int, key: bytes | None, take: Take) -> Scan:
             scan.unknown.append((at + index, int(rows["sequence"][index]), int(rows["kind"][index])))
         _extend(scan.runs, at, rows["sequence"], good, follows)
         if len(scan.runs) > MOST:
-            text = f"more than {MOST} places where entries do not follow one another; 'verify-log' tells all"
+            text = f"more than {MOST} places where entries do not follow one another; 'verify log' tells all"
             raise TooManyError(text)
         end = int(rows["sequence"][-1]), int(rows["boot"][-1]), hashes[-1]
         last = end if good[-1] else None

@@ -226,7 +226,7 @@ def verify(
     platform: str | None = None,
     device_id: bytes | None = None,
 ) -> Judged:
-    """Check who signed a trace and that no bit of it has changed since, as `gramophone verify` does.
+    """Check who signed a trace and that no bit of it has changed since, as `gramophone verify trace` does.
 
     Args:
         trace: a signed trace, or the path of its file.

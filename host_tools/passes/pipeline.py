@@ -80,8 +80,8 @@ def build(
 
     Raises:
         GramophoneError: a name in `skip` is no pass, a parameter does not fit its slot, the recording holds no GPU
-            memory, or a slot is not mapped; or jobs run at the same time (`join --share`): passes over memory take
-            them one after another.
+            memory, or a slot is not mapped; or jobs run at the same time (`sharing join --share`): passes over
+            memory take them one after another.
         TraceError: the recording's note is not true.
     """
     unknown = sorted({*skip, *(asked or ())} - PASSES.keys())
@@ -134,5 +134,5 @@ def _check_can_be_built(program: Program) -> None:
         raise TraceError("cannot build it: it holds register accesses without GPU memory")
     order = order_of(program.trace())
     if order and overlap(order):
-        raise TraceError("two of its jobs run at the same time: build traces before `join --share`")
+        raise TraceError("two of its jobs run at the same time: build traces before `sharing join --share`")
     check_slots(program.trace())

@@ -63,7 +63,7 @@ int gramophone_gpu_bind(uint32_t slot, void *data, size_t bytes);
 /* Replay once. */
 int gramophone_gpu_run(void);
 
-/* Networks of a joint trace ('gramophone join'); of another trace, and where this build takes none
+/* Networks of a joint trace ('gramophone sharing join'); of another trace, and where this build takes none
  * (feature 'networks'), there are none to name. The one that was chosen is what
  * gramophone_gpu_run replays; after loading it is the first. */
 struct gramophone_gpu_network {

@@ -184,7 +184,7 @@ def simulate(networks: Sequence[Network], requests: Sequence[Request], policy: s
 
 
 def simulate_together(networks: Sequence[Network], requests: Sequence[Request], replay_us: float) -> Run:
-    """Run all requests to their end where each replay is one of all networks at the same time (`join --share`).
+    """Run all requests to their end where each replay is one of all networks at once (`sharing join --share`).
 
     A replay takes the oldest request of each network that has one, as soon as there is any; another
     computes all the same, for nobody.

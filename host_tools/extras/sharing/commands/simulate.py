@@ -172,7 +172,8 @@ class Simulated(Result):
     type=Pair("NAME=MASK"),
     multiple=True,
     help=(
-        "Run two networks at once on these cores of a Mali, as `join --share`; adds the scheduling policy shares."
+        "Run two networks at once on these cores of a Mali, as `sharing join --share`; adds the scheduling "
+        "policy shares."
     ),
 )
 @click.option(
