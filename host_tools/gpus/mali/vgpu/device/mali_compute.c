@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Compute jobs: from a dispatch (mali_dispatch.c) to batches of threads on worker threads.
+ * Sources: see mali_dispatch.c.
  */
 #include "mali_compute.h"
 
