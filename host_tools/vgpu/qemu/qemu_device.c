@@ -301,8 +301,9 @@ static void find_interrupts(void)
 {
     bool ambiguous = false;
     Object *gic = object_resolve_path_type("", "arm-gicv3-common", &ambiguous);
-    if (!gic)
-        gic = object_resolve_path_type("", "arm_gic_common", &ambiguous);
+    /* "raspi4b" passes its controller's inputs on to its peripherals, so the controller itself has none. */
+    gic = gic ? gic : object_resolve_path_type("", "bcm2838-peripherals", &ambiguous);
+    gic = gic ? gic : object_resolve_path_type("", "arm_gic_common", &ambiguous);
     if (!gic || ambiguous)
         die("irq", "the machine has no Arm interrupt controller, or several");
     if (device.arguments.irq + vgpu_interrupt_lines(device.gpu) > SPI_COUNT)
