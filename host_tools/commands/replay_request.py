@@ -14,7 +14,7 @@ from host_tools.api.replaying import Subject, opened, replayed
 from host_tools.commands.framework import FILE, UsageError
 from host_tools.commands.generate import AWS_LC, BEARSSL, DEVICE_ID, KEY, MIN_VERSION
 from host_tools.commands.streams import read
-from host_tools.runners import LINUX, NORMAL_WORLDS, OPTEE, WITHOUT_OPTEE, why_not
+from host_tools.runners import LINUX, NORMAL_WORLDS, OPTEE, RASPI4B, WITHOUT_OPTEE, why_not
 from host_tools.runners.replay import ReplayResult, Tensor
 from host_tools.support.tensors import Assignment, assigned, load_all, load_series, slot_of
 from signing.delivery import Delivery
@@ -49,7 +49,7 @@ def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
             click.option(
                 "--on",
                 "runner",
-                type=click.Choice((*WITHOUT_OPTEE, OPTEE, LINUX)),
+                type=click.Choice((*WITHOUT_OPTEE, OPTEE, LINUX, RASPI4B)),
                 default="vgpu",
                 show_default=True,
                 help="Runner.",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from signing.delivery import Delivery
     from signing.trust import Anchor
 
-OPTEE, LINUX = "optee", "linux"
+OPTEE, LINUX, RASPI4B = "optee", "linux", "raspi4b"
 # Name -> module of this folder; imported when it is needed, since some take long.
 RUNNERS = {
     "vgpu": "vgpu",
@@ -29,6 +29,7 @@ RUNNERS = {
     OPTEE: "optee.bare_metal",
     f"{OPTEE}-linux": "optee.linux",
     LINUX: "user_space",
+    RASPI4B: "raspi4b",
 }
 NORMAL_WORLDS = {"bare-metal": OPTEE, "linux": f"{OPTEE}-linux"}  # of OP-TEE's machine -> runner
 WITHOUT_OPTEE = ("vgpu", "unicorn", "qemu")  # nothing large to build or to fetch, and they take every GPU

@@ -28,6 +28,7 @@ from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing.trust import Anchor
 from signing.trust_verdict import NO_ID
 from tee_replayer.crypto import Libraries
+from tee_replayer.generator import boards
 from tee_replayer.generator.boards import QEMU_VIRT
 from tee_replayer.generator.decryption import Decryption
 from tee_replayer.generator.generate import generate
@@ -193,6 +194,7 @@ def build(
     gpu: str = DEFAULT_GPU,
     min_security_version: int = 0,
     *,
+    platform: str = QEMU_VIRT,
     carveout_bytes: int = 0,
     crypto: Libraries | None = None,
     operators: Collection[Operator] = (),
@@ -200,12 +202,13 @@ def build(
     device_id: bytes = NO_ID,
     decryption: Decryption = NO_DECRYPTION,
 ) -> Firmware:
-    """The firmware for a key on the emulated board, from the cache.
+    """The firmware for a key on a board, from the cache.
 
     Args:
         key: whose traces it accepts.
         gpu: the virtual GPU.
         min_security_version: older traces are refused.
+        platform: the board.
         carveout_bytes: the least secure memory that it must have.
         crypto: the crypto libraries' sources; None: Debian's.
         operators: what it computes on the CPU.
@@ -220,7 +223,7 @@ def build(
         generate(
             Options(
                 profile_of(gpu).name,
-                platform_of(QEMU_VIRT),
+                platform_of(platform),
                 key,
                 crypto or libraries.source(),
                 min_security_version=min_security_version,
@@ -262,8 +265,10 @@ def compiled_once(write: Callable[[Path], None], *arguments: str) -> Path:
         return made_once(cache / digest.hexdigest()[:16], compiled)
 
 
-def firmware_for(request: FirmwareRequest) -> Firmware:
-    """The firmware that a request names, or else one that is made for its key and that the trace fits.
+def firmware_for(request: FirmwareRequest, platform: str = QEMU_VIRT) -> Firmware:
+    """The firmware that a request names, or else one that is made for its key on a board.
+
+    An emulated board gets as much secure memory as the trace needs; that of a real board is given.
 
     Raises:
         RunnerError: as `load` or `build`.
@@ -274,7 +279,8 @@ def firmware_for(request: FirmwareRequest) -> Firmware:
         request.key,
         gpu_of(request.delivery, request.gpu),
         request.min_security_version,
-        carveout_bytes=secure_bytes(request.delivery),
+        platform=platform,
+        carveout_bytes=0 if boards.load(platform).is_silicon else secure_bytes(request.delivery),
         crypto=libraries.source(request.bearssl, request.aws_lc),
         operators=operators_in(request.delivery),
         algorithms=algorithms_in(request.delivery),

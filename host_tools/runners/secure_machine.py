@@ -131,7 +131,7 @@ def run(
         *("-semihosting", "-bios", str(machine.image.resolve()), *(ICOUNT if machine.icount else ())),
         *("-plugin", build.plugin_option(build.qemu_plugin(), arguments), *machine.options),
     ]
-    return _run(command, memory, timeout_s, store)
+    return run_qemu(command, memory, timeout_s, store)
 
 
 def instructions(report: Report) -> Instructions:
@@ -146,7 +146,8 @@ def _qemu() -> str:
     return found
 
 
-def _run(command: Sequence[str], memory: Path, timeout_s: float, cwd: Path | None) -> str:
+def run_qemu(command: Sequence[str], memory: Path, timeout_s: float, cwd: Path | None = None) -> str:
+    """As `run`, with QEMU's whole command line; `cwd` is the folder that it starts in."""
     try:
         done = programs.run(command, timeout_s=timeout_s, cwd=cwd)
     except subprocess.TimeoutExpired:

@@ -15,9 +15,11 @@ from host_tools.cli import main
 from host_tools.runners import (
     LINUX,
     NORMAL_WORLDS,
+    RASPI4B,
     RUNNERS,
     WITHOUT_OPTEE,
     qemu,
+    raspi4b,
     run,
     runner_of,
     unicorn,
@@ -38,6 +40,7 @@ MODULES: dict[str, Runner] = {  # as mypy sees them
     "optee": bare_metal,
     "optee-linux": linux,
     "linux": user_space,
+    "raspi4b": raspi4b,
 }
 VALUES: dict[str, Any] = {
     **{"firmware": Path("fw"), "plugin_args": {"stats": "x"}, "timeout_s": 1.0},
@@ -61,7 +64,7 @@ OTHERS = [(name, option) for name in RUNNERS for option in VALUES if option not 
 
 def test_each_name_is_a_runner() -> None:
     assert {name: runner_of(name) for name in RUNNERS} == MODULES
-    assert set(RUNNERS) == {*WITHOUT_OPTEE, *NORMAL_WORLDS.values(), LINUX}
+    assert set(RUNNERS) == {*WITHOUT_OPTEE, *NORMAL_WORLDS.values(), LINUX, RASPI4B}
 
 
 def test_each_option_is_some_runner_s() -> None:
