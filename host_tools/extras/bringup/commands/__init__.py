@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The commands of the extra bringup: `prove`. They read arguments, call the rest of the extra, and return an
+`Outcome`, as all commands do.
+
+Not in here: what all commands share, which is host_tools/commands.
+
+Read first: make.py
+"""
