@@ -3,9 +3,9 @@
 
 A probe is a trace like any other: every replayer runs it as it is, and what carries outputs carries pages.
 
-A feature of devices would have needed memory for pages, a way out for them on each of three platforms, and its proof.
-Steps (`features/steps`) stop between jobs, too, but no caller of OP-TEE's sees the carve-out then. Hashes alone could
-not name the word that differs.
+A feature of devices would have needed memory for pages, a way out for them on each of three platforms, and its
+proof. Steps (`features/steps`) stop between jobs, too, but no caller of OP-TEE's sees the carve-out then. Hashes
+alone could not name the word that differs.
 """
 
 from __future__ import annotations
