@@ -22,7 +22,7 @@ from host_tools.support.unchanged import EPOCH, content_hash, keep, tool_stamp, 
 from trace_format.trace import Trace
 
 PACKAGES = "the recording machine's packages"
-NOT_OF_THE_RESULT = ("output", "timeout", "plot")  # options that change no recording
+NOT_OF_THE_RESULT = ("output", "timeout")  # options that change no recording
 FILES = ("inputs", "values", "constants")  # options NAME=FILE
 ARGUMENTS = "args"  # of a program: those that name files are files
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from host_tools.api.recording import recorded
 from host_tools.api.traces import default_name
+from host_tools.commands.additions import KERNELS, takes
 from host_tools.commands.facts import NAME
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, Positive, UsageError
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, UsageError
 from host_tools.commands.if_changed import recording
 from host_tools.commands.record_options import (
     CHECK,
@@ -31,8 +32,8 @@ from host_tools.commands.record_options import (
 from host_tools.commands.streams import OUTPUT, check_output
 from host_tools.machine.snapshot import timestamp
 from host_tools.record import frontends
-from host_tools.record.choosing import COMPILERS, Choice, SearchFor
-from host_tools.record.compiled.search_plot import follow
+from host_tools.record.choosing import COMPILERS, Choice
+from host_tools.record.compiled.compilers import Kernels
 from host_tools.record.preflight import NetworkError
 from host_tools.record.ways import NCNN
 from host_tools.support import npy
@@ -45,26 +46,6 @@ COMPILER = click.option(
     show_default=True,
     help="Compiler: auto is ncnn if it runs all layers on the GPU, else tinygrad; fastest is the faster of both "
     "by 'speed time'.",
-)
-SEARCH = click.option(
-    "--search",
-    type=click.FloatRange(0, 7 * 24 * 60),
-    metavar="MINUTES",
-    help="Search for faster kernels of tinygrad, by the time model, and keep them for later searches; 0 uses the "
-    "kept kernels.",
-)
-BESIDE = click.option(
-    "--co-execute",
-    "cpu_gflops",
-    metavar="CPU_GFLOPS",
-    type=Positive(),
-    help="Search for kernels that are fast beside a CPU of this rate ('build --co-execute'). Requires --search.",
-)
-PLOT = click.option(
-    "--search-plot",
-    "plot",
-    type=FILE,
-    help="Plot the best result over the search's time: SVG, or a table if FILE ends in .csv.",
 )
 VALUES = click.option(
     "--input",
@@ -81,7 +62,7 @@ MODEL_NAME = click.option("--name", type=NAME, help="Name of the trace; default:
 
 def compiling_options(command: Callable[..., Outcome[Recorded]]) -> Callable[..., Outcome[Recorded]]:
     """Give a command the options that say who compiles a network, and how."""
-    for option in (VALUES, PLOT, BESIDE, SEARCH, COMPILER):
+    for option in (VALUES, takes(KERNELS), COMPILER):
         command = option(command)
     return command
 
@@ -168,9 +149,7 @@ def record(
     name: str | None,
     tolerance: float | None,
     snapshot: str | None,
-    search: float | None,
-    plot: Path | None,
-    cpu_gflops: float | None,
+    kernels: Sequence[Kernels],
     **how: Any,
 ) -> Outcome[Recorded]:
     """Record a network by who takes it: what is left of a command once it has read its own options.
@@ -180,17 +159,16 @@ def record(
         GramophoneError: as `host_tools.api.recording.recorded`.
     """
     check_network(shapes, tolerance)
-    if cpu_gflops is not None and search is None:
-        raise UsageError("--co-execute: without --search there are no kernels to choose from")
-    if plot is not None and search is None:
-        raise UsageError("--search-plot: without --search there is nothing to plot")
+    if len(kernels) > 1:
+        raise UsageError(f"{', '.join(one.option for one in kernels)}: mutually exclusive")
     if how["values"] and how["compiler"] == NCNN:
         raise UsageError("--input: networks by ncnn are recorded with random values")
     stamp = timestamp(snapshot) if snapshot is not None else ""
     check_output(output)
-    if plot:
-        check_output(plot)
-    if search is not None:
-        how["search"] = SearchFor(search, follow=follow(plot) if plot else None, cpu_gflops=cpu_gflops)
-    how |= {"name": name or default_name(model.stem), "tolerance": tolerance, "snapshot": stamp}
+    how |= {
+        "kernels": next(iter(kernels), None),
+        "name": name or default_name(model.stem),
+        "tolerance": tolerance,
+        "snapshot": stamp,
+    }
     return written(recorded(choose, model, dict(shapes), **how), output, stamp)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from host_tools.machine.boot import BOOT_TIMEOUT_S
 from host_tools.machine.errors import RecordError
 from host_tools.record.compiled import compilers
+from host_tools.record.compiled.compilers import Kernels
 from host_tools.record.fastest import chip_with_times, fastest
 from host_tools.record.preflight import NetworkError, refuse_without_ncnn
 from host_tools.record.ways import NCNN, ByCompiler, ByNcnn, Way, converted
@@ -21,23 +22,12 @@ from host_tools.support.messages import LOG
 from trace_format.trace import Trace
 
 if TYPE_CHECKING:
-    from host_tools.record.compiled.search import Search, Step
     from host_tools.record.ncnn.pnnx import Shape
     from host_tools.record.onnx_model import OnnxModel
 
 TINYGRAD = compilers.TINYGRAD.name
 AUTO, FASTEST = "auto", "fastest"
 COMPILERS = (AUTO, NCNN, *compilers.COMPILERS, FASTEST)
-
-
-@dataclass(frozen=True)
-class SearchFor:
-    """What is asked of a search for faster kernels; fields as those of `compiled.search.Search`."""
-
-    minutes: float
-    rounds: int | None = None
-    follow: Callable[[Sequence[Step]], None] | None = None
-    cpu_gflops: float | None = None
 
 
 @dataclass(frozen=True)
@@ -48,7 +38,7 @@ class Asked:
         compiler: of COMPILERS.
         values: of inputs, for the recorded run; only what tinygrad compiles can be recorded with them.
         tolerance, fp16: as for `record_network`.
-        search: look for faster kernels of what tinygrad compiles; "auto" is then "fastest", or tinygrad if there
+        kernels: who chooses kernels of what a compiler compiles; "auto" is then "fastest", or tinygrad if there
             are values.
         gpu, timeout, snapshot: as for `record_network`.
     """
@@ -57,7 +47,7 @@ class Asked:
     values: Mapping[str, NDArray[Any]] | None = None
     tolerance: float | None = None
     fp16: bool = False
-    search: SearchFor | None = None
+    kernels: Kernels | None = None
     gpu: str = DEFAULT_GPU
     timeout: float = BOOT_TIMEOUT_S
     snapshot: str = ""
@@ -138,7 +128,7 @@ def choose(path: Path, model: OnnxModel, shapes: Mapping[str, Shape], asked: Ask
     if asked.fp16:
         return chosen(NCNN, "it alone computes with weights of half precision", by_ncnn())
     by = compilers.COMPILERS.get(compiler, compilers.TINYGRAD)
-    compiled = ByCompiler(path, model, full, by, asked.values or {}, asked.tolerance, _search(asked))
+    compiled = ByCompiler(path, model, full, by, asked.values or {}, asked.tolerance, asked.kernels)
     if compiler == by.name:
         return chosen(by.name, "it was asked for", compiled)
     if asked.values:
@@ -163,10 +153,10 @@ def choose(path: Path, model: OnnxModel, shapes: Mapping[str, Shape], asked: Ask
 
 def _compiler(asked: Asked) -> str:
     """The compiler that is asked for, once the other options have said what they mean for it."""
-    compiler, has_search = asked.compiler, asked.search is not None
-    if has_search and compiler == NCNN:
-        raise NetworkError(f"--search: ncnn's kernels are fixed; --compiler {TINYGRAD} or {FASTEST}")
-    if has_search and compiler == AUTO:
+    compiler = asked.compiler
+    if asked.kernels is not None and compiler == NCNN:
+        raise NetworkError(f"{asked.kernels.option}: ncnn's kernels are fixed; --compiler {TINYGRAD} or {FASTEST}")
+    if asked.kernels is not None and compiler == AUTO:
         compiler = TINYGRAD if asked.values else FASTEST
     if asked.values and compiler in (NCNN, FASTEST):
         raise NetworkError(f"--compiler {compiler} takes no --input: ncnn records with values of its own")
@@ -175,20 +165,3 @@ def _compiler(asked: Asked) -> str:
     if compiler == FASTEST:
         chip_with_times(asked.gpu)
     return compiler
-
-
-def _search(asked: Asked) -> Search | None:
-    if asked.search is None:
-        return None
-    from host_tools.record.compiled.search import Search
-
-    what = asked.search
-    return Search(
-        what.minutes,
-        asked.gpu,
-        asked.timeout,
-        asked.snapshot,
-        what.rounds,
-        what.follow,
-        cpu_gflops=what.cpu_gflops,
-    )

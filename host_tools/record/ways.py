@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from host_tools.families.speed import speed_of
 from host_tools.machine.errors import RecordError
-from host_tools.record.compiled.compilers import Compiler
+from host_tools.record.compiled.compilers import Compiler, Kernels
 from host_tools.record.differences import default_tolerance, relative_difference
 from host_tools.record.inputs import INPUT_SEEDS, random_inputs
 from host_tools.record.ncnn import cpu as ncnn_cpu
@@ -28,7 +29,6 @@ from trace_format.files import read_file
 from trace_format.trace import Trace
 
 if TYPE_CHECKING:
-    from host_tools.record.compiled.search import Search
     from host_tools.record.onnx_model import OnnxModel
 
 NCNN = "ncnn"
@@ -41,7 +41,7 @@ class Way(Protocol):
     def name(self) -> str:
         """Who makes GPU code of it."""
 
-    def record(self, *, gpu: str, timeout: float, **how: Any) -> Trace:
+    def record(self, *, gpu: str, timeout: float, snapshot: str, **how: Any) -> Trace:
         """Record it; arguments as for `record_network`, without those that the way has."""
 
 
@@ -90,7 +90,7 @@ class ByCompiler:
         compiler: who compiles it.
         values: of inputs, for the recorded run.
         tolerance: as `compile_onnx`.
-        search: look for faster kernels so.
+        kernels: who chooses kernels; None: the compiler.
     """
 
     path: Path
@@ -99,28 +99,31 @@ class ByCompiler:
     compiler: Compiler
     values: Mapping[str, NDArray[Any]]
     tolerance: float | None
-    search: Search | None
+    kernels: Kernels | None
 
     @property
     def name(self) -> str:
         """As `Way`."""
         return self.compiler.name
 
-    def record(self, *, gpu: str, **how: Any) -> Trace:
+    def record(self, *, gpu: str, timeout: float, snapshot: str, **how: Any) -> Trace:
         """As `Way`."""
         from host_tools.record.compiled import network
 
+        wide = speed_of(gpu).loads_vectors
+        where: dict[str, Any] = {"gpu": gpu, "timeout": timeout, "snapshot": snapshot}
+        planned = partial(self.kernels.planned, self.compiler, wide=wide, **where) if self.kernels else None
         compiled = network.compile_onnx(
             self.model,
             self.shapes,
             compiler=self.compiler,
             values=self.values,
             tolerance=self.tolerance,
-            how=self.search,
-            wide=speed_of(gpu).loads_vectors,
+            planned=planned,
+            wide=wide,
         )
         notes = _file_notes(self.path, self.compiler.version)
-        return network.record_compiled(compiled, notes=notes, gpu=gpu, **how)
+        return network.record_compiled(compiled, notes=notes, **where, **how)
 
 
 def converted(

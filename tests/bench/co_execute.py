@@ -20,9 +20,10 @@ from rich.console import Console
 from rich.table import Table
 
 from host_tools.extras.speed.co_report import CoExecuted
+from host_tools.extras.speed.kernels.search import SearchedKernels
 from host_tools.passes.pipeline import build
 from host_tools.passes.program import Program
-from host_tools.record.choosing import TINYGRAD, SearchFor
+from host_tools.record.choosing import TINYGRAD
 from host_tools.record.frontends import record_onnx
 from tests.bench import kernel_networks
 from tests.bench.kernels import multiply_additions
@@ -99,9 +100,9 @@ def main() -> None:
         if chosen.recording:
             raw = Trace.read(chosen.recording)
         else:
-            how = SearchFor(chosen.search, cpu_gflops=chosen.beside) if chosen.search is not None else None
+            how = SearchedKernels(chosen.search, cpu_gflops=chosen.beside) if chosen.search is not None else None
             raw = record_onnx(
-                path, {}, compiler=TINYGRAD, name=chosen.network, timeout=BOOT_S, check=False, search=how
+                path, {}, compiler=TINYGRAD, name=chosen.network, timeout=BOOT_S, check=False, kernels=how
             )
     titles = ("GFLOP/s", "GPU ms", "CPU ms", "ideal ms", "both ms", "gain", "jobs", "constants", "difference")
     table = Table(*titles, box=None)

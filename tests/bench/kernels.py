@@ -32,11 +32,12 @@ from rich.table import Table
 from docs.examples.text import DECODER
 from host_tools.accesses.job_times import job_times
 from host_tools.accesses.observe import random_inputs
+from host_tools.extras.speed.kernels.search import SearchedKernels
 from host_tools.model.interpreter import interpreter
 from host_tools.model.timing import chip_of
 from host_tools.passes.pipeline import build
 from host_tools.record import onnx_model
-from host_tools.record.choosing import TINYGRAD, SearchFor
+from host_tools.record.choosing import TINYGRAD
 from host_tools.record.frontends import record_onnx
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from tests.bench import breadth, kernel_networks, networks
@@ -123,7 +124,7 @@ def measure(name: str, minutes: float, gpu: str = DEFAULT_GPU) -> Row:
         }
         own = cost(build(record_onnx(path, shapes, **how)))
         began = time.monotonic()
-        raw = record_onnx(path, shapes, search=SearchFor(minutes), **how)
+        raw = record_onnx(path, shapes, kernels=SearchedKernels(minutes), **how)
         seconds = time.monotonic() - began
         built = build(raw)
         worst = _difference(built, onnx_model.read(path), shapes, values)

@@ -15,16 +15,16 @@ import numpy as np
 import pytest
 
 from host_tools.accesses.job_times import replay_time
+from host_tools.extras.speed.kernels import candidates, found, space
+from host_tools.extras.speed.kernels.candidates import Asked
+from host_tools.extras.speed.kernels.measuring import Bench, measure
+from host_tools.extras.speed.kernels.search import SearchedKernels, made
 from host_tools.machine.root import RecordRoot
 from host_tools.model.interpreter import interpreter
 from host_tools.model.timing import chip_of
 from host_tools.passes.pipeline import build
 from host_tools.record import onnx_model
-from host_tools.record.choosing import TINYGRAD, SearchFor
-from host_tools.record.compiled import candidates, found, space
-from host_tools.record.compiled.candidates import Asked
-from host_tools.record.compiled.measuring import Bench, measure
-from host_tools.record.compiled.search import made
+from host_tools.record.choosing import TINYGRAD
 from host_tools.record.differences import relative_difference
 from host_tools.record.frontends import record_onnx
 from tests.support.searches import convolutions, cost, searched
@@ -70,7 +70,9 @@ def test_a_searched_network_is_right_and_not_slower(
     monkeypatch.setattr(found, "cache_dir", lambda *_: cache)
     path = convolutions(tmp_path / "net.onnx")
     own = record_onnx(path, {}, compiler=TINYGRAD, name="net", gpu=GPU, timeout=900)
-    raw = record_onnx(path, {}, compiler=TINYGRAD, name="net", gpu=GPU, timeout=900, search=SearchFor(1, rounds=1))
+    raw = record_onnx(
+        path, {}, compiler=TINYGRAD, name="net", gpu=GPU, timeout=900, kernels=SearchedKernels(1, rounds=1)
+    )
     notes = raw.notes["search"]
     assert notes["rounds"] == 1
     assert notes["candidates"] > 0

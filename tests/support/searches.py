@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
+from host_tools.extras.speed.kernels import candidates
+from host_tools.extras.speed.kernels.candidates import Kernel
+from host_tools.extras.speed.kernels.prediction import predicted
+from host_tools.extras.speed.kernels.search import COMPILER
 from host_tools.gpus.v3d.timing import KERNEL_COSTS as V3D_COSTS
-from host_tools.record.compiled import candidates
-from host_tools.record.compiled.candidates import Kernel
-from host_tools.record.compiled.compilers import TINYGRAD
 from host_tools.record.compiled.plan import Plan
-from host_tools.record.compiled.prediction import predicted
 from host_tools.support import plain
 from tests.support.onnx_graphs import graph, node
 
@@ -59,7 +59,7 @@ def searched(folder: Path) -> Searched:
     model = convolutions(folder / "net.onnx")
     left = folder / "left"
     left.mkdir()
-    plan = TINYGRAD.plan(model.read_bytes(), left)
+    plan = COMPILER.plan(model.read_bytes(), left)
     kernels = plain.loads(list[Kernel], (left / candidates.DESCRIBED).read_bytes())
     sums = [kernel for kernel in kernels if kernel.nest and any(axis.summed for axis in kernel.nest.axes)]
     return Searched(model, plan, left, sums)

@@ -40,8 +40,8 @@ def choose_pytorch(path: Path, shapes: Mapping[str, Shape], **asked: Any) -> Cho
 
         return choose(path, read_program(path), shapes, Asked(**asked))
     what = Asked(**asked)
-    if what.search is not None:
-        raise NetworkError(f"--search is for {TINYGRAD}, which takes what torch.export.save writes")
+    if what.kernels is not None:
+        raise NetworkError(f"{what.kernels.option} is for {TINYGRAD}, which takes what torch.export.save writes")
     if what.compiler not in (AUTO, NCNN) or what.values:
         raise NetworkError(f"TorchScript is for ncnn: {what.compiler} takes what torch.export.save writes")
     _check_shapes(_checked_torchscript(path), shapes)

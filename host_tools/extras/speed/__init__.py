@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""How long jobs take on a board's GPU, by a model that is fitted to measurements. For model owners who must meet
-a time on a board that they do not have at hand.
+"""How long jobs take on a board's GPU, by a model that is fitted to measurements, and a search for faster kernels
+by this model. For model owners who must meet a time on a board that they do not have at hand.
 
 Not in here: measurements of replays: that is `bench` in the core.
 
@@ -26,5 +26,6 @@ EXTRA = Extra(
     },
     example="gramophone speed time net.gtr",
     passes={"trim-address-space": ["host_tools.extras.speed.co_execution:PASS"]},
+    additions={"kernels": "host_tools.extras.speed.kernels.options:searched_kernels"},
     renamed={"time": "speed time", "calibrate": "speed calibrate"},
 )

@@ -2,7 +2,7 @@
 """The compilers that there are, and what each is to the recorder: a program that makes a `Plan` of an ONNX file.
 
 A compiler is one file here and its row in `COMPILERS` (docs/PORTING.md). It runs in a process of its own, in a
-sandbox: `python -m PROGRAM MODEL.onnx PLAN [FOLDER]`, the folder for a search (search.py), with `--wide` before if
+sandbox: `python -m PROGRAM MODEL.onnx PLAN [FOLDER]`, the folder for who chooses kernels, with `--wide` before if
 the compiler knows that. The model has its weights inside and its shapes fixed, and ONNX Runtime has simplified it;
 what is made of it is tried on this machine, and recorded, by what is the same for all.
 """
@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any, Protocol
 
 from host_tools.record.compiled.plan import Plan
 from host_tools.record.preflight import NetworkError
@@ -53,7 +54,7 @@ class Compiler:
 
         Args:
             data: the file.
-            folder: a search's, where it finds what was chosen and leaves its kernels.
+            folder: that the program may also read and write; its caller knows why.
             wide: kernels load and store vectors (`Family.loads_vectors`), if it can do that.
 
         Raises:
@@ -81,6 +82,31 @@ class Compiler:
             return found
 
 
+class Kernels(Protocol):
+    """Who chooses a plan's kernels in place of the compiler; an extra may have it.
+
+    Attributes:
+        option: with which it was asked for, for messages.
+    """
+
+    option: str
+
+    def planned(
+        self, compiler: Compiler, data: bytes, *, wide: bool, gpu: str, timeout: float, snapshot: str
+    ) -> tuple[Plan, dict[str, Any]]:
+        """The plan of an ONNX file, and what the trace's notes say of it.
+
+        Args:
+            compiler: who compiles it.
+            data, wide: as `Compiler.plan`.
+            gpu, timeout, snapshot: as for `record_plan`.
+
+        Raises:
+            NetworkError: the compiler does not take the network, or kernels cannot be chosen for the GPU.
+            RecordError: the guest does not run them.
+        """
+
+
 TINYGRAD = Compiler("tinygrad", "host_tools.record.compiled.schedule", vectors=True)
 COMPILERS = {compiler.name: compiler for compiler in (TINYGRAD,)}
 
@@ -89,7 +115,7 @@ def program_of(compiled: Callable[..., Plan]) -> int:
     """The `main` of a compiler's module: exit status 1, with one line on standard error, for what is not compiled.
 
     Args:
-        compiled: makes a plan of an ONNX file, and has a search's folder after it if there is one, and
+        compiled: makes a plan of an ONNX file, and has a folder after it if `plan` was given one, and
             `wide=True` where vectors are asked for; raises whatever it likes.
     """
     model, plan, *folder = (Path(argument) for argument in sys.argv[1:] if argument != WIDE)

@@ -8,11 +8,8 @@ guest and a replay of the built recording do, too.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,12 +19,11 @@ from host_tools.machine.errors import RecordError
 from host_tools.model.job_names import NOTE as CALLS
 from host_tools.record import onnx_model
 from host_tools.record.checking import LEFT_OUT, UNCHECKED, check_replay
-from host_tools.record.compiled import candidates, runner, simplified
+from host_tools.record.compiled import runner, simplified
 from host_tools.record.compiled.compilers import TINYGRAD, Compiler
 from host_tools.record.compiled.layout import Layout, PlanError, laid_out
 from host_tools.record.compiled.plan import Kind, Plan
 from host_tools.record.compiled.recording import record_plan
-from host_tools.record.compiled.search import Search, search
 from host_tools.record.compiled.shaders import spirv
 from host_tools.record.differences import default_tolerance, relative_difference
 from host_tools.record.job_layers import name_jobs
@@ -35,7 +31,6 @@ from host_tools.record.onnx_layers import layer_results
 from host_tools.record.onnx_model import OnnxModel, Shape
 from host_tools.record.preflight import NetworkError
 from host_tools.record.products import note_products
-from host_tools.support import plain
 from host_tools.support.progress import phase
 from trace_format.trace import Trace
 
@@ -46,6 +41,7 @@ ROUNDING = {"DynamicQuantizeLinear", "DynamicQuantizeLSTM", "QuantizeLinear"}  #
 # near 1e-6. A detector that sees nothing has no larger values.
 SIGMOID_ERROR, MOST_OF_SIGMOIDS = 2e-7, 1e-2
 Tensors = dict[str, NDArray[Any]]
+Planned = Callable[[bytes], tuple[Plan, dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -59,7 +55,7 @@ class Compiled:
         model: the network itself, with fixed shapes.
         differences: of the plan on lavapipe from these, by output, relative to the largest value.
         tolerance: largest difference that is taken for rounding.
-        notes: of the search, if there was one.
+        notes: of who chose kernels, if somebody did.
     """
 
     layout: Layout
@@ -78,7 +74,7 @@ def compile_onnx(
     compiler: Compiler = TINYGRAD,
     values: Mapping[str, NDArray[Any]] | None = None,
     tolerance: float | None = None,
-    how: Search | None = None,
+    planned: Planned | None = None,
     wide: bool = False,
 ) -> Compiled:
     """Compile a network and try it.
@@ -90,7 +86,7 @@ def compile_onnx(
         values: of inputs, which a network may need to be likely ones; else random.
         tolerance: largest difference from ONNX Runtime's result, relative to the largest value; None: what
             rounding explains, that of ONNX Runtime's own sigmoid included.
-        how: search for faster kernels so.
+        planned: makes a plan of the simplified file, and notes; None: the compiler makes it with its own kernels.
         wide: kernels load and store vectors (`Family.loads_vectors`).
 
     Raises:
@@ -99,7 +95,11 @@ def compile_onnx(
     """
     fixed, data, halves = simplified.simplified(model, model.shapes(shapes))
     model = replace(model, data=fixed)
-    plan, notes = _planned(partial(compiler.plan, data, wide=wide), compiler.name, how)
+    if planned is not None:
+        plan, notes = planned(data)
+    else:
+        with phase(f"compiling the network with {compiler.name}"):
+            plan, notes = compiler.plan(data, wide=wide), {}
     try:
         layout, shaders = ready(plan)
         cases = _cases(model, layout.plan, values or {})
@@ -113,24 +113,6 @@ def compile_onnx(
     except PlanError as error:
         raise NetworkError(f"{compiler.name}'s plan cannot be run: {error}") from error
     return Compiled(layout, shaders, cases, model, differences, tolerance, notes)
-
-
-def _planned(made: Callable[..., Plan], by: str, how: Search | None) -> tuple[Plan, dict[str, Any]]:
-    """The compiler's plan, with the kernels that a search chose; and notes of the search."""
-    what = f"compiling the network with {by}"
-    if how is None:
-        with phase(what):
-            return made(), {}
-    with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
-        folder = Path(name)
-        with phase(what):
-            plan = made(folder)
-        found = search(plan, folder, how)
-        if found.chosen:
-            (folder / candidates.CHOSEN).write_bytes(plain.dumps(found.chosen))
-            with phase(f"{what} and the kernels that were chosen"):
-                plan = made(folder)
-    return plan, {"search": found.notes}
 
 
 def ready(plan: Plan) -> tuple[Layout, list[bytes]]:

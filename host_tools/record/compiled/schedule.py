@@ -2,17 +2,15 @@
 """tinygrad as a compiler: an ONNX file whose shapes are fixed becomes a `Plan`.
 
 Run as a program, since tinygrad takes its settings when it is imported:
-`python -m host_tools.record.compiled.schedule [--wide] MODEL.onnx PLAN [FOLDER]`. The folder is a search's: in it
-are the optimisations that were chosen (candidates.CHOSEN), and into it go the kernels (candidates.KERNELS,
-DESCRIBED).
+`python -m host_tools.record.compiled.schedule [--wide] MODEL.onnx PLAN`.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
 import sys
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +29,6 @@ from tinygrad.nn.onnx import Domain, OnnxRunner, OpSetId, onnx_ops, required_inp
 from tinygrad.uop.ops import Ops, UOp, buffers
 
 from host_tools.record.compiled import (
-    candidates,
-    convolution,
     exponentials,
     grams,
     loops,
@@ -48,8 +44,6 @@ from host_tools.record.compiled.glsl import MAX_BINDINGS, Glsl
 from host_tools.record.compiled.operators import OPERATORS
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
 from host_tools.record.compiled.unrolling import within_registers
-from host_tools.support import plain
-from trace_format.files import read_file
 
 REDUCTIONS = (
     "AveragePool",
@@ -65,10 +59,10 @@ REDUCTIONS = (
 heuristic.hand_coded_optimizations = within_registers(heuristic.hand_coded_optimizations)
 
 
-def front_end(model: Path, searched: bool = False) -> OnnxRunner:
-    """tinygrad's reader of an ONNX file, with our operators besides its own; for a search, others, too."""
+def front_end(model: Path, more: Mapping[str, Any] | None = None) -> OnnxRunner:
+    """tinygrad's reader of an ONNX file, with our operators in place of its own, and more in place of ours."""
     runner = OnnxRunner(model)
-    runner.onnx_ops = operators(runner) | (convolution.OPERATORS if searched else {})
+    runner.onnx_ops = {**operators(runner), **(more or {})}
     return runner
 
 
@@ -98,78 +92,25 @@ def operator_names() -> list[str]:
     return sorted(operators(OnnxRunner.__new__(OnnxRunner)))
 
 
-class Choices:
-    """Optimisations that a search chose, by the key of a kernel; and the kernels that a plan has.
-
-    Args:
-        folder: where the former are, and the latter go; None: there is no search.
-        renderer: writes the kernels' code, and their candidates'.
-    """
-
-    def __init__(self, folder: Path | None, renderer: Glsl) -> None:
-        self.folder, self.renderer = folder, renderer
-        chosen = folder / candidates.CHOSEN if folder else None
-        self.opts: dict[str, candidates.Opts] = {}
-        if chosen is not None and chosen.exists():
-            self.opts = plain.loads(dict[str, candidates.Opts], read_file(chosen))
-        self.asts: dict[str, UOp] = {}
-        self.kernels: dict[str, candidates.Kernel] = {}
-
-    def program(self, ast: UOp, number: int) -> UOp:
-        """A kernel of the plan's call `number`, as tinygrad's `to_program` makes it, with what was chosen."""
-        if self.folder is None:
-            return to_program(ast, self.renderer)
-        key = ast.key.hex()
-        if key in self.kernels:
-            self.kernels[key].calls.append(number)
-        if opts := self.opts.get(key):
-            return to_program(
-                ast.replace(arg=replace(ast.arg, opts_to_apply=candidates.read(opts))), self.renderer
-            )
-        seen: list[Any] = []
-        kept = heuristic.hand_coded_optimizations
-
-        def spy(kernel: Any) -> Any:
-            nest = candidates.nest_of(kernel)
-            made = kept(kernel)
-            seen.append((nest, candidates.written(made.applied_opts)))
-            return made
-
-        heuristic.hand_coded_optimizations = spy
-        try:
-            made = to_program(ast, self.renderer)
-        finally:
-            heuristic.hand_coded_optimizations = kept
-        if key not in self.kernels:
-            nest, opts = seen[0] if len(seen) == 1 else (None, [])
-            if list(made.arg.globals) != list(range(len(made.arg.globals))):
-                nest = None
-            params = {part.arg.slot: part.arg.dtype for part in ast.toposort() if part.op is Ops.PARAM}
-            types = [_numpy(params[at]) if at in params else "" for at in made.arg.globals]
-            self.asts[key] = ast
-            name = _plain(made.arg.name)
-            self.kernels[key] = candidates.Kernel(key, name, [number], opts, nest, types)
-        return made
-
-    def write(self) -> None:
-        """The plan's kernels, for a search."""
-        if self.folder is not None:
-            (self.folder / candidates.KERNELS).write_bytes(pickle.dumps((self.asts, self.renderer.wide)))
-            (self.folder / candidates.DESCRIBED).write_bytes(plain.dumps(list(self.kernels.values())))
-
-
-def compiled(model: Path, folder: Path | None = None, *, wide: bool = False) -> Plan:
+def compiled(
+    model: Path,
+    *,
+    wide: bool = False,
+    more: Mapping[str, Any] | None = None,
+    program: Callable[[UOp, int], UOp] | None = None,
+) -> Plan:
     """The plan of a network.
 
     Args:
         model: an ONNX file with weights inside and shapes fixed.
-        folder: a search's.
         wide: kernels load and store vectors (`Family.loads_vectors`).
+        more: operators in place of ours.
+        program: makes the kernel of the plan's call with a number; None: tinygrad does, as it optimises itself.
 
     Raises:
         NotImplementedError, RuntimeError and others of tinygrad's: what it does not compile.
     """
-    runner = front_end(model, folder is not None)
+    runner = front_end(model, more)
     settings = {
         node.inputs[at]
         for node in runner.graph_nodes
@@ -197,10 +138,19 @@ def compiled(model: Path, folder: Path | None = None, *, wide: bool = False) -> 
     with Context(MAX_KERNEL_BUFFERS=MAX_BINDINGS):
         first, *others = outputs.values()
         linear = first.schedule_linear(*others)
-        return _plan(linear, inputs, outputs, Choices(folder, Glsl(wide)))
+        return _plan(linear, inputs, outputs, program or partial(_program, renderer=Glsl(wide)))
 
 
-def _plan(linear: UOp, inputs: dict[str, Tensor], outputs: dict[str, Tensor], choices: Choices) -> Plan:
+def _program(ast: UOp, _: int, renderer: Glsl) -> UOp:
+    return to_program(ast, renderer)
+
+
+def _plan(
+    linear: UOp,
+    inputs: dict[str, Tensor],
+    outputs: dict[str, Tensor],
+    program_of_call: Callable[[UOp, int], UOp],
+) -> Plan:
     named = {tensor.uop.base: (Kind.INPUT, name, tensor) for name, tensor in inputs.items()}
     named |= {tensor.uop.base: (Kind.OUTPUT, name, tensor) for name, tensor in outputs.items()}
     numbers: dict[UOp, int] = {}
@@ -216,11 +166,11 @@ def _plan(linear: UOp, inputs: dict[str, Tensor], outputs: dict[str, Tensor], ch
     for item in linear.src:
         if item.src[0].op is not Ops.SINK:
             raise NotImplementedError(f"{item.src[0].op.name.lower()} between kernels")
-        program = choices.program(item.src[0], len(calls))
+        program = program_of_call(item.src[0], len(calls))
         source = next(str(part.arg) for part in program.src if part.op is Ops.SOURCE)
         rounds = loops.rounds(next(part.src for part in program.src if part.op is Ops.LINEAR))
         if rounds > loops.JUDGED:
-            name = _plain(program.arg.name)
+            name = plain_name(program.arg.name)
             raise NotImplementedError(f"kernel {name} goes round loops {rounds} times, lavapipe {loops.JUDGED}")
         info = program.arg
         if info.vars:
@@ -229,17 +179,18 @@ def _plan(linear: UOp, inputs: dict[str, Tensor], outputs: dict[str, Tensor], ch
         x, y, z = (*(int(size) for size in info.global_size), 1, 1)[:3]
         views = tuple(view(arguments[at]) for at in info.globals)
         writes = tuple(sorted(info.globals.index(at) for at in info.outs))
-        calls.append(Call(kernels.setdefault(source, len(kernels)), (x, y, z), views, writes, _plain(info.name)))
+        calls.append(
+            Call(kernels.setdefault(source, len(kernels)), (x, y, z), views, writes, plain_name(info.name))
+        )
     # It cuts kernels with more buffers than it is told, but not at each operator.
     if (most := max((len(call.views) for call in calls), default=0)) > MAX_BINDINGS:
         raise NotImplementedError(f"a kernel with {most} buffers, where the driver has {MAX_BINDINGS}")
-    choices.write()
     for base in named:  # an input that nothing reads
         numbers.setdefault(base, len(numbers))
     return Plan([_buffer(base, named.get(base)) for base in numbers], list(kernels), calls)
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """A kernel's name without the colours that terminals are told."""
     return "".join(part.split("m", 1)[-1] if at else part for at, part in enumerate(name.split("\x1b[")))
 
@@ -248,14 +199,14 @@ def _buffer(base: UOp, known: Any) -> Buffer:
     size = base.max_numel() * base.dtype.itemsize
     if known is not None:
         kind, name, tensor = known
-        return Buffer(kind, size, b"", name, _numpy(tensor.dtype), tuple(map(int, tensor.shape)))
+        return Buffer(kind, size, b"", name, numpy_name(tensor.dtype), tuple(map(int, tensor.shape)))
     held = buffers.get(base)
     if held is not None and held.is_allocated():
         return Buffer(Kind.CONSTANT, size, bytes(held.as_memoryview()))
     return Buffer(Kind.WORK, size)
 
 
-def _numpy(of: Any) -> str:
+def numpy_name(of: Any) -> str:
     """NumPy's name of an element type."""
     dtype = "bool" if of == dtypes.bool else str(of).removeprefix("dtypes.")
     numpy = {"float": "float32", "half": "float16", "int": "int32", "long": "int64", "double": "float64"}

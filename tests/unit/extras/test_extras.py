@@ -4,22 +4,35 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 
 from host_tools import extras
+from host_tools.commands import additions
 from host_tools.commands.tree import MORE, Tree, Word, add_extra
 from host_tools.extras import Extra, LazyCommand
+from host_tools.support import extra
 from host_tools.support.extra import GROUP, own
 from tests.support.places import CHECKOUT
 
 MODULE = '''
 import click
-from host_tools.commands.framework import GramophoneCommand, Outcome
+from host_tools.commands.framework import GramophoneCommand, Outcome, UsageError
+from host_tools.commands.option_rules import requires
 from host_tools.extras import Extra, LazyCommand
+
+@click.option("--cheer", is_flag=True, help="Cheer.")
+@click.option("--louder", is_flag=True, help="Cheer louder. Requires --cheer.")
+@requires("--louder", "--cheer")
+def cheering(cheer, louder):
+    if cheer:
+        raise UsageError("hooray")
 
 @click.command("wave", cls=GramophoneCommand, example="gramophone greet wave")
 def wave():
@@ -33,6 +46,7 @@ EXTRA = Extra(
         "greet wave": LazyCommand("greeting:wave", "Wave once."),
         "verify wave": LazyCommand("gone:wave", "Check it."),
     },
+    additions={"kernels": "greeting:cheering"},
     renamed={"wave": "greet wave"},
 )
 '''
@@ -66,6 +80,47 @@ def test_a_package_adds_commands(tmp_path: Path) -> None:
     broken = gramophone(tmp_path, "verify wave")
     assert broken.returncode == 2
     assert broken.stderr.startswith("error: package hello: cannot use gone:wave: ModuleNotFoundError(")
+
+
+def test_a_package_adds_options_to_record(tmp_path: Path) -> None:
+    package(tmp_path / "more", "hello", "greeting:EXTRA", MODULE)
+    shown = gramophone(tmp_path / "more", "record onnx --help")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert re.findall(r"^  (--(?:compiler|search|cheer|louder|input)(?![\w-]))", shown.stdout, re.M) == [
+        "--compiler",
+        "--search",
+        "--cheer",
+        "--louder",
+        "--input",
+    ]
+    record = f"record onnx {tmp_path / 'net.onnx'} -o {tmp_path / 'net.gtr'}"
+    assert "error: hooray\n" in gramophone(tmp_path / "more", f"{record} --cheer").stderr
+    assert "error: --louder requires --cheer (see " in gramophone(tmp_path / "more", f"{record} --louder").stderr
+
+
+def test_a_package_whose_options_are_gone(tmp_path: Path) -> None:
+    gone = MODULE.replace("greeting:cheering", "greeting:gone")
+    package(tmp_path, "hello", "greeting:EXTRA", gone)
+    shown = gramophone(tmp_path, "record onnx --help")
+    assert shown.returncode == 0
+    assert shown.stderr.startswith("warning: package hello: its extra cannot be used: AttributeError(")
+    assert "--search" in shown.stdout
+    assert "--cheer" not in shown.stdout
+
+
+def test_the_core_records_without_extras(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its options are there, and the compiler's own kernels are taken."""
+    monkeypatch.setattr(extra, "FOLDER", tmp_path)
+    seen: dict[str, Any] = {}
+
+    @additions.takes(additions.KERNELS)
+    @click.option("--name")
+    def command(**params: Any) -> None:
+        seen.update(params)
+
+    monkeypatch.setattr(sys, "path", [])  # nor anybody else's
+    assert click.command(command).main(["--name", "net"], standalone_mode=False) is None
+    assert seen == {"name": "net", "kernels": []}
 
 
 def test_the_manual_has_what_can_be_used_of_a_package(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ BY_NAME = {
 }
 # Modules that are run or copied, and imported by nobody.
 PROGRAMS = {
+    "host_tools.extras.speed.kernels.schedule",
     "host_tools.machine.receive_job",
     "host_tools.record.compiled.operator_list",
     "host_tools.record.compiled.schedule",

@@ -12,7 +12,7 @@ import pytest
 
 from host_tools.machine.errors import RecordError
 from host_tools.record import choosing, onnx_model, ways
-from host_tools.record.choosing import AUTO, FASTEST, TINYGRAD, Asked, Choice, SearchFor, choose
+from host_tools.record.choosing import AUTO, FASTEST, TINYGRAD, Asked, Choice, choose
 from host_tools.record.ncnn.cpu_layers import Between, CpuEnd
 from host_tools.record.preflight import NetworkError
 from host_tools.record.ways import NCNN
@@ -46,7 +46,7 @@ def chosen(
 
 AT_END, BETWEEN = CpuEnd(steps=(STEP,)), CpuEnd(between=Between(steps=(STEP,)))
 VALUES = {"image": np.zeros(onnx_networks.SHAPE, np.float32)}
-SEARCH = SearchFor(1)
+SEARCH: Any = SimpleNamespace(option="--search")
 # What ncnn says, what is asked; who takes it, words of why, how often ncnn was asked.
 CASES: dict[str, tuple[CpuEnd | RecordError, dict[str, Any], str, str, int]] = {
     "all on the GPU": (CpuEnd(), {}, NCNN, "runs all of the network on the GPU", 1),
@@ -59,8 +59,8 @@ CASES: dict[str, tuple[CpuEnd | RecordError, dict[str, Any], str, str, int]] = {
     "ncnn": (BETWEEN, {"compiler": NCNN}, NCNN, "asked for", 1),
     "tinygrad": (CpuEnd(), {"compiler": TINYGRAD}, TINYGRAD, "asked for", 0),
     "fastest": (CpuEnd(), {"compiler": FASTEST}, FASTEST, "both take it", 1),
-    "a search": (CpuEnd(), {"search": SEARCH}, FASTEST, "both take it", 1),
-    "a search with values": (CpuEnd(), {"search": SEARCH, "values": VALUES}, TINYGRAD, "asked for", 0),
+    "a search": (CpuEnd(), {"kernels": SEARCH}, FASTEST, "both take it", 1),
+    "a search with values": (CpuEnd(), {"kernels": SEARCH, "values": VALUES}, TINYGRAD, "asked for", 0),
     "fastest, no time": (AT_END, {"compiler": FASTEST}, TINYGRAD, "the time model does not know the layers", 1),
     "fastest, refused": (RecordError("no"), {"compiler": FASTEST}, TINYGRAD, "ncnn does not take it: no", 1),
 }
@@ -80,7 +80,7 @@ def test_who_takes_it(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"compiler": NCNN, "search": SEARCH}, "--search: ncnn's kernels are fixed"),
+        ({"compiler": NCNN, "kernels": SEARCH}, "--search: ncnn's kernels are fixed"),
         ({"compiler": NCNN, "values": VALUES}, "--compiler ncnn takes no --input"),
         ({"compiler": FASTEST, "values": VALUES}, "--compiler fastest takes no --input"),
         ({"compiler": TINYGRAD, "fp16": True}, "--fp16: compiled networks keep the precision"),

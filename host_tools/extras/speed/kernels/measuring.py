@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.accesses.job_work import JobWork, job_work_and_outputs
+from host_tools.extras.speed.kernels.candidates import Candidate, Kernel
 from host_tools.machine.errors import RecordError
 from host_tools.model.timing import Chip, estimate
 from host_tools.record.compiled import runner
-from host_tools.record.compiled.candidates import Candidate, Kernel
 from host_tools.record.compiled.layout import PlanError, laid_out
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
 from host_tools.record.compiled.recording import run_plan

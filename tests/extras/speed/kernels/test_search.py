@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from host_tools.extras.speed.kernels import candidates, measuring, searched_kernel, space
+from host_tools.extras.speed.kernels import search as module
+from host_tools.extras.speed.kernels.candidates import Asked, Candidate, Kernel
+from host_tools.extras.speed.kernels.found import Cache, Row
+from host_tools.extras.speed.kernels.measuring import Bench, Measured, Trials, judged, plan_of, searchable
+from host_tools.extras.speed.kernels.search import COMPILER, Search, Step, made, search
+from host_tools.extras.speed.kernels.search_plot import drawn, follow, table
+from host_tools.extras.speed.kernels.searched_kernel import SearchedKernel, shared_us
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import RecordRoot
 from host_tools.model.timing import chip_of
-from host_tools.record.compiled import candidates, measuring, runner, searched_kernel, space
-from host_tools.record.compiled import search as module
-from host_tools.record.compiled.candidates import Asked, Candidate, Kernel
-from host_tools.record.compiled.compilers import TINYGRAD
-from host_tools.record.compiled.found import Cache, Row
+from host_tools.record.compiled import runner
 from host_tools.record.compiled.layout import laid_out
-from host_tools.record.compiled.measuring import Bench, Measured, Trials, judged, plan_of, searchable
 from host_tools.record.compiled.plan import Call
-from host_tools.record.compiled.search import Search, Step, made, search
-from host_tools.record.compiled.search_plot import drawn, follow, table
-from host_tools.record.compiled.searched_kernel import SearchedKernel, shared_us
 from host_tools.record.compiled.shaders import spirv
 from host_tools.record.preflight import NetworkError
 from host_tools.support import plain
@@ -109,7 +109,7 @@ def test_what_was_chosen_is_compiled(net: Searched, tmp_path: Path) -> None:
     kernel = net.kernels[1]
     ((found,),) = made(net.folder / candidates.KERNELS, [Asked(kernel.key, some(kernel)[:1], False)])
     (tmp_path / candidates.CHOSEN).write_bytes(plain.dumps({kernel.key: found.opts}))
-    plan = TINYGRAD.plan(net.model.read_bytes(), tmp_path)
+    plan = COMPILER.plan(net.model.read_bytes(), tmp_path)
     (call,) = (plan.calls[at] for at in kernel.calls)
     body = plan.kernels[call.kernel].split("//", 1)[1].split("\n", 1)[1]  # without the name
     assert body == found.source.split("//", 1)[1].split("\n", 1)[1]

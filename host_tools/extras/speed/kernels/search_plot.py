@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from host_tools.record.compiled.search import Step
+from host_tools.extras.speed.kernels.search import Step
 from host_tools.support.cache import written_whole
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, GROUND = 640, 320, 64, 616, 40, 272

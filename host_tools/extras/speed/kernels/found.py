@@ -10,10 +10,11 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+from host_tools.extras.speed.kernels.candidates import Opts
+from host_tools.extras.speed.kernels.measuring import Measured
+from host_tools.extras.speed.kernels.space import Point
 from host_tools.model.timing import Chip
-from host_tools.record.compiled.candidates import Opts
-from host_tools.record.compiled.measuring import Measured
-from host_tools.record.compiled.space import Point
+from host_tools.record.compiled import runner
 from host_tools.support import plain
 from host_tools.support.cache import cache_dir, locked, written_whole
 from host_tools.support.messages import LOG
@@ -81,8 +82,8 @@ class Cache:
 @cache
 def _own_code() -> str:
     """Hash of what makes a kernel of a schedule here."""
-    folder = Path(__file__).parent
     digest = hashlib.sha256()
-    for name in ("candidates.py", "glsl.py", "measuring.py", "guest/runner.c"):
-        digest.update(read_file(folder / name))
+    here, compiled = Path(__file__).parent, Path(runner.__file__).parent
+    for path in (here / "candidates.py", compiled / "glsl.py", here / "measuring.py", compiled / "guest/runner.c"):
+        digest.update(read_file(path))
     return digest.hexdigest()

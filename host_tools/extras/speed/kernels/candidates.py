@@ -2,7 +2,7 @@
 """Kernels as a search sees them, and their candidates as GLSL: the part of it that needs tinygrad.
 
 Run as a program, in a sandbox as schedule.py is, whose file of kernels it reads (tinygrad's own, pickled):
-`python -m host_tools.record.compiled.candidates KERNELS ASKED MADE`.
+`python -m host_tools.extras.speed.kernels.candidates KERNELS ASKED MADE`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from host_tools.record.compiled.space import Access, Axis, Nest, Point
+from host_tools.extras.speed.kernels.space import Access, Axis, Nest, Point
 from host_tools.support import plain
 from trace_format.files import read_file
 

@@ -13,31 +13,34 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from host_tools.extras.speed.kernels import candidates
+from host_tools.extras.speed.kernels.candidates import Asked, Candidate, Kernel, Opts
+from host_tools.extras.speed.kernels.found import Cache, Row
+from host_tools.extras.speed.kernels.measuring import Bench, Measured, Trials, measure, searchable
+from host_tools.extras.speed.kernels.prediction import predicted
+from host_tools.extras.speed.kernels.searched_kernel import GAIN, SearchedKernel, row_us
 from host_tools.families.speed import speed_of
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import ready_root
 from host_tools.model.timing import Chip, TimingError, chip_of
-from host_tools.record.compiled import candidates
-from host_tools.record.compiled.candidates import Asked, Candidate, Kernel, Opts
-from host_tools.record.compiled.found import Cache, Row
-from host_tools.record.compiled.measuring import Bench, Measured, Trials, measure, searchable
+from host_tools.record.compiled.compilers import TINYGRAD, Compiler
 from host_tools.record.compiled.plan import Plan
-from host_tools.record.compiled.prediction import predicted
-from host_tools.record.compiled.searched_kernel import GAIN, SearchedKernel, row_us
 from host_tools.record.preflight import NetworkError
 from host_tools.support import plain, programs
 from host_tools.support.confined import PYTHON
 from host_tools.support.messages import LOG
+from host_tools.support.progress import phase
 from host_tools.support.sandbox import Sandbox
 from trace_format.files import read_file
 
 T = TypeVar("T")
-PROGRAM = "host_tools.record.compiled.candidates"
+PROGRAM = "host_tools.extras.speed.kernels.candidates"
+COMPILER = replace(TINYGRAD, program="host_tools.extras.speed.kernels.schedule")  # leaves its kernels in a folder
 MAKING_S = 900.0
 KERNELS_A_ROUND, BOOTS = 6, 2
 SHARE = 0.002  # of the time: a kernel of which less is expected is not searched
@@ -66,6 +69,37 @@ class Search:
     follow: Callable[[Sequence[Step]], None] | None = None
     cache: Path | None = None
     cpu_gflops: float | None = None
+
+
+@dataclass(frozen=True)
+class SearchedKernels:
+    """Kernels that a search chose (`record.compiled.compilers.Kernels`); fields as those of `Search`."""
+
+    minutes: float
+    rounds: int | None = None
+    follow: Callable[[Sequence[Step]], None] | None = field(default=None, repr=False)  # changes no recording
+    cpu_gflops: float | None = None
+
+    option = "--search"
+
+    def planned(
+        self, compiler: Compiler, data: bytes, *, wide: bool, gpu: str, timeout: float, snapshot: str
+    ) -> tuple[Plan, dict[str, Any]]:
+        """As `Kernels`."""
+        if compiler.name != TINYGRAD.name:
+            raise NetworkError(f"{self.option}: only {TINYGRAD.name} compiles other kernels, not {compiler.name}")
+        how = Search(self.minutes, gpu, timeout, snapshot, self.rounds, self.follow, cpu_gflops=self.cpu_gflops)
+        what = f"compiling the network with {compiler.name}"
+        with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
+            made = partial(COMPILER.plan, data, folder := Path(name), wide=wide)
+            with phase(what):
+                plan = made()
+            found = search(plan, folder, how)
+            if found.chosen:
+                (folder / candidates.CHOSEN).write_bytes(plain.dumps(found.chosen))
+                with phase(f"{what} and the kernels that were chosen"):
+                    plan = made()
+        return plan, {"search": found.notes}
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from functools import cache
 from math import gcd, prod
 
+from host_tools.extras.speed.kernels.space import Access, Nest, Point
 from host_tools.families.kernel_costs import KernelCosts
-from host_tools.record.compiled.space import Access, Nest, Point
 
 LINE_BYTES = 64
 STREAMED = 8  # of what a thread loads most of, so many values are live: Mesa uses them one load after the other

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from host_tools.extras.speed.kernels import space
+from host_tools.extras.speed.kernels.prediction import predicted
+from host_tools.extras.speed.kernels.space import Access, Axis, Cost, Nest, Point
 from host_tools.families.kernel_costs import KernelCosts
 from host_tools.gpus.mali.timing import KERNEL_COSTS as MALI_COSTS
 from host_tools.gpus.v3d.timing import KERNEL_COSTS as V3D_COSTS
-from host_tools.record.compiled import space
-from host_tools.record.compiled.prediction import predicted
-from host_tools.record.compiled.space import Access, Axis, Cost, Nest, Point
 from tests.support.searches import cost
 
 # A product of matrices: 64 by 196, summed over 32, and its loads and store.

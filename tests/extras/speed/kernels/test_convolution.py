@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from host_tools.extras.speed.kernels import candidates
+from host_tools.extras.speed.kernels.search import COMPILER
 from host_tools.record import onnx_model
-from host_tools.record.compiled import candidates, runner
-from host_tools.record.compiled.compilers import TINYGRAD
+from host_tools.record.compiled import runner
 from host_tools.record.compiled.network import ready
 from host_tools.record.differences import relative_difference
 from host_tools.support import plain
@@ -31,7 +32,7 @@ def checked(nodes: list[Any], weights: Mapping[str, tuple[int, ...]], folder: Pa
     path = graph(folder / "net.onnx", nodes, inputs, {"y": "float32"}, constants)
     left = folder / "left"
     left.mkdir()
-    layout, shaders = ready(TINYGRAD.plan(path.read_bytes(), left))
+    layout, shaders = ready(COMPILER.plan(path.read_bytes(), left))
     given = {"x": generator.normal(0, 1, (1, CHANNELS, SIDE, SIDE)).astype(np.float32)}
     expected = onnx_model.run(onnx_model.read(path), given)["y"]
     found: NDArray[Any] = runner.judged(layout, shaders, given)["y"]

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from host_tools.record.compiled import space
-from host_tools.record.compiled.candidates import Kernel
-from host_tools.record.compiled.found import Row
-from host_tools.record.compiled.measuring import Bench
-from host_tools.record.compiled.space import Cost, Nest, Point
+from host_tools.extras.speed.kernels import space
+from host_tools.extras.speed.kernels.candidates import Kernel
+from host_tools.extras.speed.kernels.found import Row
+from host_tools.extras.speed.kernels.measuring import Bench
+from host_tools.extras.speed.kernels.space import Cost, Nest, Point
 
 EACH = 3  # schedules of a kernel in a round
 GAIN = 0.99  # of the time: a round that gives no less is none
