@@ -78,6 +78,7 @@ class Packed(Manifest, _Written):
 @click.option(
     "--kernel", type=FILE, help=("Kernel to start after the replay (rpi4); default: a kernel that waits.")
 )
+@click.option("--initrd", type=FILE, help="Initial RAM disk of --kernel; it gets the answer as a file (rpi4).")
 @click.option(
     "--check",
     "checked",
@@ -95,6 +96,7 @@ def flash_command(
     ta_signing_key: Path | None,
     boot_firmware: Path | None,
     kernel: Path | None,
+    initrd: Path | None,
     checked: Path | None,
     key: Path | None,
     board: Path | None,
@@ -107,7 +109,7 @@ def flash_command(
 
     Exit status of --check: 1 if part of the image is wrong, 2 if FILE is no image of `flash`.
     """
-    sources = Sources(traces, fip, core, ta_signing_key, boot_firmware, kernel)
+    sources = Sources(traces, fip, core, ta_signing_key, boot_firmware, kernel, initrd)
     if checked is not None:
         if out is not None or output is not None or sources != Sources():
             raise UsageError("--check takes only an image, --key and --board")
@@ -115,6 +117,8 @@ def flash_command(
             found = check_image(checked, device_key(key) if key else None, boards.read(board) if board else None)
         _warn(found.manifest)
         return Outcome(_checked_data(checked, found), _checked_text(checked, found), found.ok)
+    if initrd is not None and kernel is None:
+        raise UsageError("--initrd needs --kernel, whose RAM disk it is")
     if out is None or output is None or key is not None or board is not None:
         raise UsageError("expected either OUT -o IMAGE, or --check IMAGE [--key KEY] [--board FILE]")
     check_output(output)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from host_tools.flash import fip, names, signed_ta
+from host_tools.flash import fip, names, ramdisk, signed_ta
 from host_tools.flash.containers import FIRMWARE
 from host_tools.flash.errors import FlashError
 from host_tools.flash.names import FIP, REQUEST
@@ -155,11 +155,39 @@ def _card(board: Board, given: Given) -> Files:
     lines += ["enable_gic=1", "# UART 0 on pins 14 and 15.", "enable_uart=1", "dtoverlay=disable-bt"]
     if given.traces:
         files[REQUEST] = request_for(board, given.traces, given.has_queue)
-        lines += ["# The mailbox.", f"initramfs {REQUEST} {board.memory['mailbox'].base:#010x}"]
+    disk, where = _ramdisk(board, files.get(REQUEST), given.files.get(names.INITRD))
+    files |= disk
+    if disk or given.traces:
+        lines += ["# The mailbox.", f"initramfs {where}"]
     files[names.KERNEL] = given.files[names.KERNEL]
     lines += ["# The normal world, after the replay.", f"kernel={names.KERNEL}", ""]
     files |= {name: given.files[name] for name in names.BOOT_FIRMWARE if name in given.files}
     return {names.CONFIG: "\n".join(lines).encode(), **files, **given.traces}
+
+
+def _ramdisk(board: Board, request: bytes | None, initrd: bytes | None) -> tuple[Files, str]:
+    """Files of a kernel's initial RAM disk besides the request, and what config.txt has loaded where.
+
+    The request is the first of several archives then, as a file, so Linux can read the answer.
+
+    Raises:
+        FlashError: they do not fit the mailbox's memory.
+    """
+    mailbox = board.memory["mailbox"]
+    if initrd is None:
+        return {}, f"{REQUEST} {mailbox.base:#010x}"
+    if request is None:
+        return {names.INITRD: initrd}, f"{names.INITRD} followkernel"
+    if (size := len(request) + len(initrd)) > mailbox.bytes:
+        raise FlashError(
+            f"{names.INITRD}: memory for it and the request: expected at most {mailbox.bytes} bytes, found {size}"
+        )
+    head = ramdisk.head(request)
+    all_names = f"{names.REQUEST_HEAD},{REQUEST},{names.INITRD}"
+    return {
+        names.REQUEST_HEAD: head,
+        names.INITRD: initrd,
+    }, f"{all_names} {mailbox.base - len(head):#010x}"
 
 
 def _bl31(board: Board, given: Given) -> Files:
@@ -184,8 +212,8 @@ _KINDS = {
     "flash": _Kind((FIRMWARE,), (), (), _flash),
     "card": _Kind(
         (names.ARMSTUB, names.KERNEL),
-        names.BOOT_FIRMWARE,
-        (names.CONFIG, REQUEST),
+        (*names.BOOT_FIRMWARE, names.INITRD),
+        (names.CONFIG, REQUEST, names.REQUEST_HEAD),
         _card,
     ),
     "bl31": _Kind((FIRMWARE,), (), (FIP, names.FLASH_SCRIPT), _bl31),

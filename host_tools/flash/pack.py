@@ -47,6 +47,7 @@ class Sources:
         ta_signing_key: private key (PEM, RSA) that the TA is signed with.
         boot_firmware: folder with Raspberry Pi's own boot files.
         kernel: what the firmware enters at EL2 once it has served its request; without it one that waits forever.
+        initrd: that kernel's initial RAM disk.
     """
 
     traces: Sequence[Path] = ()
@@ -55,6 +56,7 @@ class Sources:
     ta_signing_key: Path | None = None
     boot_firmware: Path | None = None
     kernel: Path | None = None
+    initrd: Path | None = None
 
 
 def pack(out: Path, sources: Sources) -> tuple[bytes, Manifest]:
@@ -73,7 +75,7 @@ def pack(out: Path, sources: Sources) -> tuple[bytes, Manifest]:
     """
     board = board_of(out)
     image = board.flashed_with
-    for name in ("fip", "core", "ta_signing_key", "boot_firmware", "kernel"):
+    for name in ("fip", "core", "ta_signing_key", "boot_firmware", "kernel", "initrd"):
         if getattr(sources, name) is not None and name not in image.options:
             raise FlashError(f"--{name.replace('_', '-')} cannot be used for the platform {board.name}")
     traces = _traces(sources.traces)
@@ -131,6 +133,8 @@ def _card(board: Board, out: Path, sources: Sources) -> Given:
     firmware = _at_the_boards_mailbox(board, out)
     files = {names.ARMSTUB: read_file(firmware.binary)}
     files[names.KERNEL] = read_file(sources.kernel) if sources.kernel else names.PARKED
+    if sources.initrd:
+        files[names.INITRD] = read_file(sources.initrd)
     for name in names.BOOT_FIRMWARE:
         if sources.boot_firmware is not None and (sources.boot_firmware / name).is_file():
             files[name] = read_file(sources.boot_firmware / name)

@@ -33,7 +33,7 @@ BOARD = boards.load("rpi4")
 RAM_BYTES = 2 << 30  # the machine has no other size
 # Words of an armstub (baremetal/armstub8.S), and where the VideoCore's firmware may put what they point to.
 STUB_MAGIC_AT, STUB_MAGIC = 0xF0, 0x5AFE570B
-KERNEL, TREE = 0x200000, 0x2CFF0000
+KERNEL, TREE = 0x200000, 0x2EFF0000
 IMAGE_MAGIC_AT, IMAGE_MAGIC = 56, b"ARMd"  # of a kernel: Linux Documentation/arch/arm64/booting.rst
 # mov x0, PM; RSTS = "power off"; RSTC = full reset; 1: wfe; b 1b
 POWER_OFF = bytes.fromhex(
@@ -95,8 +95,8 @@ def load(memory: memoryview, stub: bytes, files: Mapping[int, bytes]) -> None:
         memory[address : address + len(data)] = data
 
 
-def command(memory: Path, plugin_args: Mapping[str, str] | None = None, *, icount: bool = True) -> list[str]:
-    """QEMU's command line for the machine with this file as its memory.
+def command(memory: Path, plugin_args: Mapping[str, str] | None = None, serial: str = "stdio") -> list[str]:
+    """QEMU's command line for the machine with this file as its memory; `serial` is the option of that name.
 
     The plugin serves both worlds and reaches all of the memory, because the board has no firewall either. The
     controller's security extensions, which the board has and the machine lacks, are on: without them no interrupt
@@ -115,8 +115,8 @@ def command(memory: Path, plugin_args: Mapping[str, str] | None = None, *, icoun
     return [
         *(qemu, "-M", "raspi4b,memory-backend=ram", "-global", "arm_gic.has-security-extensions=on"),
         *("-object", f"memory-backend-file,id=ram,size={RAM_BYTES},mem-path={memory},share=on"),
-        *("-m", f"{RAM_BYTES >> 20}M", "-nic", "none", "-display", "none", "-monitor", "none", "-serial", "stdio"),
-        *("-no-reboot", *(ICOUNT if icount else ())),
+        *("-m", f"{RAM_BYTES >> 20}M", "-nic", "none", "-display", "none", "-monitor", "none", "-serial", serial),
+        *("-no-reboot", *ICOUNT),
         *("-plugin", plugin_option(qemu_plugin(qemu), arguments)),
     ]
 

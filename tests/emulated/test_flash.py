@@ -174,6 +174,31 @@ def test_boot_firmware(images: Callable[[str], Packed], tmp_path: Path) -> None:
     assert [need.name for need in images("rpi4").manifest.missing] == ["start4.elf", "fixup4.dat"]
 
 
+def test_an_initial_ram_disk(images: Callable[[str], Packed], tmp_path: Path) -> None:
+    """It lies behind the request, which is a file of it: config.txt has all of them loaded one after the other."""
+    folder = images("rpi4").folder
+    traces = [folder.parent / "net.sgtr"]
+    for name in ("Image", "initrd"):
+        (tmp_path / name).write_bytes(name.encode())
+    image, _ = pack(folder, Sources(traces, kernel=tmp_path / "Image", initrd=tmp_path / "initrd"))
+    files = take_apart(image).files
+    assert b"initramfs request.head,request.bin,initrd.img 0x0ffff000\n" in files["config.txt"].data
+    assert len(files["request.head"].data) == 0x1000
+    assert files["request.bin"].data == take_apart(images("rpi4").image).files["request.bin"].data
+    assert checked(image).ok
+    assert set(checked(image).given) == {"armstub8-gramophone.bin", "initrd.img", "kernel8.img", "net.sgtr"}
+    without, _ = pack(folder, Sources(kernel=tmp_path / "Image", initrd=tmp_path / "initrd"))
+    assert b"initramfs initrd.img followkernel\n" in take_apart(without).files["config.txt"].data
+    with (tmp_path / "initrd").open("wb") as file:
+        file.truncate(256 << 20)
+    with pytest.raises(
+        FlashError, match=r"initrd\.img: memory for it and the request: expected at most 268435456 b"
+    ):
+        pack(folder, Sources(traces, kernel=tmp_path / "Image", initrd=tmp_path / "initrd"))
+    done = command(f"flash {folder} -o {tmp_path}/image --initrd {tmp_path}/initrd")
+    assert (done.exit_code, done.stderr) == (2, "error: --initrd needs --kernel, whose RAM disk it is\n")
+
+
 def test_a_boards_own_package(images: Callable[[str], Packed], tmp_path: Path) -> None:
     folder = images("hikey960").folder
     (tmp_path / "fip.bin").write_bytes(fip.build({"scp-fw": b"lpm3", "soc-fw": b"old", "nt-fw": b"uefi"}))

@@ -205,7 +205,7 @@ BAD = {
     "unknown option": (
         r"\Z",
         '[image]\nkind = "flash"\nfirmware = ["firmware.bin"]\noptions = ["fib"]\n',
-        "image: options: expected some of fip, core, ta_signing_key, boot_firmware, kernel, found fib",
+        "image: options: expected some of fip, core, ta_signing_key, boot_firmware, kernel, initrd, found fib",
     ),
 }
 
