@@ -68,7 +68,8 @@ def runs(units: Sequence[Unit], names: Sequence[str]) -> list[Run]:
                 *profile_sources.sources(has),
                 *(target.driver_source(profile.load(gpu)) for gpu in unit.gpus),
             ]
-            if CORE.parent / unit.source in files and not {*unit.not_with} & {*has.names}:
+            fits = not {*unit.not_with} & {*has.names} and {*unit.only_with} <= {*has.names}
+            if CORE.parent / unit.source in files and fits:
                 found += [Run(unit, gpu, name) for gpu in unit.gpus]
     return found
 
@@ -194,6 +195,8 @@ def _command(unit: Unit, folder: Path, names: Sequence[str], seconds: int) -> li
         command += ["-wp-model", unit.model, "-wp-par", "2", "-wp-cache", "none", "-wp-timeout", str(seconds)]
     else:
         command += ["-eva", "-eva-precision", "5", "-eva-slevel", str(unit.slevel), "-warn-special-float", "none"]
+        if unit.unroll:
+            command += ["-eva-auto-loop-unroll", str(unit.unroll)]
         if unit.inlined:
             command += ["-inline-calls", ",".join(unit.inlined)]
     return command

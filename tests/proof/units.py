@@ -22,8 +22,10 @@ class Unit:
         model: WP's memory model.
         harness: its name, if it is not the source's.
         slevel: how many states Eva keeps apart at a statement.
+        unroll: of how many rounds a loop may be that Eva goes through one by one; 0: what its precision says.
         variant: what tells units with one harness apart.
         not_with: features, and why WP does not prove the unit in a profile that has them.
+        only_with: features without which another unit proves the file.
         only: the functions that an Eva harness is about; () for all.
         inlined: functions that Eva analyses as part of those that call them, so that it relates what they leave.
     """
@@ -37,9 +39,11 @@ class Unit:
     harness: str = ""
     variant: str = ""
     slevel: int = 2000
+    unroll: int = 0
     only: tuple[str, ...] = ()
     inlined: tuple[str, ...] = ()
     not_with: dict[str, str] = field(default_factory=dict)
+    only_with: tuple[str, ...] = ()
 
     @property
     def stem(self) -> str:
@@ -115,7 +119,7 @@ UNITS = (
     Unit("core/check.c", BOTH, tool="eva"),
     Unit("features/evidence/log.c", ANY, tool="eva"),
     Unit("features/evidence/attest.c", ANY, tool="eva"),
-    Unit("features/store/store.c", ANY, tool="eva"),
+    Unit("features/store/store.c", ANY, tool="eva", slevel=10, unroll=1),
     Unit("features/operators/products.c", ANY, tool="eva"),
     Unit("features/operators/products.c", ANY, tool="eva", variant="neon", macros=NEON),
     Unit("features/networks/networks.c", ANY, tool="eva", slevel=20),
@@ -133,6 +137,7 @@ UNITS = (
     Unit("features/encryption/encryption.c", ANY, tool="eva"),
     Unit("core/run.c", BOTH, not_with=OF_ONE),
     Unit("core/attempts.c", ANY, not_with=OF_ONE),
+    Unit("core/attempts.c", ANY, tool="eva", variant="joint", slevel=20, only_with=("networks",)),
     Unit("features/steps/steps.c", ANY, tool="eva", slevel=20),
     Unit("drivers/v3d42.c", ("v3d42",), left_out=NO_CASTS),
     Unit(
@@ -256,6 +261,9 @@ DEFECTS = (
     Defect("schedule", "v3d42", "gr_schedule_step", "    if (!gr_requests(r))\n        return 0;\n", ""),
     Defect("networks", "v3d42", "gr_progress_of", "i + 1 < r->network_count && ", ""),
     Defect("steps", "v3d42", "gr_goes_away", "gr_resumes(r, network)", "gr_resumes(r, network + 1)"),
+    Defect("steps", "v3d42", "gr_yield", "    gr_leave(r, UINT32_MAX);\n", ""),
+    Defect("store", "v3d42", "append", "b->used < GR_STORE_PAIRS", "b->used <= GR_STORE_PAIRS"),
+    Defect("store", "v3d42", "read_pair", "2 * pair + 1, &second", "2 * pair + 2, &second"),
     Defect("cose", "v3d42", "gr_read_entry", "room(at, end) < before + signature_bytes || ", ""),
     Defect("v3d42", "v3d42", "gr_driver_switch", "MMU_CTL_ON | TLB_CLEAR", "TLB_CLEAR"),
     Defect("slots", "v3d42", "copy_run", "place < GR_WORK_AT(r) || ", ""),

@@ -8,16 +8,17 @@
 #include "gr_target.h"
 #include "operands.h"
 
-/* The image, another network's page, this one's three, and page tables; four where there is one network. */
+/* The image, another network's page if there are several, this one's three, and page tables. */
 enum {
     PAGE = 32,
     IMAGE_END = 2 * PAGE,
 #ifdef GRAMOPHONE_NETWORKS
     WORK_AT = 3 * PAGE,
+    WORK_END = 6 * PAGE,
 #else
     WORK_AT = IMAGE_END,
+    WORK_END = 5 * PAGE,
 #endif
-    WORK_END = 6 * PAGE,
     PAGES = 8,
     END = PAGES * PAGE
 };

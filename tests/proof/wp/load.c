@@ -39,17 +39,17 @@
     predicate below(integer count, integer image_bytes) = \forall integer k; 0 <= k <= count ==>
       proof_images[k] <= image_bytes;
 
-    // In a replayer without encryption and networks, actions come next.
-    predicate fixed(uint8_t *head) = codec(head, MANIFEST) != GR_CODEC_LZ4 &&
-      raw(head, MANIFEST) == GR_MANIFEST_BYTES && raw(head, SLOTS) % GR_SLOT_BYTES == 0 &&
-      raw(head, HEAD_SECTIONS) % GR_ACTION_BYTES == 0;
+    // Of the sections that every trace has.
+    predicate fixed(struct loader *l) = codec(l->head, MANIFEST) != GR_CODEC_LZ4 &&
+      raw(l->head, MANIFEST) == GR_MANIFEST_BYTES && raw(l->head, SLOTS) % GR_SLOT_BYTES == 0 &&
+      raw(l->head, IN_HEAD(l)) % GR_ACTION_BYTES == 0;
 */
 #define EACH_OF_SECTIONS(clause)                                                                             \
     clause each(l->head, l->section_count);                                                                  \
     clause contained(l->head, l->head_bytes, l->section_count);                                              \
     clause added(l->head, l->section_count);                                                                 \
     clause below(l->section_count, l->image_bytes);                                                          \
-    clause fixed(l->head);
+    clause fixed(l);
 
 /* The carve-out, in ascending order: image, what the GPU uses, actions, slots, the stream's buffer, the head.
  */
@@ -114,7 +114,9 @@ GR_INLINE uint64_t section_bytes(const struct loader *l, uint32_t index);
 */
 GR_INLINE uint64_t stored_bytes(const struct loader *l, uint32_t index);
 
-/*@ assigns \nothing; */
+/*@ requires \valid_read(l);
+    assigns \nothing;
+*/
 static bool is_in_order(const struct loader *l, uint32_t i, uint32_t type, uint32_t flags, uint32_t before);
 
 /*@ requires table(l) && chunked(l) && l->trace_bytes <= 1099511627776 && l->image_bytes == 0;

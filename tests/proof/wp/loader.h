@@ -17,6 +17,13 @@
         \separated(l, l->policy->key_id + (0..KID_BYTES - 1))
 #endif
 
+/* How many sections the head has: the fourth is there or not. */
+#if defined GRAMOPHONE_ENCRYPTION || defined GRAMOPHONE_NETWORKS
+#define IN_HEAD(l) (l->fourth == 0 ? HEAD_SECTIONS : HEAD_SECTIONS + 1)
+#else
+#define IN_HEAD(l) HEAD_SECTIONS
+#endif
+
 /* The loader, what it was given, and the carve-out do not overlap; what is taken of the carve-out grows
  * downwards from its end. */
 /*@ predicate loader(struct loader *l) =
@@ -42,8 +49,8 @@
       l->r->high - l->r->memory.base + BEFORE_HEAD_BYTES <= l->head - l->r->memory.base &&
       l->head - l->r->memory.base + l->head_bytes <= l->r->memory.bytes;
 
-    // The head has room for its section table.
-    predicate counted(struct loader *l) = HEAD_SECTIONS < l->section_count <= GR_MAX_SECTIONS &&
+    // The head has room for its section table, in which actions come next.
+    predicate counted(struct loader *l) = IN_HEAD(l) < l->section_count <= GR_MAX_SECTIONS &&
       GR_HEADER_BYTES + l->section_count * GR_SECTION_BYTES <= l->head_bytes;
 
     predicate chunked(struct loader *l) = GR_MIN_CHUNK_BYTES <= l->stream.chunk_bytes <= GR_MAX_CHUNK_BYTES &&

@@ -204,8 +204,8 @@ def test_what_a_proof_depends_on_asks_for_another(old: str, new: str) -> None:
 
 def test_profiles_share_proofs(tmp_path: Path) -> None:
     """The decoder is one program in all of them; what networks add makes another driver."""
-    keys = {run.words: prover.key(run, tmp_path) for run in RUNS if run.unit.name in ("known", "v3d42")}
-    assert keys["known v3d42 fleet"] == keys["known v3d42 full"] != keys["known v3d42 plain"]
+    keys = {run.words: prover.key(run, tmp_path) for run in RUNS if run.unit.name in ("lz4", "v3d42")}
+    assert keys["lz4 v3d42 encrypted"] == keys["lz4 v3d42 full"] != keys["lz4 v3d42 plain"]
     assert keys["v3d42 v3d42 plain"] == keys["v3d42 v3d42 optee"] != keys["v3d42 v3d42 joint"]
 
 
