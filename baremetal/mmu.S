@@ -17,15 +17,26 @@
     b.lo 0b
     .endm
 
-    // What an earlier boot stage left in the caches is dropped where ours will be: memory has what counts, for all
-    // that this firmware has written so far was written past the caches.
+    // Called before this firmware writes anything, because what an earlier boot stage left dirty in the caches may be
+    // written over it at any time, and hides it once caches are on. Our memory is dropped: memory has what counts,
+    // and we write past the caches until gr_mmu_on. The mailbox is cleaned: its loader may have used the caches.
+    .section .text.gr_caches_drop, "ax"
+    .global gr_caches_drop
+    .type gr_caches_drop, %function
+gr_caches_drop:
+    each_line ivac, gr_rom_start, gr_rom_end
+    each_line ivac, GR_RAM_BASE, gr_ram_end
+    each_line ivac, GR_CARVEOUT_BASE, (GR_CARVEOUT_BASE + GR_CARVEOUT_BYTES)
+    each_line civac, GR_MAILBOX_BASE, (GR_MAILBOX_BASE + GR_MAILBOX_BYTES)
+    dsb sy
+    ret
+    .ltorg
+    .size gr_caches_drop, . - gr_caches_drop
+
     .section .text.gr_mmu_on, "ax"
     .global gr_mmu_on
     .type gr_mmu_on, %function
 gr_mmu_on:
-    each_line ivac, gr_rom_start, gr_rom_end
-    each_line ivac, GR_RAM_BASE, gr_ram_end
-    each_line ivac, (GR_CARVEOUT_BASE + GR_CARVEOUT_BYTES - GR_CACHED_BYTES), (GR_CARVEOUT_BASE + GR_CARVEOUT_BYTES)
     ldr x0, =GR_MAIR
     msr mair_el3, x0
     ldr x0, =GR_TCR

@@ -148,13 +148,6 @@ uint32_t gr_board_gpu_off(void)
 /* As TF-A's port: plat/rpi/common/rpi4_bl31_setup.c (counter), rpi3_console_dual.c (UART). */
 void gr_board_start(void)
 {
-    /* Of the Cortex-A72, before its caches are used: L2CTLR_EL1, data RAM latency 3 cycles, setup 1;
-     * CPUECTLR_EL1.SMPEN, without which the core takes part in no coherency. */
-    uint64_t control;
-    __asm__ volatile("mrs %0, s3_1_c11_c0_2" : "=r"(control));
-    __asm__ volatile("msr s3_1_c11_c0_2, %0" ::"r"(control | 0x22));
-    __asm__ volatile("mrs %0, s3_1_c15_c2_1" : "=r"(control));
-    __asm__ volatile("msr s3_1_c15_c2_1, %0" ::"r"(control | 0x40));
     *gr_word(LOCAL_CONTROL) = 0;            /* the counter counts the crystal by ones... */
     *gr_word(LOCAL_PRESCALER) = 0x80000000; /* ...each of its cycles */
     __asm__ volatile("msr cntfrq_el0, %0" ::"r"((uint64_t)GR_COUNTER_HZ));

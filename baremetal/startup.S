@@ -19,7 +19,14 @@ _start:
 0:  wfe                             // the other cores wait forever
     b 0b
 #endif
-1:  ldr x0, =gr_stack_end
+1:
+#ifdef GR_ARMSTUB_AT
+    bl gr_stub_start                // armstub8.S
+#endif
+#ifdef GR_MMU
+    bl gr_caches_drop               // mmu.S
+#endif
+    ldr x0, =gr_stack_end
     mov sp, x0
     ldr x0, =gr_bss_start
     ldr x1, =gr_bss_end

@@ -56,7 +56,7 @@ _STEPS = (
     *("gr_wipe", "gr_unload", "gr_find_register", "gr_fetch_action", "gr_settle", "gr_sha256", "gr_is_same"),
     *("check_signature", "gr_known_answer", "gr_signature_verify", "differences", "gr_stack_excess"),
     "gr_driver_check_write",
-    *("gr_mmu_on", "gr_mmu_off"),
+    *("gr_caches_drop", "gr_mmu_on", "gr_mmu_off"),
 )
 # Macros of options, each with a function that only firmware with it has.
 OF_FUNCTIONS = {

@@ -23,7 +23,7 @@ from host_tools.runners.replay import RunnerError
 from tee_replayer.generator.status import value_of
 from tests.campaign import boards, encryption, evidence, networks
 from tests.campaign.cases import DRIVER, MARK, READS, STRANGER, Attempt
-from tests.campaign.device import Device, Place
+from tests.campaign.device import MAILBOX_BYTES, Device, Place
 from tests.campaign.faults import Do, Run
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import PAGE
@@ -42,7 +42,6 @@ OUTCOME = np.dtype(
 )
 REPLAYS = 1
 INSTRUCTION_BYTES = 4
-MAILBOX_BYTES = 1 << 16
 WORD = 8  # what is hashed is whole words
 LIMIT = 1 << 28  # instructions of a run without a fault: OP-TEE's path needs 90 million a verification
 PIECE = 4096  # faults that stay, of one process: what an interrupted campaign loses
