@@ -143,6 +143,8 @@ def header(board: Board) -> str:
     lines.append(f"#define GR_MAILBOX_AT {board.mailbox.base:#x}")
     for name, number in board.constants.items():
         lines.append(f"#define GR_{name.upper()} {number if number < LISTED else hex(number)}")
+    if board.is_silicon:
+        lines.append("#define GR_SILICON 1")
     if board.mmu:
         lines += [
             "#define GR_MMU 1",
