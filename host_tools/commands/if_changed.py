@@ -15,9 +15,7 @@ import click
 from host_tools.commands.facts import facts
 from host_tools.commands.framework import STREAM, Outcome, UsageError, say
 from host_tools.commands.record_options import Recorded
-from host_tools.machine.root import packages_key
 from host_tools.machine.snapshot import timestamp
-from host_tools.runners.replay import FULL
 from host_tools.support.unchanged import EPOCH, content_hash, keep, tool_stamp, why_changed
 from trace_format.trace import Trace
 
@@ -55,6 +53,8 @@ def recording(
 
 
 def _recorded(command: Callable[..., Outcome[Recorded]], also: Also, params: Params) -> Outcome[Recorded]:
+    from host_tools.machine.root import packages_key
+
     output: Path = params["output"]
     if output == STREAM:
         raise UsageError("--if-changed: standard output has no file to compare with")
@@ -100,6 +100,8 @@ def _told(value: object) -> str:
 
 
 def _unchanged(output: Path, stamp: str) -> Outcome[Recorded]:
+    from host_tools.runners.replay import FULL
+
     trace = Trace.read(output)
     found = Recorded(
         **facts(trace),

@@ -5,13 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 
-from host_tools.api.recording import recorded
 from host_tools.api.traces import default_name
 from host_tools.commands.additions import KERNELS, takes
 from host_tools.commands.facts import NAME
@@ -31,18 +28,18 @@ from host_tools.commands.record_options import (
 )
 from host_tools.commands.streams import OUTPUT, check_output
 from host_tools.machine.snapshot import timestamp
-from host_tools.record import frontends
-from host_tools.record.choosing import COMPILERS, Choice
-from host_tools.record.compiled.compilers import Kernels
-from host_tools.record.preflight import NetworkError
-from host_tools.record.ways import NCNN
-from host_tools.support import npy
+from host_tools.record.compiled.compilers import CHOICES, NCNN, Kernels
 from trace_format.errors import GramophoneError
+
+if TYPE_CHECKING:  # help waits for none of these
+    from numpy.typing import NDArray
+
+    from host_tools.record.choosing import Choice
 
 COMPILER = click.option(
     "--compiler",
-    type=click.Choice(COMPILERS),
-    default=COMPILERS[0],
+    type=click.Choice(CHOICES),
+    default=CHOICES[0],
     show_default=True,
     help="Compiler: auto is ncnn if it runs all layers on the GPU, else tinygrad; fastest is the faster of both "
     "by 'speed time'.",
@@ -76,6 +73,8 @@ def recording_options(command: Callable[..., Outcome[Recorded]]) -> Callable[...
 
 def _weights(params: Mapping[str, Any]) -> list[Path]:
     """Files that an ONNX model names as its weights; none where it cannot be read, which recording it says."""
+    from host_tools.record.preflight import NetworkError
+
     try:
         from host_tools.record import onnx_model
 
@@ -122,6 +121,8 @@ def record_onnx(
     The recording is of one inference. The converted or compiled network is first compared with ONNX Runtime.
     Inputs and outputs keep their names.
     """
+    from host_tools.record import frontends
+
     given, fixed = arrays(values), arrays(constants)
     if len(given | fixed) != len(values) + len(constants):
         raise UsageError("--input, --constant: a name is given twice")
@@ -134,6 +135,10 @@ def arrays(pairs: tuple[tuple[str, str], ...]) -> dict[str, NDArray[Any]]:
 
 
 def _array(path: Path) -> NDArray[Any]:
+    import numpy as np
+
+    from host_tools.support import npy
+
     tensor = npy.read(path)
     try:
         return np.frombuffer(tensor.data, np.dtype(tensor.descr)).reshape(tensor.shape)
@@ -158,6 +163,8 @@ def record(
         UsageError: options do not fit together.
         GramophoneError: as `host_tools.api.recording.recorded`.
     """
+    from host_tools.api.recording import recorded
+
     check_network(shapes, tolerance)
     if len(kernels) > 1:
         raise UsageError(f"{', '.join(one.option for one in kernels)}: mutually exclusive")

@@ -15,11 +15,9 @@ from msgspec import UNSET, UnsetType
 from host_tools.commands.facts import TraceMade, facts
 from host_tools.commands.framework import Outcome, UsageError
 from host_tools.commands.streams import write
-from host_tools.machine.boot import BOOT_TIMEOUT_S
-from host_tools.machine.placements import PLACEMENTS
+from host_tools.machine.placements import BOOT_TIMEOUT_S, PLACEMENTS
 from host_tools.record.differences import FP16_TOLERANCE, INT8_TOLERANCE
 from host_tools.record.differences import TOLERANCE as FP32_TOLERANCE
-from host_tools.runners.replay import FULL
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.support.results import one_of
 from trace_format import profile
@@ -125,6 +123,8 @@ def check_network(shapes: Sequence[tuple[str, tuple[int, ...]]], tolerance: floa
 
 def written(trace: Trace, output: Path, stamp: str) -> Outcome[Recorded]:
     """Write a recording; stamp: of the snapshot that the guest's packages are of, if one was named."""
+    from host_tools.runners.replay import FULL
+
     data = trace.build(compress=False)
     write(output, data)
     text = (

@@ -24,6 +24,7 @@ from host_tools.machine import initramfs, saved_state
 from host_tools.machine.console import GuestResult, last_lines, read_console
 from host_tools.machine.devicetree import with_gpu, with_overlay
 from host_tools.machine.errors import RecordError
+from host_tools.machine.placements import BOOT_TIMEOUT_S as BOOT_TIMEOUT_S
 from host_tools.machine.placements import PLACEMENTS
 from host_tools.machine.root import RecordRoot
 from host_tools.support import programs
@@ -34,7 +35,6 @@ from trace_format.files import open_regular, read_file, read_file_text
 
 QEMU = "qemu-system-aarch64"
 MEMORY_MB = 2048
-BOOT_TIMEOUT_S = 900
 START_TIMEOUT_S = 300  # at least; it takes 8 s and does not depend on a job, whose time limit may be short
 RAM_END = 0x4000_0000 + (MEMORY_MB << 20)  # the virt machine's RAM begins at 1 GiB (QEMU hw/arm/virt.c)
 MACHINE = (

@@ -28,6 +28,7 @@ from trace_format.files import read_file_text
 
 FILE = "guest.toml"
 GPU_NODE = "gpu"
+BOOT_TIMEOUT_S = 900  # of one run of the guest, whatever its GPU; here, because help of `record` names it
 
 
 @dataclass(frozen=True)

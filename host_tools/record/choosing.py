@@ -16,7 +16,7 @@ from host_tools.record.compiled import compilers
 from host_tools.record.compiled.compilers import Kernels
 from host_tools.record.fastest import chip_with_times, fastest
 from host_tools.record.preflight import NetworkError, refuse_without_ncnn
-from host_tools.record.ways import NCNN, ByCompiler, ByNcnn, Way, converted
+from host_tools.record.ways import ByCompiler, ByNcnn, Way, converted
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.support.messages import LOG
 from trace_format.trace import Trace
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from host_tools.record.onnx_model import OnnxModel
 
 TINYGRAD = compilers.TINYGRAD.name
-AUTO, FASTEST = "auto", "fastest"
-COMPILERS = (AUTO, NCNN, *compilers.COMPILERS, FASTEST)
+AUTO, NCNN, FASTEST, COMPILERS = compilers.AUTO, compilers.NCNN, compilers.FASTEST, compilers.CHOICES
 
 
 @dataclass(frozen=True)

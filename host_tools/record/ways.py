@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from host_tools.families.speed import speed_of
 from host_tools.machine.errors import RecordError
-from host_tools.record.compiled.compilers import Compiler, Kernels
+from host_tools.record.compiled.compilers import NCNN, Compiler, Kernels
 from host_tools.record.differences import default_tolerance, relative_difference
 from host_tools.record.inputs import INPUT_SEEDS, random_inputs
 from host_tools.record.ncnn import cpu as ncnn_cpu
@@ -30,8 +30,6 @@ from trace_format.trace import Trace
 
 if TYPE_CHECKING:
     from host_tools.record.onnx_model import OnnxModel
-
-NCNN = "ncnn"
 
 
 class Way(Protocol):

@@ -10,11 +10,11 @@ from typing import Any
 
 from host_tools.extras.pytorch import program
 from host_tools.extras.pytorch.script import Taken, inputs_of
-from host_tools.record.choosing import AUTO, TINYGRAD, Asked, Choice, choose
+from host_tools.record.choosing import AUTO, NCNN, TINYGRAD, Asked, Choice, choose
 from host_tools.record.ncnn import pnnx
 from host_tools.record.ncnn.pnnx import Converted, Shape
 from host_tools.record.preflight import NetworkError, preflight, refuse_without_ncnn
-from host_tools.record.ways import NCNN, ByNcnn
+from host_tools.record.ways import ByNcnn
 from trace_format import limits
 from trace_format.files import open_regular, read_file
 

@@ -15,16 +15,11 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from host_tools.record.compiled.plan import Plan
-from host_tools.record.preflight import NetworkError
-from host_tools.support import plain, programs
-from host_tools.support.confined import PYTHON
-from host_tools.support.sandbox import Sandbox
-from trace_format.files import read_file
+if TYPE_CHECKING:  # help of commands names compilers, and waits for nothing else
+    from host_tools.record.compiled.plan import Plan
 
 TIMEOUT_S = 1800.0
 WIDE = "--wide"
@@ -47,6 +42,8 @@ class Compiler:
     @property
     def version(self) -> str:
         """Name and version."""
+        from importlib.metadata import version
+
         return f"{self.name} {version(self.name)}"
 
     def plan(self, data: bytes, folder: Path | None = None, *, wide: bool = False) -> Plan:
@@ -60,6 +57,13 @@ class Compiler:
         Raises:
             NetworkError: it does not take the network, or takes too long; in its own words.
         """
+        from host_tools.record.compiled.plan import Plan
+        from host_tools.record.preflight import NetworkError
+        from host_tools.support import plain, programs
+        from host_tools.support.confined import PYTHON
+        from host_tools.support.sandbox import Sandbox
+        from trace_format.files import read_file
+
         with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
             model, plan = Path(name) / "model.onnx", Path(name) / "plan"
             model.write_bytes(data)
@@ -109,6 +113,8 @@ class Kernels(Protocol):
 
 TINYGRAD = Compiler("tinygrad", "host_tools.record.compiled.schedule", vectors=True)
 COMPILERS = {compiler.name: compiler for compiler in (TINYGRAD,)}
+AUTO, NCNN, FASTEST = "auto", "ncnn", "fastest"
+CHOICES = (AUTO, NCNN, *COMPILERS, FASTEST)  # of --compiler; the first is the default
 
 
 def program_of(compiled: Callable[..., Plan]) -> int:
@@ -118,6 +124,8 @@ def program_of(compiled: Callable[..., Plan]) -> int:
         compiled: makes a plan of an ONNX file, and has a folder after it if `plan` was given one, and
             `wide=True` where vectors are asked for; raises whatever it likes.
     """
+    from host_tools.support import plain
+
     model, plan, *folder = (Path(argument) for argument in sys.argv[1:] if argument != WIDE)
     try:
         found = compiled(model, *folder, **({"wide": True} if WIDE in sys.argv else {}))

@@ -12,10 +12,9 @@ import pytest
 
 from host_tools.machine.errors import RecordError
 from host_tools.record import choosing, onnx_model, ways
-from host_tools.record.choosing import AUTO, FASTEST, TINYGRAD, Asked, Choice, choose
+from host_tools.record.choosing import AUTO, FASTEST, NCNN, TINYGRAD, Asked, Choice, choose
 from host_tools.record.ncnn.cpu_layers import Between, CpuEnd
 from host_tools.record.preflight import NetworkError
-from host_tools.record.ways import NCNN
 from tests.support import onnx_networks
 
 STEP: Any = SimpleNamespace(layer=SimpleNamespace(place="layer odd (Odd)"), results=())
