@@ -55,6 +55,8 @@ def commands(group: click.Command, words: tuple[str, ...] = ()) -> Iterator[tupl
 def result_types(command: click.Command) -> tuple[Any, ...]:
     """What a command's outcome may hold, but for None, where nothing is printed; (): it says nothing."""
     assert command.callback is not None
+    if result := vars(command.callback).get("result"):  # with the fields of extras
+        return (result,)
     found = typing.get_args(typing.get_type_hints(inspect.unwrap(command.callback)).get("return"))
     if not found:
         return ()

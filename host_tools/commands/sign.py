@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from host_tools.api.keys import anchors_of
 from host_tools.api.signatures import checked
 from host_tools.audit.judgement import REFUSED_BY_DEVICES, judge
 from host_tools.audit.limits import unusual
+from host_tools.commands.additions import JUDGES, FileJudge, takes, verdicts, with_fields
 from host_tools.commands.decryption_keys import read_recipients
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.keys import key_data
@@ -23,8 +23,6 @@ from host_tools.commands.results import AlgorithmName
 from host_tools.commands.shares import share
 from host_tools.commands.signers import DeviceId, Trust, chosen, signer_options, trust_data
 from host_tools.commands.streams import OUTPUT, check_output, read, write
-from host_tools.commands.transparency import LogEntry, logged, transparency_options
-from host_tools.commands.transparency import words as log_words
 from host_tools.model.summary import Summary, summary, unsigned
 from host_tools.model.summary import lines as summary_lines
 from host_tools.support.progress import phase
@@ -43,8 +41,6 @@ from trace_format.codec import Buffer
 from trace_format.errors import EncryptedError, MagicError
 from trace_format.schema import SIGNED_MAGIC, TRACE_MAGIC
 from trace_format.trace import Trace
-
-NOT_LOGGED = "not-logged"  # verdict besides those of the audit's judgement
 
 
 class Signed(Result):
@@ -81,17 +77,18 @@ class Verified(Result):
 
     Attributes:
         trust: What came of it under a trust policy.
-        transparency: The entry of a transparency log about it; null: none was asked for, or there is none.
     """
 
     file: str
-    verdict: Annotated[str, one_of(*(word.value for word in Verdict), REFUSED_BY_DEVICES, NOT_LOGGED)]
+    verdict: Annotated[str, one_of(*(word.value for word in Verdict), REFUSED_BY_DEVICES, *verdicts(JUDGES))]
     reason: str
     algorithm: AlgorithmName | None
     key_id: Ids | None
     trust: Trust | None
-    transparency: LogEntry | None
     summary: Summary | None
+
+
+VERIFIED = with_fields(Verified, JUDGES)
 
 
 @click.command(
@@ -272,10 +269,7 @@ def _device_warnings(trace: Trace, algorithm: Algorithm, is_under_policy: bool) 
     "trace",
     cls=GramophoneCommand,
     reads_traces=True,
-    example=(
-        "gramophone verify trace net.sgtr --key owner.pub.pem\n"
-        "gramophone verify trace net.sgtr --key owner.pub.pem --transparency net.json --transparency-key rekor.pem"
-    ),
+    example="gramophone verify trace net.sgtr --key owner.pub.pem",
 )
 @click.argument("trace", type=FILE)
 @click.option(
@@ -287,34 +281,30 @@ def _device_warnings(trace: Trace, algorithm: Algorithm, is_under_policy: bool) 
 )
 @click.option("--platform", help="Platform to judge for, under a trust policy; default: any.")
 @click.option("--device-id", type=DeviceId(), help="Device id to judge for, under a trust policy; default: any.")
-@transparency_options
+@takes(JUDGES, VERIFIED)
 def verify(
     trace: Path,
     key: tuple[Path, ...],
     platform: str | None,
     device_id: bytes | None,
-    transparency: Path | None,
-    transparency_key: Path | None,
+    judges: Sequence[FileJudge],
 ) -> Outcome[Verified]:
     """Verify a trace's signatures and content.
 
-    The trace's actions are also judged, as by `sign`. With --transparency, a public log must have an entry about
-    this file. Exit status 1: no trusted key signed it, the trust policy forbids it, every device refuses it, or
-    the log has no entry.
+    The trace's actions are also judged, as by `sign`. Exit status 1: no trusted key signed it, the trust policy
+    forbids it, every device refuses it, or a requested proof is missing.
     """
     trusted = anchors_of(key)
     if (platform or device_id) and not any(isinstance(anchor, Policy) for anchor in trusted):
         raise UsageError("--platform and --device-id are for trust policies: a key counts everywhere")
     where = Judge(platform, device_id, now=int(time.time()))
     data = read(trace)
-    sha256 = hashlib.sha256(data).digest()
-    entry, not_logged = logged(
-        transparency, transparency_key, lambda proof, public: proof.entry_of_file(sha256, public)
-    )
+    others = [one(data) for one in judges]
     with phase(f"verifying {trace}"):
         found = judge(Delivery(data), trusted, str(trace), where)
-    ok = found.ok and not not_logged
-    reason = not_logged if found.ok and not_logged else found.reason
+    refused = next((one for one in others if one.refusal), None) if found.ok else None
+    ok = found.ok and refused is None
+    reason = refused.refusal if refused else found.reason
     result, content = found.signature, found.content
     if found.not_judged:
         warn(found.not_judged)
@@ -322,18 +312,18 @@ def verify(
     if but:
         warn(f"{trace}: the signature does not cover {but}")
     lines = [f"{'verified' if ok else 'REFUSED'}: {reason}{', but not its weights' if but else ''}"]
-    if ok and entry:
-        lines.append(log_words(entry))
+    if ok:
+        lines += [one.text for one in others if one.text]
     return Outcome(
-        Verified(
+        VERIFIED(
             file=str(trace),
-            verdict=NOT_LOGGED if found.ok and not_logged else found.verdict,
+            verdict=refused.verdict if refused else found.verdict,
             reason=reason,
             algorithm=result.algorithm.title if result.algorithm else None,
             key_id=result.kid.hex() if result.kid else None,
             trust=trust_data(result.trust) if result.trust is not None else None,
-            transparency=entry,
             summary=summary(content) if content else None,
+            **{name: value for one in others for name, value in one.fields.items()},
         ),
         "\n".join(lines + (summary_lines(content) if content else [])),
         ok,

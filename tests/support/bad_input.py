@@ -17,10 +17,10 @@ from click.testing import CliRunner, Result
 
 from host_tools.cli import main
 from host_tools.extras.publish import suit_manifest as suit
+from host_tools.extras.publish.dsse import Envelope
 from host_tools.extras.publish.statement import PAYLOAD_TYPE, Subject, make
 from host_tools.extras.publish.suit import Manifest
 from signing import key_files
-from signing.dsse import Envelope
 from signing.sign import sign_trace
 from signing.trust import Role
 from tee_replayer.generator.device import Device

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What goes with a signed trace when it is published: statements of provenance, bills of materials, SUIT
-envelopes, TUF repositories. For model owners whose users ask where a trace comes from, and if it is the newest.
+envelopes, TUF repositories, proofs of transparency logs. For model owners whose users ask where a trace comes
+from, and if it is the newest.
 
 Not in here: signatures and trust policies, without which nothing is published (`signing`).
 
@@ -36,6 +37,7 @@ EXTRA = Extra(
             "Verify a signed statement of a trace's provenance.",
         ),
     },
+    additions={"judges": "host_tools.extras.publish.commands.transparency:log_judge"},
     example="gramophone publish sbom net.sgtr -o net.cdx.json",
     renamed={
         "provenance": "publish provenance",

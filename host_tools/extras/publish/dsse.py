@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 
 from cryptography.hazmat.primitives.asymmetric import utils
 
-from signing import curves, strict_json
+from host_tools.extras.publish import strict_json
+from signing import curves
 from signing.errors import DocumentError, SignerError
 from signing.keys import Algorithm, PublicKey
 from signing.sign import Signer, checked

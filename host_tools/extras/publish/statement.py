@@ -15,9 +15,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from host_tools.extras.publish import strict_json
 from host_tools.model.origins import STACK, Origin, origins
 from host_tools.support.version import VERSION
-from signing import encryption, strict_json
+from signing import encryption
 from signing.delivery import Delivery
 from signing.errors import DocumentError
 from signing.replay_log import head_hash

@@ -15,10 +15,10 @@ from typing import Any
 import cbor2
 
 from host_tools.extras.publish.statement import Finding
+from host_tools.extras.publish.strict_json import short
 from host_tools.extras.publish.suit_manifest import SHA256, loads, read_digest
 from signing.delivery import Delivery
 from signing.errors import DocumentError
-from signing.strict_json import short
 from trace_format import profile
 from trace_format.errors import TraceError
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import cbor2
 
+from host_tools.extras.publish.strict_json import short
 from signing.cose import HEADER_ALGORITHM, protected_header
 from signing.errors import DocumentError, SignerError
 from signing.keys import PublicKey
 from signing.sign import Signer, checked
-from signing.strict_json import short
 
 TAG = 107
 AUTHENTICATION, MANIFEST = 2, 3

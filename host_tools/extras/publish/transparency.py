@@ -13,12 +13,12 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from signing import strict_json
-from signing.dsse import MAX_SIGNATURES, Envelope
+from host_tools.extras.publish import strict_json
+from host_tools.extras.publish.dsse import MAX_SIGNATURES, Envelope
+from host_tools.extras.publish.strict_json import Fields, short
 from signing.errors import DocumentError, SignerError
 from signing.keys import PublicKey
 from signing.sign import checked
-from signing.strict_json import Fields, short
 
 MAX_ENTRIES = 16
 MAX_HASHES = 63  # a tree of 2^63 leaves

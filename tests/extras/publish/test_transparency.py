@@ -16,12 +16,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from host_tools.extras.publish.dsse import Envelope
 from host_tools.extras.publish.statement import PAYLOAD_TYPE, Subject, make
+from host_tools.extras.publish.transparency import Checkpoint, Entry, NotLoggedError, Proof, leaf_hash, root_of
 from signing import key_files, keys
-from signing.dsse import Envelope
 from signing.errors import DocumentError
 from signing.sign import FileSigner, sign_trace
-from signing.transparency import Checkpoint, Entry, NotLoggedError, Proof, leaf_hash, root_of
 from tests.support import replayer_samples as s
 from tests.support.merkle import ORIGIN, Log, b64, body, hashedrekord, note, path, tree
 from tests.support.signing_commands import run, run_json
@@ -354,9 +354,10 @@ def test_a_good_proof_of_a_trace_that_is_not_well_signed() -> None:
 
 
 def test_options_that_belong_together() -> None:
-    for word in ("--transparency", "--transparency-key"):
+    words = ("--transparency", "--transparency-key")
+    for word, other in (words, words[::-1]):
         found = run("verify", "trace", "net.sgtr", "--key", "pub.pem", word, "log.pem", status=2)
-        assert "--transparency and --transparency-key require each other" in found.stderr
+        assert f"error: {word} requires {other} (see " in found.stderr
 
 
 @given(st.text(max_size=200))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -19,13 +20,18 @@ from host_tools.commands.tree import MORE, Tree, Word, add_extra
 from host_tools.extras import Extra, LazyCommand
 from host_tools.support import extra
 from host_tools.support.extra import GROUP, own
+from signing.sign import sign_trace
+from tests.support import replayer_samples
 from tests.support.places import CHECKOUT
+from tests.support.signing_samples import ES256
 
 MODULE = '''
 import click
+from host_tools.commands.additions import Judged, adds
 from host_tools.commands.framework import GramophoneCommand, Outcome, UsageError
 from host_tools.commands.option_rules import requires
 from host_tools.extras import Extra, LazyCommand
+from host_tools.support.results import Result
 
 @click.option("--cheer", is_flag=True, help="Cheer.")
 @click.option("--louder", is_flag=True, help="Cheer louder. Requires --cheer.")
@@ -33,6 +39,23 @@ from host_tools.extras import Extra, LazyCommand
 def cheering(cheer, louder):
     if cheer:
         raise UsageError("hooray")
+
+class Weather(Result):
+    """What the judge adds.
+
+    Attributes:
+        weather: Outside.
+    """
+
+    weather: str | None = None
+
+@adds(fields=Weather, verdicts=["wet"])
+@click.option("--weather", help="Refuse the trace in the rain.")
+def weathered(weather):
+    if weather is None:
+        return None
+    bad = "it rains" if weather == "rain" else ""
+    return lambda data: Judged({"weather": weather}, f"judged {len(data)} bytes", bad, "wet")
 
 @click.command("wave", cls=GramophoneCommand, example="gramophone greet wave")
 def wave():
@@ -46,7 +69,7 @@ EXTRA = Extra(
         "greet wave": LazyCommand("greeting:wave", "Wave once."),
         "verify wave": LazyCommand("gone:wave", "Check it."),
     },
-    additions={"kernels": "greeting:cheering"},
+    additions={"kernels": "greeting:cheering", "judges": "greeting:weathered"},
     renamed={"wave": "greet wave"},
 )
 '''
@@ -98,6 +121,30 @@ def test_a_package_adds_options_to_record(tmp_path: Path) -> None:
     assert "error: --louder requires --cheer (see " in gramophone(tmp_path / "more", f"{record} --louder").stderr
 
 
+def test_a_package_adds_a_judge_to_verify_trace(tmp_path: Path) -> None:
+    package(tmp_path / "more", "hello", "greeting:EXTRA", MODULE)
+    signed = sign_trace(replayer_samples.trace().build(), ES256)
+    (tmp_path / "net.sgtr").write_bytes(signed)
+    (tmp_path / "pub.pem").write_bytes(ES256.public.pem())
+    verify = f"verify trace {tmp_path / 'net.sgtr'} --key {tmp_path / 'pub.pem'}"
+
+    def verdict(options: str) -> tuple[int, str, str | None, str | None]:
+        done = gramophone(tmp_path / "more", f"{verify} --json {options}")
+        found = json.loads(done.stdout)
+        return done.returncode, found["verdict"], found["weather"], found["transparency"]
+
+    assert verdict("") == (0, "verified", None, None)
+    assert verdict("--weather sun") == (0, "verified", "sun", None)
+    assert verdict("--weather rain") == (1, "wet", "rain", None)
+    assert f"judged {len(signed)} bytes\n" in gramophone(tmp_path / "more", f"{verify} --weather sun").stdout
+    made = gramophone(tmp_path / "more", f"manual -o {tmp_path / 'usr'}")
+    assert made.returncode == 0, made.stderr
+    schema = json.loads((tmp_path / "usr/share/gramophone/schemas/verify-trace.json").read_text())
+    fields = schema["oneOf"][0]["properties"]
+    assert fields["weather"]["description"] == "Outside."
+    assert {"wet", "not-logged"} <= set(fields["verdict"]["enum"])
+
+
 def test_a_package_whose_options_are_gone(tmp_path: Path) -> None:
     gone = MODULE.replace("greeting:cheering", "greeting:gone")
     package(tmp_path, "hello", "greeting:EXTRA", gone)
@@ -111,6 +158,7 @@ def test_a_package_whose_options_are_gone(tmp_path: Path) -> None:
 def test_the_core_records_without_extras(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its options are there, and the compiler's own kernels are taken."""
     monkeypatch.setattr(extra, "FOLDER", tmp_path)
+    monkeypatch.setattr(additions, "_added", additions._added.__wrapped__)  # nothing is remembered
     seen: dict[str, Any] = {}
 
     @additions.takes(additions.KERNELS)
@@ -154,7 +202,7 @@ def test_a_broken_package_is_a_warning(tmp_path: Path, value: str, module: str, 
     assert said in shown.stderr
     assert shown.stderr.count("\n") == 1
     assert "Greet people" not in shown.stdout
-    assert gramophone(tmp_path, "verify trace --help").stderr == ""  # not looked for
+    assert gramophone(tmp_path, "key new --help").stderr == ""  # not looked for
 
 
 def test_words_are_nobody_else_s() -> None:

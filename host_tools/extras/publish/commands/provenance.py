@@ -17,10 +17,10 @@ from host_tools.commands.keys import key_data
 from host_tools.commands.results import AlgorithmName
 from host_tools.commands.signers import chosen, signer_options
 from host_tools.commands.streams import OUTPUT, check_output, read, write
-from host_tools.commands.transparency import LogEntry, logged, transparency_options
-from host_tools.commands.transparency import words as log_words
+from host_tools.extras.publish.commands.transparency import LogEntry, logged, transparency_options
+from host_tools.extras.publish.commands.transparency import words as log_words
+from host_tools.extras.publish.dsse import Envelope
 from host_tools.support.results import Count, Ids, Result, fields, one_of
-from signing.dsse import Envelope
 from signing.keys import PublicKey
 from signing.trust import Anchor, Policy
 from trace_format import layout, limits
