@@ -23,6 +23,7 @@ from host_tools.flash.containers import open_image, take_apart
 from host_tools.flash.errors import ImageError
 from host_tools.flash.manifest import gpu_name
 from host_tools.support.elf import ELF_MAGIC
+from host_tools.support.extra import everyone, loaded, unusable
 from host_tools.support.npy import MAGIC as NPY_MAGIC
 from host_tools.support.results import Result
 from host_tools.support.tensors import array_of
@@ -188,6 +189,22 @@ def _image(path: Path, data: bytes | None) -> Found:
     return f"image for a board ({checked.kind})", found
 
 
+def _of_extras(data: bytes, file: str) -> Found | None:
+    """What a file is to an extra; None: no extra knows it."""
+    for package, extra in everyone():
+        for place in extra.readers:
+            try:
+                reader: Callable[[bytes, str], Found | None] = loaded(place)
+            except Exception as error:  # somebody else's code
+                if not package:
+                    raise
+                unusable(package, error)
+                continue
+            if found := reader(data, file):
+                return found
+    return None
+
+
 def _identify(path: Path) -> Found:
     if path != STREAM and not path.is_file():
         return _image(path, None)
@@ -197,6 +214,8 @@ def _identify(path: Path) -> Found:
             if figures is _capture and path == STREAM:
                 raise GramophoneError("-: a capture is read from a file only")
             return figures(data, str(path))
+    if of_extra := _of_extras(data, str(path)):
+        return of_extra
     try:
         return _image(path, data)
     except ImageError:
@@ -218,7 +237,8 @@ def _identify(path: Path) -> Found:
 def inspect_command(file: Path) -> Outcome[Inspected]:
     """Identify a file and show its main figures.
 
-    FILE is a trace, a capture, a key, a trust policy, firmware, an image, a package, a TA or a tensor.
+    FILE is a trace, a capture, a key, a trust policy, firmware, an image, a package, a TA or a tensor. Extras add
+    kinds of files, such as bills of materials.
 
     Nothing is verified; `verify` and `flash --check` do that. `dump` prints all of a trace.
     """

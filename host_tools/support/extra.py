@@ -61,6 +61,8 @@ class Extra:
         passes: name of a pass of `build` -> passes that run after it, each as MODULE:NAME.
         networks: how names of files end that it can record -> who chooses the way to record one, as MODULE:NAME
             (`host_tools.record.choosing.choose`).
+        readers: of `inspect`, as MODULE:NAME: each takes a file's content and name, and returns in words what it
+            is, and its figures by name; or None if it is something else.
         additions: place in commands of the core (`host_tools.commands.additions`) -> function whose click options
             these get, as MODULE:NAME.
     """
@@ -72,6 +74,7 @@ class Extra:
     renamed: Mapping[str, str] = field(default_factory=dict)
     passes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     networks: Mapping[str, str] = field(default_factory=dict)
+    readers: Sequence[str] = ()
     additions: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -20,4 +20,5 @@ EXTRA = Extra(
             "Build everything in a project file that is out of date.",
         )
     },
+    readers=["host_tools.extras.project.kinds:identify"],
 )

@@ -37,6 +37,7 @@ EXTRA = Extra(
             "Verify a signed statement of a trace's provenance.",
         ),
     },
+    readers=["host_tools.extras.publish.kinds:identify"],
     additions={"judges": "host_tools.extras.publish.commands.transparency:log_judge"},
     example="gramophone publish sbom net.sgtr -o net.cdx.json",
     renamed={

@@ -49,6 +49,9 @@ class Weather(Result):
 
     weather: str | None = None
 
+def postcard(data, file):
+    return ("postcard", {"lines": data.count(b"\\n")}) if data.startswith(b"Dear ") else None
+
 @adds(fields=Weather, verdicts=["wet"])
 @click.option("--weather", help="Refuse the trace in the rain.")
 def weathered(weather):
@@ -69,6 +72,7 @@ EXTRA = Extra(
         "greet wave": LazyCommand("greeting:wave", "Wave once."),
         "verify wave": LazyCommand("gone:wave", "Check it."),
     },
+    readers=["greeting:postcard"],
     additions={"kernels": "greeting:cheering", "judges": "greeting:weathered"},
     renamed={"wave": "greet wave"},
 )
@@ -143,6 +147,16 @@ def test_a_package_adds_a_judge_to_verify_trace(tmp_path: Path) -> None:
     fields = schema["oneOf"][0]["properties"]
     assert fields["weather"]["description"] == "Outside."
     assert {"wet", "not-logged"} <= set(fields["verdict"]["enum"])
+
+
+def test_a_package_adds_a_reader_to_inspect(tmp_path: Path) -> None:
+    package(tmp_path / "more", "hello", "greeting:EXTRA", MODULE)
+    card, other = tmp_path / "card", tmp_path / "other"
+    card.write_text("Dear all,\nhello\n")
+    other.write_text("dear all,\n")
+    assert gramophone(tmp_path / "more", f"inspect {card}").stdout == f"{card}: postcard\nlines            2\n"
+    assert gramophone(tmp_path / "more", f"inspect {other}").returncode == 2
+    assert gramophone(tmp_path, f"inspect {card}").returncode == 2  # it is not installed
 
 
 def test_a_package_whose_options_are_gone(tmp_path: Path) -> None:
