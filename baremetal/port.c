@@ -111,7 +111,7 @@ __attribute__((noinline)) bool gr_port_wait_irq(unsigned line, uint32_t timeout_
     return gr_port_wait_word(GR_GIC_BASE + GICD_ISPENDR + id / 32 * 4, bit, bit, timeout_us);
 }
 
-static void put(char character)
+void gr_port_put(char character)
 {
     if (GR_UART_TIMEOUT_US)
         gr_port_wait_word(GR_UART_BASE + UART_STATUS, UART_STATUS_BIT, UART_STATUS_READY, GR_UART_TIMEOUT_US);
@@ -123,10 +123,10 @@ _Noreturn void gr_exit(char what, uint32_t number, uint32_t exit_status)
 #ifdef GR_MMU
     gr_mmu_off();
 #endif
-    put(what);
+    gr_port_put(what);
     for (int shift = 28; shift >= 0; shift -= 4)
-        put("0123456789abcdef"[number >> shift & 15]);
-    put('\n');
+        gr_port_put("0123456789abcdef"[number >> shift & 15]);
+    gr_port_put('\n');
     gr_board_end(exit_status);
     for (;;)
         __asm__ volatile("wfi");

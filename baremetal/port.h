@@ -68,6 +68,9 @@ static inline void gr_gpu_write(uint32_t offset, uint32_t value)
     *gr_word(base + offset) = value;
 }
 
+/* A character for the UART; dropped where the UART does not take it in time. */
+void gr_port_put(char character);
+
 enum { EXIT_OK = 0, EXIT_REFUSED = 1, EXIT_EXCEPTION = 2 };
 
 /* The end: print a line, `what` and a number in hex, to the UART, and never return. */

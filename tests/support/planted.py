@@ -114,7 +114,9 @@ DEFECTS = {
         "GF101", "segment 0", (("firmware.ld", "code PT_LOAD FLAGS(5)", "code PT_LOAD FLAGS(7)"),)
     ),
     "a secure monitor call": Defect(
-        "GF201", "smc #0x0", (("port.c", "    put('\\n');", "    __asm__ volatile(\"smc #0\");\n    put('\\n');"),)
+        "GF201",
+        "smc #0x0",
+        (("port.c", "    gr_port_put('\\n');", "    __asm__ volatile(\"smc #0\");\n    gr_port_put('\\n');"),),
     ),
     "cache maintenance": Defect(
         "GF201",
