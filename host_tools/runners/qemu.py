@@ -42,7 +42,7 @@ def replay(request: QemuRequest) -> ReplayResult:
     board = fw.board
     if board.power_base:
         raise RunnerError(f"{request.firmware}: made for a board that QEMU does not have; its model: --on unicorn")
-    _check_board(fw)
+    check_board(fw)
     buffers = bound(request)
     machine = machine_of(fw, gpu, _options(request))
     room, heads = evidence.extras(request), mailbox.heads_of(delivery.trace, fw.has_queue)
@@ -72,7 +72,7 @@ def machine_of(fw: firmwares.Firmware, gpu: str, options: tuple[str, ...] = ()) 
     )
 
 
-def _check_board(fw: firmwares.Firmware) -> None:
+def check_board(fw: firmwares.Firmware) -> None:
     """Refuse firmware for another machine: it would wait for devices until the time limit.
 
     The GPU's place and the carve-out are the firmware's own: they are not the machine's, but the plugin's.

@@ -24,7 +24,7 @@ START = GPU.register("core0.CSD_QUEUED_CFG0").offset
 CLEAN = GPU.register("core0.CTL_L2TCACTL").offset
 RESET = GPU.register("bridge.SW_INIT_1").offset
 CLEANS = 1 << 8 | 2 << 1  # TMU write combiner; flush mode: clean (Linux, v3d_regs.h: TMUWCF, FLM_CLEAN)
-LINE = 64
+USED = 1 << 20  # of the carve-out, at its start: more than these networks have
 
 
 class Kind(enum.Enum):
@@ -38,6 +38,7 @@ class Kind(enum.Enum):
     CLEAN_LOST = "the caches are not cleaned after a job"
     READS_AS = "a register reads as another value"
     STUCK = "a register keeps bits that are cleared"
+    LACKS = "a register never has some bits"
     IRQ_LATE = "interrupts come so many looks late"
     IRQ_MISSING = "the interrupt of a job does not come"
     NO_IRQ = "no interrupt comes"
@@ -67,7 +68,7 @@ class PlantedGpu(VirtualGpu):
     def __init__(self, gpu: str, memory: Any = None, **options: Any) -> None:
         super().__init__(gpu, memory, **options)
         assert len(memory) == 1
-        self.carveout: NDArray[np.uint8] = np.frombuffer(next(iter(memory.values())), np.uint8)
+        self.carveout: NDArray[np.uint8] = np.frombuffer(next(iter(memory.values())), np.uint8)[:USED]
         self.jobs = self.looks = 0
         self.cached: list[tuple[NDArray[np.int64], NDArray[np.uint8]]] = []
 
@@ -78,7 +79,8 @@ class PlantedGpu(VirtualGpu):
         """A register."""
         if self._is(Kind.READS_AS, offset):
             return self.plant.value
-        return super().read32(offset) | (self.plant.value if self._is(Kind.STUCK, offset) else 0)
+        value = super().read32(offset) | (self.plant.value if self._is(Kind.STUCK, offset) else 0)
+        return value & ~self.plant.value if self._is(Kind.LACKS, offset) else value
 
     def write32(self, offset: int, value: int) -> None:
         """A register; a job's writes reach memory when they are cleaned."""

@@ -133,7 +133,7 @@ def probe(trace: Trace, pages: Mapping[int, Collection[Place]]) -> Trace:
     rows = list(actions_of(trace.actions))
     slots = list(trace.slots)
     copies: dict[int, list[Action]] = defaultdict(list)
-    for at, jobs in _ends(rows, JobStarts(trace.profile)):
+    for at, jobs in ends(rows, JobStarts(trace.profile)):
         places = {place for job in jobs for place in pages.get(job, ())}
         for space, first, count in _runs(places):
             if len(slots) == MAX_SLOTS:
@@ -150,7 +150,7 @@ def probe(trace: Trace, pages: Mapping[int, Collection[Place]]) -> Trace:
     return trace.with_(actions=actions, slots=slots, raw=False)
 
 
-def _ends(rows: list[Action], starts: JobStarts) -> list[tuple[int, list[int]]]:
+def ends(rows: list[Action], starts: JobStarts) -> list[tuple[int, list[int]]]:
     """Where jobs have ended: the index of the action before which their memory is theirs, and which jobs."""
     found: list[tuple[int, list[int]]] = []
     waiting: list[int] = []

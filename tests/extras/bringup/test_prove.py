@@ -10,18 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 
-from host_tools.cli import main
-from host_tools.demo import RAW
 from host_tools.extras.bringup import compare
 from host_tools.extras.bringup.compare import BESIDE, LAST_BITS, NOT_WRITTEN, OTHER
 from host_tools.extras.bringup.probes import probe, written_pages
-from host_tools.passes.pipeline import build
 from host_tools.runners import mailbox
 from host_tools.runners.buffers import bind
+from tests.extras.bringup.lenet import X, given, run
 from tests.support.planted_gpu import Kind, Plant, planted
-from tests.support.replayer_samples import KEY, signed
 from tests.support.small_jobs import INPUT, OUTPUT, SCRATCH, small
 from trace_format import packing
 from trace_format.errors import GramophoneError
@@ -29,30 +25,7 @@ from trace_format.schema.mailbox import MAILBOX_RESPONSE_AT
 from trace_format.schema.report import Status
 from trace_format.trace import Trace
 
-X = np.random.default_rng(61).random((1, 28, 28), dtype=np.float32)
 TWICE = ("add", INPUT, INPUT, SCRATCH), ("add", SCRATCH, SCRATCH, OUTPUT)
-
-
-@pytest.fixture(scope="module")
-def lenet(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the digits' network, its probe, a key and an input."""
-    folder = tmp_path_factory.mktemp("lenet")
-    trace = build(Trace.parse(RAW.read_bytes()))
-    (folder / "net.gtr").write_bytes(trace.build())
-    (folder / "pub.pem").write_bytes(KEY.pem())
-    np.save(folder / "x.npy", X)
-    made = run("prove", "make", folder / "net.gtr", *given(folder), "-o", folder / "probe.gtr")
-    assert made.exit_code == 0, made.output
-    (folder / "probe.sgtr").write_bytes(signed(Trace.parse((folder / "probe.gtr").read_bytes())))
-    return folder
-
-
-def run(*words: object) -> Result:
-    return CliRunner().invoke(main, [str(word) for word in words], catch_exceptions=False)
-
-
-def given(folder: Path) -> tuple[object, ...]:
-    return "--input", f"data={folder / 'x.npy'}"
 
 
 def prove(folder: Path, plant: Plant, on: str = "vgpu") -> tuple[int, Mapping[str, Any], str]:

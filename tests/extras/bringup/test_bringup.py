@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`bringup`: twelve stages in an emulation; a plant is named at its stage, and nothing without one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from host_tools.extras.bringup import console, judge, kit
+from host_tools.extras.bringup.judge import IDENTITY, LAST_BITS, MISSING, POLICY, TIME, VALUE, Finding
+from host_tools.extras.bringup.stages import STEP
+from host_tools.runners import firmware as firmwares
+from host_tools.runners import libraries
+from signing import key_files
+from tee_replayer.generator import boards
+from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
+from tests.extras.bringup.lenet import given, run
+from tests.support.planted_gpu import GPU, Kind, Plant, planted
+from tests.support.replayer_samples import ES256, KEY
+from trace_format import profile
+
+# Jobs are counted over all stages: one of irq, fault and copy each, then those of the network.
+COPY, LENET, THOUSAND = 2, 3, 17
+
+
+@pytest.fixture(scope="module")
+def made(lenet: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A kit."""
+    folder = tmp_path_factory.mktemp("kit")
+    generate(Options("v3d42", platform_of(boards.QEMU_VIRT), KEY, libraries.source()), folder / "out")
+    (folder / "key.pem").write_bytes(key_files.private_pem(ES256.key))
+    words = ("bringup", "make", folder / "out", lenet / "net.gtr", *given(lenet), "--replays", 2)
+    done = run(*words, "--signing-key", folder / "key.pem", "-o", folder / "kit")
+    assert done.exit_code == 0, done.output
+    return folder / "kit"
+
+
+def emulated(folder: Path, plant: Plant, requests: int = 10) -> str:
+    """What a kit says with a difference, with its first requests only: each timeout takes seconds here."""
+    fw = firmwares.load(folder / kit.FIRMWARE)
+    request = (folder / kit.REQUEST).read_bytes()
+    kept = request[: requests * STEP].ljust(len(request), b"\0")
+    with planted(plant):
+        return kit.emulate(fw, kept, "v3d42")
+
+
+def findings(folder: Path, text: str) -> list[Finding]:
+    wanted = console.read((folder / kit.EXPECTED).read_text(encoding="utf-8"))
+    return judge.judged(console.read(text), wanted, profile.load("v3d42"))
+
+
+def at(name: str) -> int:
+    return GPU.register(name).offset
+
+
+def test_all_stages_are_said_and_nothing_is_named(made: Path, tmp_path: Path) -> None:
+    text = (made / kit.EXPECTED).read_text(encoding="utf-8")
+    said = console.read(text)
+    assert list(said.stages) == list(console.STAGES)
+    assert all(one.ok for one in said.stages.values())
+    assert said.ended
+    assert len(said.before) == 16
+    log = tmp_path / "log"
+    log.write_bytes(
+        b"\xff\x00U-Boot\r\n" + emulated(made, Plant()).replace("\n", "\r\n").encode() + b"[0.0] Linux\r\n"
+    )
+    done = run("bringup", "read", made, log, "--times", tmp_path / "times")
+    assert (done.exit_code, done.stdout) == (0, "all 12 stages are as expected\n")
+    rows = [json.loads(path.read_bytes()) for path in sorted((tmp_path / "times").iterdir())]
+    assert [row["jobs"] for row in rows] == [1, 3, 7, 10, 14]
+    assert all(row["replay_us"] > 0 for row in rows)
+
+
+PLANTS: Mapping[str, tuple[Plant, tuple[str, str, str]]] = {
+    "another GPU": (Plant(Kind.READS_AS, at("hub.IDENT1"), 0xE1133), ("identity", IDENTITY, "hub.IDENT1")),
+    "another revision": (Plant(Kind.READS_AS, at("hub.IDENT1"), 0xF1124), ("identity", IDENTITY, "hub.IDENT1")),
+    "another core": (Plant(Kind.READS_AS, at("core0.CTL_IDENT1"), 7), ("registers", IDENTITY, "core0.CTL_IDENT1")),
+    "a register's reset": (Plant(Kind.READS_AS, at("hub.UIFCFG"), 0x46), ("registers", POLICY, "hub.UIFCFG")),
+    "a stuck interrupt": (Plant(Kind.STUCK, at("hub.INT_STS"), 2), ("registers", POLICY, "hub.INT_STS")),
+    "a stuck MMU": (Plant(Kind.STUCK, at("hub.MMU_CTL"), 0x80), ("irq", POLICY, "status")),
+    "no interrupt": (Plant(Kind.NO_IRQ), ("irq", MISSING, "status")),
+    "no interrupt of a job": (Plant(Kind.IRQ_MISSING, LENET + 6), ("lenet", MISSING, "status")),
+    "no interrupt once": (Plant(Kind.IRQ_MISSING, THOUSAND + 3), ("thousand", MISSING, "attempt")),
+    "late interrupts": (Plant(Kind.IRQ_LATE, value=900), ("timing", TIME, "us of the network")),
+    "no fault": (Plant(Kind.LACKS, at("hub.MMU_CTL"), 0x08101000), ("fault", POLICY, "status")),
+    "a copy": (Plant(Kind.OTHER_VALUE, COPY), ("copy", VALUE, "job0000-00f20000")),
+    "a copy that is not there": (Plant(Kind.CLEAN_LOST, COPY), ("copy", MISSING, "job0000-00f20000")),
+    "last bits": (Plant(Kind.LAST_BITS, LENET + 13), ("lenet", LAST_BITS, "job0013-01f60000")),
+    "a value": (Plant(Kind.OTHER_VALUE, LENET + 5), ("lenet", VALUE, "job0005-00f20000")),
+    "a page": (Plant(Kind.PAGE_NOT_WRITTEN, LENET + 7), ("lenet", MISSING, "job0007-00f23000")),
+    "a clean": (Plant(Kind.CLEAN_LOST, LENET + 8), ("lenet", MISSING, "job0008-00f20000")),
+    "one replay": (Plant(Kind.OTHER_VALUE, THOUSAND + 14 + 5), ("thousand", VALUE, "outputs")),
+}
+
+
+REQUESTS = {"a stuck MMU": 1, "no interrupt": 1, "no fault": 2, "no interrupt of a job": 4, "no interrupt once": 5}
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_what_is_planted_is_named(made: Path, name: str) -> None:
+    plant, wanted = PLANTS[name]
+    found = findings(made, emulated(made, plant, REQUESTS.get(name, 10)))
+    assert found, name
+    assert (found[0].stage, found[0].kind, found[0].what) == wanted, found
+
+
+def test_a_slower_gpu(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kit, "LATENCY_NS", 3 * kit.LATENCY_NS)
+    (found,) = findings(made, emulated(made, Plant()))
+    assert (found.stage, found.kind) == ("timing", TIME)
+    assert found.found.endswith(" times as much")
+
+
+def without(text: str, start: str) -> str:
+    """The console without lines."""
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(start))
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        (lambda text: text[: text.index("stage lenet")], ("lenet", MISSING, "the console ends after copy")),
+        (lambda text: without(text, "stage copy"), ("copy", MISSING, "the console ends after handed-back")),
+        (
+            lambda text: text[: text.index("stage fault")] + "exception address=0x0000000000001234\n!00001234\n",
+            ("fault", MISSING, "the console ends after irq with an exception at 0x1234"),
+        ),
+        (
+            lambda text: text.replace("stage power ok failed=0x00000000", "stage power failed failed=0xfe10010c"),
+            ("power", MISSING, "0xfe10010c does not answer"),
+        ),
+        (
+            lambda text: text.replace(
+                "handed-back ok failed=0x00000000 left=0", "handed-back failed failed=0x0 left=9"
+            ),
+            ("handed-back", MISSING, "9 words left"),
+        ),
+        (lambda text: text.replace("midr=0x410fd083", "midr=0x410fd034"), ("world", IDENTITY, "0x410fd034")),
+        (
+            lambda text: text.replace(
+                "expected=0x00f20000 seen=0x00100000", "expected=0x00f20000 seen=0x00001000"
+            ),
+            ("fault", POLICY, "0x00001000"),
+        ),
+    ],
+)
+def test_what_the_console_lacks(made: Path, change: Any, wanted: tuple[str, str, str]) -> None:
+    text = (made / kit.EXPECTED).read_text(encoding="utf-8")
+    assert change(text) != text
+    found = findings(made, change(text))
+    assert wanted in [(one.stage, one.kind, one.found) for one in found], found
+    assert found[0].stage == wanted[0]
+
+
+def test_a_request_that_is_not_there(made: Path) -> None:
+    (found, *_) = findings(made, emulated(made, Plant(), 3))
+    assert (found.stage, found.kind, found.what) == ("lenet", MISSING, "request")
+
+
+def test_a_second_boot_counts(made: Path) -> None:
+    text = (made / kit.EXPECTED).read_text(encoding="utf-8")
+    assert findings(made, text[: text.index("stage lenet")] + text) == []
+
+
+def test_lines_that_a_runner_joins() -> None:
+    said = "QEMU x stage speaks ok gpu=0x0b000000 stage power failed failed=0x00000001 !00000002"
+    found = console.read(console.lines_of(said))
+    assert list(found.stages) == ["speaks", "power"]
+    assert found.ended
+
+
+def test_what_is_no_console(made: Path, tmp_path: Path) -> None:
+    file = tmp_path / "empty"
+    file.write_text("=00fff000\n")
+    done = run("bringup", "read", made, file)
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"error: {file}: no console of a bring-up: expected lines as 'stage speaks ok'")
+    done = run("bringup", "read", made, made / kit.EXPECTED, "--times", tmp_path)
+    assert (done.exit_code, done.stderr) == (2, f"error: --times {tmp_path}: expected a new folder\n")
+
+
+def test_what_makes_no_kit(made: Path, lenet: Path, tmp_path: Path) -> None:
+    key = made.parent / "key.pem"
+    words = "bringup", "make", made.parent / "out"
+    more = "--signing-key", key, "-o", tmp_path / "kit"
+    done = run(*words, Path("tests/support/lenet.v3d71.raw.gtr").absolute(), *more)
+    assert done.exit_code == 2
+    assert "expected a trace for v3d42, as " in done.stderr
+    done = run(*words, lenet / "net.gtr", *more)
+    assert done.exit_code == 2
+    assert "no value for data" in done.stderr
+    bad = tmp_path / "bad"
+    shutil.copytree(made.parent / "out", bad)
+    (bad / "main.c").unlink()
+    done = run("bringup", "make", bad, lenet / "net.gtr", *given(lenet), *more)
+    assert done.exit_code == 2
+    assert f"{bad}: expected a folder of 'generate' for a bare-metal board, found no main.c" in done.stderr
+    assert not (tmp_path / "kit").exists()
