@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from host_tools.flash.pack import Sources, pack
+from host_tools.runners import unicorn
+from host_tools.runners.caches.machine import CheckedMachine
+from host_tools.vgpu.binding import VirtualGpu
 from tests.support.firmware_samples import kept
 from tests.support.image_samples import GPUS, Packed, sample
 
@@ -42,3 +45,12 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Packed]:
 def packed(request: pytest.FixtureRequest, images: Callable[[str], Packed]) -> Packed:
     """The sample images of all platforms, one after the other."""
     return images(request.param)
+
+
+@pytest.fixture
+def checked_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Firmware runs under the checker of caches and order: what breaks a rule fails the run."""
+    monkeypatch.setattr(unicorn, "Machine", CheckedMachine)
+    defaults = VirtualGpu.__init__.__kwdefaults__
+    assert defaults
+    monkeypatch.setitem(defaults, "track_access", True)

@@ -17,6 +17,8 @@ from host_tools.runners.power.rpi4 import Rpi4Power
 from host_tools.vgpu.binding import VirtualGpu
 from tee_replayer.generator.status import value_of
 
+pytestmark = pytest.mark.usefixtures("checked_caches")
+
 MIB = 1 << 20
 KERNEL, DEVICE_TREE = 0x200000, 0x2EFF2F00
 # mrs x5, currentel; mov x6, x0; mov x0, #0x18; hlt #0xf000: it ends by semihosting

@@ -37,6 +37,8 @@ from trace_format import profile
 from trace_format.actions import Op, action
 from trace_format.trace import Trace
 
+pytestmark = pytest.mark.usefixtures("checked_caches")
+
 KIB, MIB = 1 << 10, 1 << 20
 MAILBOX_CHANNEL = 0xE896B340
 

@@ -37,6 +37,8 @@ from tests.support.replayer_samples import signed, trace
 from tests.support.sampling import SomeOf
 from trace_format.schema import PAGE_BYTES as PAGE
 
+pytestmark = pytest.mark.usefixtures("checked_caches")
+
 SCTLR_EL3 = (1, 0, 3, 6, 0)  # CRn, CRm, op0, op1, op2
 INPUT = np.arange(6, dtype="<f4").reshape(2, 3)
 TABLES = "gr_translation"

@@ -28,6 +28,8 @@ from tests.support.firmware_samples import GCC, STRICT, compiled, values
 from tests.support.places import CHECKOUT
 from tests.support.replayer_samples import signed, trace
 
+pytestmark = pytest.mark.usefixtures("checked_caches")
+
 TEMPLATE = CHECKOUT / "docs" / "your-board"
 
 

@@ -45,10 +45,15 @@ def compiled(
 
 
 def kept(
-    gpu: str, platform: str = "qemu-virt", *, evidence: Evidence = NO_EVIDENCE, mmu: bool | None = None
+    gpu: str,
+    platform: str | Board = "qemu-virt",
+    *,
+    carveout_bytes: int | None = None,
+    evidence: Evidence = NO_EVIDENCE,
+    mmu: bool | None = None,
 ) -> Path:
     """The same, compiled once and kept in the user's cache: a folder only to be read."""
-    options = _options(gpu, platform, evidence=evidence, mmu=mmu)
+    options = _options(gpu, platform, carveout_bytes=carveout_bytes, evidence=evidence, mmu=mmu)
 
     def write(folder: Path) -> None:
         generate(options, folder)
