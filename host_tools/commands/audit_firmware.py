@@ -18,6 +18,7 @@ from host_tools.audit_firmware.results import FirmwareAudited
 from host_tools.audit_firmware.rules import RULES, FirmwareFinding
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
 from host_tools.commands.generate import AWS_LC, BEARSSL, fleet_key_of
+from host_tools.commands.option_rules import requires
 from host_tools.flash.check import check_opened
 from host_tools.flash.containers import open_image
 from host_tools.flash.errors import ImageError
@@ -62,6 +63,9 @@ _FLEET_KEY = ("the device file names one, and --rebuild compiles it in", "no dev
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--allow", type=FILE, help="TOML file with accepted findings, each with a reason.")
 @click.option("--sarif", "sarif_file", type=FILE, help="Also write the findings as SARIF 2.1.0.")
+@requires("--bearssl", "--rebuild")
+@requires("--aws-lc", "--rebuild")
+@requires("--fleet-key", "--rebuild")
 def audit_firmware_command(
     image: Path,
     key: Path | None,
@@ -86,9 +90,6 @@ def audit_firmware_command(
     """
     from host_tools.audit_firmware import analysis, known, rebuild, report  # --help works without capstone
 
-    for option, value in (("--bearssl", bearssl), ("--aws-lc", aws_lc), ("--fleet-key", fleet_key)):
-        if value and not again:
-            raise UsageError(f"{option} is for --rebuild")
     asked, secret = _asked(device, image)
     secret = fleet_key_of(fleet_key) or secret
     if again and bool(secret) != bool(asked and asked.fleet_key_id):

@@ -23,6 +23,7 @@ from host_tools.commands.framework import (
     UsageError,
     warn,
 )
+from host_tools.commands.option_rules import excludes, requires
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.families.retargeting import Applied
 from host_tools.passes.listing import PASSES
@@ -135,6 +136,9 @@ def _asked_options(command: Callable[..., Outcome[Any]]) -> Callable[..., Outcom
     type=click.IntRange(0, 2**32 - 1),
     help=("Security version, for the device's rollback counter."),
 )
+@requires("--open", "--state")
+@requires("--first", "--state")
+@excludes("--observe", "--trust-note")
 def build_command(
     raw: Path,
     output: Path,
@@ -156,11 +160,6 @@ def build_command(
     files = assigned("parameter", parameters)
     if len(dict(states)) != len(states):
         raise UsageError("--state: an input is given twice")
-    for option, given in (("--open", open_slots), ("--first", first)):
-        if given and not states:
-            raise UsageError(f"{option}: is about slots of --state")
-    if observe and trust_note:
-        raise UsageError("--trust-note: with --observe the recording is not asked")
     asked = {name: value for name, option in ASKED.items() if (value := options[_variable(option)])}
     for at in asked:
         if at in skip:

@@ -11,6 +11,7 @@ from typing import Annotated
 import click
 
 from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome, UsageError, warn
+from host_tools.commands.option_rules import requires
 from host_tools.commands.streams import check_output, write
 from host_tools.flash import bmap, sdcard
 from host_tools.flash.check import Checked
@@ -87,6 +88,7 @@ class Packed(Manifest, _Written):
 )
 @click.option("--key", type=FILE, help="Public key (PEM) that the device must have. Requires --check.")
 @click.option("--board", type=FILE, help="Description of your own board. Requires --check.")
+@requires("--initrd", "--kernel")
 def flash_command(
     out: Path | None,
     output: Path | None,
@@ -117,8 +119,6 @@ def flash_command(
             found = check_image(checked, device_key(key) if key else None, boards.read(board) if board else None)
         _warn(found.manifest)
         return Outcome(_checked_data(checked, found), _checked_text(checked, found), found.ok)
-    if initrd is not None and kernel is None:
-        raise UsageError("--initrd needs --kernel, whose RAM disk it is")
     if out is None or output is None or key is not None or board is not None:
         raise UsageError("expected either OUT -o IMAGE, or --check IMAGE [--key KEY] [--board FILE]")
     check_output(output)

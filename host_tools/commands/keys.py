@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, say, warn
+from host_tools.commands.option_rules import excludes
 from host_tools.commands.results import AlgorithmName
 from host_tools.commands.streams import read, write
 from host_tools.support.results import Hex, Id, Result
@@ -147,6 +148,7 @@ def key_data(key: keys.PublicKey) -> dict[str, Any]:
 @passphrase_options
 @click.option("--ask-passphrase", is_flag=True, help="Ask for the passphrase.")
 @click.option("--force", is_flag=True, help="Replace the file if it exists; its key is lost.")
+@excludes("--ask-passphrase", "--passphrase-file", "--passphrase-env")
 def keygen(
     output: Path,
     algorithm: str,
@@ -158,8 +160,6 @@ def keygen(
     """Make a private key (PEM, PKCS#8). A passphrase encrypts it."""
     passphrase = given_passphrase(passphrase_file, passphrase_env)
     if ask_passphrase:
-        if passphrase is not None:
-            raise UsageError("--ask-passphrase cannot be combined with other passphrase options")
         passphrase = click.prompt("Passphrase", hide_input=True, confirmation_prompt=True, err=True).encode()
     key = keys.generate(ALGORITHMS[algorithm])
     try:

@@ -12,6 +12,7 @@ from host_tools.api.traces import default_name
 from host_tools.commands.facts import NAME
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, UsageError, say
 from host_tools.commands.if_changed import recording
+from host_tools.commands.option_rules import requires
 from host_tools.commands.record_options import (
     CHECK,
     FP16,
@@ -137,6 +138,7 @@ def record_ncnn(
 @click.argument("program", type=FILE)
 @click.argument("args", nargs=-1)
 @recording()
+@requires("--result", "--input")
 def record_run(
     gpu: str,
     output: Path,
@@ -168,8 +170,6 @@ def record_run(
     for path in (program, *files, *sources.values()):
         if not (path in files and path.is_dir()):
             open_regular(path).close()
-    if results and not inputs:
-        raise UsageError("--result: needs an --input that it depends on: slots are found by what differs")
     slots = [slot for slot, _ in (*inputs, *results)]
     if len(set(slots)) != len(slots) or len(dict(variables)) != len(variables):
         raise UsageError("--input, --result, --env: a name is given twice")

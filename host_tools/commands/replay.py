@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 from host_tools.api.replaying import NO_SHADERS, refusal
 from host_tools.audit.verdicts import rules_of_report
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
-from host_tools.commands.option_rules import requires
+from host_tools.commands.option_rules import excludes, requires
 from host_tools.commands.outputs import (
     Expected,
     ExpectedFacts,
@@ -177,6 +177,14 @@ class Replayed(Result):
 @click.option("--nonce", type=Nonce(), help=("Ask the device for an attestation on this nonce. Requires --store."))
 @click.option("--attestation", type=FILE, help="File for the attestation. Requires --nonce.")
 @requires("--labels", "--top")
+@requires("--entries", "--store")
+@requires("--nonce", "--attestation")
+@requires("--attestation", "--nonce")
+@requires("--nonce", "--store")
+@requires("--nonce", "--entries")
+@requires("--until", "--dump")
+@requires("--dump", "--until")
+@excludes("--until", "--compare")
 def replay_command(
     signed: Path,
     key: Path,
@@ -215,7 +223,6 @@ def replay_command(
     now = None if clock is None else int(clock.replace(tzinfo=UTC).timestamp())
     has_log = None if store is None else entries is not None
     where |= {"firmware": firmware, "network": network, "store": store, "has_log": has_log, "flash": flash}
-    _check_log_options(store, entries, nonce, attestation)
     on, options = check_options(runner, clock=now, nonce=nonce, **where)
     _check_evidence(firmware, store, (entries, attestation))
     asked = Asked(until, dump, other)
@@ -262,20 +269,6 @@ def replay_command(
         warn(NO_SHADERS)
     good = result.ok and all(row.ok for row in compared)
     return Outcome(_json(result, written, shown, compared), _text(result, written, shown, compared), ok=good)
-
-
-def _check_log_options(
-    store: Path | None, entries: Path | None, nonce: bytes | None, attestation: Path | None
-) -> None:
-    """UsageError: options of a log do not fit together."""
-    if entries is not None and store is None:
-        raise UsageError("--entries needs --store, where the device's secret is")
-    if (nonce is None) != (attestation is None):
-        raise UsageError("--nonce and --attestation require each other")
-    if nonce is not None and store is None:
-        raise UsageError("--nonce needs --store, where the device's secret is")
-    if nonce is not None and entries is None:
-        raise UsageError("--nonce needs --entries: only firmware with a replay log attests")
 
 
 def _check_evidence(firmware: Path | None, store: Path | None, files: Iterable[Path | None]) -> None:

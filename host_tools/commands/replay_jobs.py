@@ -115,10 +115,6 @@ class Asked:
 
     def check(self, runner: str, others: list[str]) -> None:
         """UsageError for options that do not fit together, or that only another kind of replay has."""
-        if (self.until is None) != (self.dump is None):
-            raise UsageError("--until and --dump require each other")
-        if self.until is not None and self.other is not None:
-            raise UsageError("--until cannot be combined with --compare")
         option = "--until" if self.other is None else "--compare"
         if runner != "vgpu":
             raise UsageError(f"{option} cannot be used with --on {runner}: jobs are watched on vgpu only")

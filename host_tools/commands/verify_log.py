@@ -11,7 +11,7 @@ from typing import Annotated
 import click
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
-from host_tools.commands.option_rules import excludes
+from host_tools.commands.option_rules import excludes, requires
 from host_tools.commands.streams import read
 from host_tools.commands.traces import trace_bytes
 from host_tools.commands.verify_report import POLICIES, TRACE, Nonce, policies_of, status_name
@@ -46,6 +46,10 @@ _WORDS = {LogKind.LOAD: "loaded", LogKind.REPLAY: "replayed", LogKind.REFUSAL: "
 @TRACE
 @POLICIES
 @excludes("--tail", "--report")
+@requires("--report", "--key")
+@requires("--report", "--nonce")
+@requires("--key", "--report")
+@requires("--nonce", "--report")
 def verify_log_command(
     log_file: Path,
     log_key: Path | None,
@@ -63,8 +67,6 @@ def verify_log_command(
     """
     if log_key is None and report is None:
         raise UsageError("expected --log-key or --report: nothing else proves an entry")
-    if (report is None) != (key is None) or (report is None) != (nonce is None):
-        raise UsageError("--report, --key and --nonce require each other")
     entries = read_log(read(log_file, limits.LOG_BYTES), file=str(log_file))
     secret = device_keys.read_log_key(read(log_key, limits.SMALL_BYTES), file=str(log_key)) if log_key else None
     tail: Tail | None = read_tail(read(tail_file, limits.SMALL_BYTES), file=str(tail_file)) if tail_file else None

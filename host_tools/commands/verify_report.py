@@ -11,6 +11,7 @@ from typing import Annotated, Any, NotRequired, TypedDict, cast
 import click
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
+from host_tools.commands.option_rules import requires
 from host_tools.commands.streams import read
 from host_tools.commands.traces import read_trace, trace_bytes
 from host_tools.runners.optee.measurement import core_measurement
@@ -159,6 +160,7 @@ def status_name(value: int) -> str:
     type=FILE,
     help="Trust policy (.gtp) whose newest version must have accepted the trace.",
 )
+@requires("--input", "--expect")
 def verify_report_command(
     report: Path,
     key: Path,
@@ -177,8 +179,6 @@ def verify_report_command(
     given, wanted = assigned("input", inputs), assigned("expected output", expected)
     if wanted and len(traces) != 1:
         raise UsageError("--expect needs one --trace, which says what slots there are")
-    if given and not wanted:
-        raise UsageError("--input needs --expect: both are hashed by the slots of the trace")
     attested = read_attestation(read(report, limits.SMALL_BYTES), file=str(report))
     public = key_files.load_public_key(read(key, limits.SMALL_BYTES), file=str(key))
     hashes: dict[str, bytes] = {}

@@ -196,7 +196,8 @@ def test_an_initial_ram_disk(images: Callable[[str], Packed], tmp_path: Path) ->
     ):
         pack(folder, Sources(traces, kernel=tmp_path / "Image", initrd=tmp_path / "initrd"))
     done = command(f"flash {folder} -o {tmp_path}/image --initrd {tmp_path}/initrd")
-    assert (done.exit_code, done.stderr) == (2, "error: --initrd needs --kernel, whose RAM disk it is\n")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: --initrd requires --kernel (see ")
 
 
 def test_a_boards_own_package(images: Callable[[str], Packed], tmp_path: Path) -> None:

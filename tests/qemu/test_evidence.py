@@ -171,12 +171,12 @@ def test_options_that_do_not_fit(device: Path, tmp_path: Path) -> None:
     fw, store = ("--firmware", device / "out"), ("--store", device / "store")
     entries, asked = ("--entries", tmp_path / "log"), ("--nonce", NONCE, "--attestation", tmp_path / "a")
     for words, sentence in (
-        ((*entries, "--on", "qemu", *fw), "--entries needs --store"),
-        ((*store, *asked, "--on", "qemu", *fw), "--nonce needs --entries"),
+        ((*entries, "--on", "qemu", *fw), "--entries requires --store"),
+        ((*store, *asked, "--on", "qemu", *fw), "--nonce requires --entries"),
         ((*store, *entries), "--store cannot be used with --on vgpu"),
         ((*store, *entries, "--on", "qemu"), "--store needs --firmware"),
-        (("--nonce", NONCE), "--nonce and --attestation require each other"),
-        (asked, "--nonce needs --store"),
+        (("--nonce", NONCE), "--nonce requires --attestation"),
+        (asked, "--nonce requires --store"),
         (
             ("--store", tmp_path / "none", *entries, "--on", "qemu", *fw),
             "expected a folder that 'gramophone enrol'",

@@ -170,7 +170,7 @@ def test_inputs_that_are_no_values(content: bytes, said: str, words: list[object
 
 def test_options_that_contradict_themselves(words: list[object], tmp_path: Path) -> None:
     file = tmp_path / "given" / "x.bin"
-    assert "needs an --input" in refused(tmp_path, "--result", "y=y.bin", *words)
+    assert "--result requires --input" in refused(tmp_path, "--result", "y=y.bin", *words)
     twice = ["--input", f"x={file}", "--input", f"x={file}"]
     assert refused(tmp_path, *twice, *words) == "--input, --result, --env: a name is given twice"
     assert "expected SLOT=FILE, found 'x'" in refused(tmp_path, "--input", "x", *words)

@@ -114,8 +114,8 @@ def test_a_trace_that_is_refused(here: Path) -> None:
 
 
 WRONG = {
-    "--until 1": "--until and --dump require each other",
-    "--dump after": "--until and --dump require each other",
+    "--until 1": "--until requires --dump",
+    "--dump after": "--dump requires --until",
     "--until 1 --dump after --compare net.sgtr": "--until cannot be combined with --compare",
     "--until 1 --dump after --on qemu": "--until cannot be used with --on qemu",
     "--compare net.sgtr --repeat 2": "--compare stops at jobs and takes no --repeat",

@@ -307,9 +307,9 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("one only", ["--share", "a=0x0f"], "--share: b has no core share"),
     ("unknown", ["--share", "a=0x0f", "--share", "c=0xf0"], "--share: no network 'c'"),
     ("twice", ["--share", "a=0x0f", "--share", "a=0xf0"], "--share: a has two core shares"),
-    ("exclusive", [*SHARES, "--exclusive"], "--share goes with none of"),
-    ("a period", [*SHARES, "--period", "a=20"], "--share goes with none of"),
-    ("taken out", [*SHARES, "--take", "a"], "--share goes with none of"),
+    ("exclusive", [*SHARES, "--exclusive"], "--share cannot be combined with --exclusive"),
+    ("a period", [*SHARES, "--period", "a=20"], "--share cannot be combined with --period"),
+    ("taken out", [*SHARES, "--take", "a"], "--share cannot be combined with --take"),
     ("compared", [*SHARES, "--check", "a=x"], "--check cannot be combined"),
 ]
 

@@ -10,7 +10,8 @@ import click
 
 from host_tools.api.traces import default_name
 from host_tools.commands.facts import NAME, TraceMade, facts
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
+from host_tools.commands.option_rules import requires
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.extras.importers.gpureplay import BUFFERS
 from host_tools.extras.importers.gpureplay_trace import DEFAULT_GPU, gpus, import_gpureplay
@@ -41,6 +42,7 @@ from trace_format import layout
 @click.option(
     "--weights", type=FILE, help=("File (.npz) with the network's weights, the values of the parameters.")
 )
+@requires("--weights", "--recorded-network")
 def gpureplay_command(
     folder: Path, output: Path, name: str | None, gpu: str, network: str | None, weights: Path | None
 ) -> Outcome[TraceMade]:
@@ -50,8 +52,6 @@ def gpureplay_command(
     recording: each becomes a parameter slot, with a value if --weights has it. Without --recorded-network a slot
     is a flat run of floats, called by its number.
     """
-    if weights is not None and network is None:
-        raise UsageError("--weights needs --recorded-network, which says what the arrays are")
     check_output(output)
     values = None if weights is None else read(weights)
     trace = import_gpureplay(folder, name or default_name(os.path.basename(os.path.realpath(folder))), gpu)

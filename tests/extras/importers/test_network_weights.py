@@ -267,7 +267,7 @@ def test_a_recording_of_another_network(tmp_path: Path, old: str, new: str, mess
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--weights", "w.npz"], "--weights needs --recorded-network"),
+        (["--weights", "w.npz"], "--weights requires --recorded-network"),
         (["--recorded-network", "lenet"], "'lenet' is not one of"),
         (
             ["--recorded-network", "mnist"],

@@ -209,8 +209,8 @@ def file(tmp_path: Path) -> Path:
     ("words", "error"),
     [
         (["--farm", "tcp://127.0.0.1:1"], "needs --farm-store URL"),
-        (["--farm-store", "file:///x"], "--farm-store is of --farm: "),
-        (["--worker-timeout", "9"], "--worker-timeout is of --farm: "),
+        (["--farm-store", "file:///x"], "--farm-store requires --farm"),
+        (["--worker-timeout", "9"], "--worker-timeout requires --farm"),
         (["--farm", "local:2", "--dry-run"], "cannot be combined"),
         (["--farm", "nobody"], "'nobody': not the address of a scheduler; expected local:..., tcp:..., tls:..."),
         (["--farm", "local:1", "--farm-store", "nothing://x"], "nothing://x: "),

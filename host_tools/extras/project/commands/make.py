@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, say, warn
-from host_tools.commands.option_rules import excludes
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, say, warn
+from host_tools.commands.option_rules import excludes, requires
 from host_tools.extras.project.commands.make_bounds import ProjectError
 from host_tools.extras.project.commands.make_farm import farm
 from host_tools.extras.project.commands.make_file import FILE_NAME, Project, read_project
@@ -90,6 +90,8 @@ MADE_OF = ".made-of.json"  # in `out`: what each task was made of the last time,
     help=("Print the tasks, their reasons and the programs that they name; run nothing."),
 )
 @excludes("--dry-run", "--farm")
+@requires("--farm-store", "--farm")
+@requires("--worker-timeout", "--farm")
 def make_command(
     file: Path | None,
     jobs: int | None,
@@ -109,9 +111,6 @@ def make_command(
 
     Exit status 1: a task failed, a result is not as expected, or a budget is exceeded.
     """
-    for name, given in (("--farm-store", store_url), ("--worker-timeout", wait_s)):
-        if address is None and given is not None:
-            raise UsageError(f"{name} is of --farm: without it this computer does all tasks")
     project = read_project(file or Path(FILE_NAME))
     tasks = tasks_of(project)
     store, tool, before = Store(cache), tool_stamp(), _before(project)

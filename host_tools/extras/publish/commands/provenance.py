@@ -12,8 +12,9 @@ import click
 
 from host_tools.api.keys import anchors_of
 from host_tools.commands.extras import extra
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
 from host_tools.commands.keys import key_data
+from host_tools.commands.option_rules import excludes
 from host_tools.commands.results import AlgorithmName
 from host_tools.commands.signers import chosen, signer_options
 from host_tools.commands.streams import OUTPUT, check_output, read, write
@@ -119,6 +120,7 @@ class ProvenanceVerified(Result):
 @click.option("--builder", metavar="URI", help="Builder of the trace (URI); default: the key that signs.")
 @click.option("--statement", type=FILE, help="Signed statement to add a signature to.")
 @OUTPUT
+@excludes("--statement", "--source", "--builder")
 def provenance(
     trace: Path,
     sources: tuple[Path, ...],
@@ -135,8 +137,6 @@ def provenance(
     """
     with extra("provenance", "packageurl"):
         from host_tools.extras.publish.statement import PAYLOAD_TYPE, Statement, Subject, builder_of, make
-    if statement and (sources or builder):
-        raise UsageError("--source and --builder are for a new statement; that of --statement is signed as it is")
     check_output(output)
     with layout.naming(str(trace)):
         subject = Subject.of(read(trace), str(trace))

@@ -12,6 +12,7 @@ from host_tools.accesses.job_times import job_times
 from host_tools.api.traces import default_name
 from host_tools.commands.facts import NAME, facts
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, UsageError, warn
+from host_tools.commands.option_rules import excludes
 from host_tools.commands.streams import check_output, write
 from host_tools.commands.traces import read_trace
 from host_tools.extras.sharing.commands.join_shares import Joined, at_once, masks
@@ -123,6 +124,8 @@ class JointChecked(Result):
     multiple=True,
     help="Check, instead of writing, that this network is this trace, and what others reach; repeatable.",
 )
+@excludes("--check", "--output", "--take", "--share")
+@excludes("--share", "--take", "--exclusive", "--period", "--priority")
 def join_command(
     files: Sequence[Path],
     output: Path | None,
@@ -148,14 +151,10 @@ def join_command(
     the single traces on the virtual GPU. It was not tried on a board.
     """
     if checks:
-        if output or take or shares:
-            raise UsageError("--check cannot be combined with --output or --take")
         return _compare(files, checks)
     if output is None:
         raise UsageError("-o: expected the file to write")
     check_output(output)
-    if shares and (take is not None or exclusive or periods or priorities):
-        raise UsageError("--share goes with none of --take, --exclusive, --period and --priority")
     if take is not None:
         return _take(files, output, take)
     found = [read_trace(file, joint=True) for file in files]
