@@ -15,15 +15,10 @@ from host_tools.extras.bringup import console, judge, kit
 from host_tools.extras.bringup.judge import IDENTITY, LAST_BITS, MISSING, POLICY, TIME, VALUE, Finding
 from host_tools.extras.bringup.stages import STEP
 from host_tools.runners import firmware as firmwares
-from host_tools.runners import libraries
-from signing import key_files
 from tee_replayer.generator import boards
-from tee_replayer.generator.generate import generate
-from tee_replayer.generator.options import Options
-from tee_replayer.generator.platforms import platform_of
 from tests.extras.bringup.lenet import given, run
+from tests.support.bringup_kit import bringup_kit
 from tests.support.planted_gpu import GPU, Kind, Plant, planted
-from tests.support.replayer_samples import ES256, KEY
 from trace_format import profile
 
 # Jobs are counted over all stages: one of irq, fault and copy each, then those of the network.
@@ -34,12 +29,7 @@ COPY, LENET, THOUSAND = 2, 3, 17
 def made(lenet: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A kit."""
     folder = tmp_path_factory.mktemp("kit")
-    generate(Options("v3d42", platform_of(boards.QEMU_VIRT), KEY, libraries.source()), folder / "out")
-    (folder / "key.pem").write_bytes(key_files.private_pem(ES256.key))
-    words = ("bringup", "make", folder / "out", lenet / "net.gtr", *given(lenet), "--replays", 2)
-    done = run(*words, "--signing-key", folder / "key.pem", "-o", folder / "kit")
-    assert done.exit_code == 0, done.output
-    return folder / "kit"
+    return bringup_kit(folder, boards.QEMU_VIRT, lenet / "net.gtr", lenet / "x.npy", 2)
 
 
 def emulated(folder: Path, plant: Plant, requests: int = 10) -> str:
