@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from host_tools.runners.caches.instructions import Barrier, Maintenance
 from host_tools.runners.caches.mapping import Span
-from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN, PAGE_BYTES
+from host_tools.vgpu.binding import ACCESS_WRITTEN, PAGE_BYTES
 from trace_format import packing
 from trace_format.schema.mailbox import MAILBOX_RESPONSE_AT
 
@@ -188,7 +188,7 @@ class Model:
             if len(bits) != len(lines):
                 continue  # not the carve-out's: the core's policy is about that
             wrote = ((lines & ACCESS_WRITTEN) > 0).any(axis=1)
-            reached = wrote | ((lines & (ACCESS_READ | ACCESS_READ_FIRST)) > 0).any(axis=1)
+            reached = (lines > 0).any(axis=1)
             self._say_of(Rule.GPU_MEETS_DIRTY, memory, part, reached & ((bits & (DIRTY | OLD)) > 0))
             self._say_of(Rule.GPU_IN_CACHED, memory, part, reached & ((bits & CACHED) > 0))
             bits[wrote & ((bits & CACHED) > 0)] |= STALE
