@@ -147,20 +147,15 @@ def _flash(_board: Board, given: Given) -> Files:
 
 def _card(board: Board, given: Given) -> Files:
     files = {names.ARMSTUB: given.files[names.ARMSTUB]}
-    lines = [
-        "# Gramophone: only an armstub starts at EL3, at address 0.",
-        "arm_64bit=1",
-        f"armstub={names.ARMSTUB}",
-    ]
-    lines += ["enable_gic=1", "# UART 0 on pins 14 and 15.", "enable_uart=1", "dtoverlay=disable-bt"]
+    lines = list(names.CARD_LINES)
     if given.traces:
         files[REQUEST] = request_for(board, given.traces, given.has_queue)
     disk, where = _ramdisk(board, files.get(REQUEST), given.files.get(names.INITRD))
     files |= disk
     if disk or given.traces:
-        lines += ["# The mailbox.", f"initramfs {where}"]
+        lines += names.mailbox_lines(where)
     files[names.KERNEL] = given.files[names.KERNEL]
-    lines += ["# The normal world, after the replay.", f"kernel={names.KERNEL}", ""]
+    lines += names.KERNEL_LINES
     files |= {name: given.files[name] for name in names.BOOT_FIRMWARE if name in given.files}
     return {names.CONFIG: "\n".join(lines).encode(), **files, **given.traces}
 

@@ -95,7 +95,7 @@ def _identity(board: Console, wanted: Console, gpu: Profile) -> Iterator[Finding
         if not said.ok:
             change = f"another GPU: [identity] of trace_format/gpus/{gpu.name}.toml, or the GPU's place"
         yield Finding("identity", IDENTITY, gpu.identity.name, _hex(other, "seen"), _hex(said, "seen"), change)
-    for name in ("midr", "mpidr", "scr", "counter_hz"):
+    for name in ("midr", "mpidr", "counter_hz"):
         here, there = board.stages.get("world"), wanted.stages.get("world")
         if here and there and here.values.get(name) != there.values.get(name):
             yield Finding("world", IDENTITY, name, _hex(there, name), _hex(here, name), "a fact to note")

@@ -15,15 +15,16 @@ from pathlib import Path
 import numpy as np
 
 from host_tools.extras.bringup.console import lines_of
+from host_tools.flash import names
 from host_tools.runners import firmware as firmwares
 from host_tools.runners import qemu, raspi4b, secure_machine, unicorn
 from host_tools.runners.replay import RunnerError
-from tee_replayer.generator import device_record
+from tee_replayer.generator import boards, device_record
 from trace_format.files import read_file
 from trace_format.profile import Profile
 from trace_format.schema import SlotKind
 
-FIRMWARE, REQUEST, EXPECTED = "firmware", "request.bin", "expected.txt"
+FIRMWARE, CARD, REQUEST, EXPECTED = "firmware", "card", "request.bin", "expected.txt"
 MAIN, HEADER = "main.c", "bringup.h"
 LATENCY_NS = 100_000  # of the emulated GPU's jobs
 
@@ -81,6 +82,16 @@ def emulate(fw: firmwares.Firmware, request: bytes, gpu: str, timeout_s: float =
         machine = unicorn.Machine(fw, device, carveout, dram)
         machine.run()
     return machine.uart.decode("ascii", "replace")
+
+
+def card(board: boards.Board, stub: bytes, request: bytes) -> dict[str, bytes]:
+    """Files to copy to the card of a board that starts from one; none for other boards."""
+    if board.flashed_with.kind != "card":
+        return {}
+    where = f"{REQUEST} {board.memory['mailbox'].base:#010x}"
+    lines = (*names.CARD_LINES, *names.mailbox_lines(where), *names.KERNEL_LINES)
+    config = "\n".join(lines).encode()
+    return {names.CONFIG: config, names.ARMSTUB: stub, REQUEST: request, names.KERNEL: names.PARKED}
 
 
 def timed(number: int) -> str:

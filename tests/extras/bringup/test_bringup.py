@@ -154,6 +154,17 @@ def test_a_request_that_is_not_there(made: Path) -> None:
     assert (found.stage, found.kind, found.what) == ("lenet", MISSING, "request")
 
 
+def test_files_of_a_card(made: Path) -> None:
+    assert kit.card(boards.load(boards.QEMU_VIRT), b"stub", b"request") == {}
+    files = kit.card(boards.load("rpi4"), b"stub", b"request")
+    assert (files["armstub8-gramophone.bin"], files["request.bin"]) == (b"stub", b"request")
+    lines = files["config.txt"].decode().splitlines()
+    assert {"armstub=armstub8-gramophone.bin", "initramfs request.bin 0x10000000", "kernel=kernel8.img"} <= {
+        *lines
+    }
+    assert not (made / kit.CARD).exists()
+
+
 def test_a_second_boot_counts(made: Path) -> None:
     text = (made / kit.EXPECTED).read_text(encoding="utf-8")
     assert findings(made, text[: text.index("stage lenet")] + text) == []

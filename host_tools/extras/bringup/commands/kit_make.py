@@ -22,6 +22,7 @@ from host_tools.extras.bringup.commands.values import Files, given, taking_value
 from host_tools.extras.bringup.probes import Pages, Place
 from host_tools.extras.bringup.stages import STEP, TIMED, Stage, requests, stages
 from host_tools.families.family import profile_of
+from host_tools.flash import pack
 from host_tools.model.timing import TimingError, chip_of
 from host_tools.runners import firmware as firmwares
 from host_tools.runners.unicorn import power_block
@@ -29,6 +30,7 @@ from host_tools.support.progress import phase
 from host_tools.support.results import Positive, Result
 from host_tools.vgpu import confined
 from trace_format.errors import GramophoneError
+from trace_format.files import read_file
 from trace_format.trace import Trace
 
 
@@ -102,6 +104,10 @@ def kit_make_command(
                 f"{generated}: the board's mailbox: expected {len(request)} bytes, found {fw.board.mailbox_bytes}"
             )
         _write(fresh, request, [one for one in made if one.name == TIMED])
+        if files := kit.card(pack.board_of(generated), read_file(fw.binary), request):
+            (fresh / kit.CARD).mkdir()
+            for file, content in files.items():
+                (fresh / kit.CARD / file).write_bytes(content)
         with phase("emulating the board"):
             said = confined.call(lambda: kit.emulate(fw, request, gpu), str)
         further = kit.further_lines(_estimates(made, fw), _before(made, values))
