@@ -130,7 +130,7 @@ class Recording(TraceFile):
         keep_inputs: bool = False,
         observe: bool = False,
         trust_note: bool = False,
-        timeout_margin: int = 10,
+        timeout_margin: int | None = None,
         asked: Mapping[str, float] | None = None,
         gpu: str | None = None,
         name: str | None = None,
@@ -148,7 +148,8 @@ class Recording(TraceFile):
             keep_inputs: keep recorded inputs, for replays that are given none.
             observe: run the jobs to see what memory they access, even if the recording says it.
             trust_note: do not replay what was built to check what the recording says that its jobs access.
-            timeout_margin: a wait for a job ends after this many times the job's estimated worst time.
+            timeout_margin: a wait for a job ends after this many times the job's estimated worst time; None: as
+                many as `gramophone build` takes.
             asked: pass that runs only if it is asked for -> its option's value, such as {"cut-jobs": 5000}: cut
                 jobs that are estimated to take more than 5000 microseconds (`gramophone build --longest`).
             gpu: the GPU that the trace is for; None: the recorded one.
@@ -162,6 +163,7 @@ class Recording(TraceFile):
                 recording cannot be run.
         """
         from host_tools.api.building import Answer, built, retargeted
+        from host_tools.passes.timeouts import MARGIN
         from host_tools.support.tensors import fitted_all
 
         if gpu is not None and gpu not in profile.names():
@@ -186,7 +188,7 @@ class Recording(TraceFile):
             open_slots=open_slots,
             first=fitted_all(content, first or {}, "first", *kinds),
             trust_note=trust_note,
-            timeout_margin=timeout_margin,
+            timeout_margin=MARGIN if timeout_margin is None else timeout_margin,
             asked=asked,
         )
         trace = Trace(b"".join(answer.pieces))

@@ -161,9 +161,8 @@ def build_command(
     if len(dict(states)) != len(states):
         raise UsageError("--state: an input is given twice")
     asked = {name: value for name, option in ASKED.items() if (value := options[_variable(option)])}
-    for at in asked:
-        if at in skip:
-            raise UsageError(f"{ASKED[at].name}: --skip {at} leaves out the pass that it asks for")
+    if at := next((at for at in asked if at in skip), ""):
+        raise UsageError(f"{ASKED[at].name}: --skip {at} leaves out the pass that it asks for")
     data = read(raw)
     check_output(output)
     trace = Trace.parse(data, str(raw))

@@ -229,13 +229,7 @@ def replay_command(
     if asked.is_any:
         given = {"--output": outputs, "--expect": expected, "--series": series, "--each": each, "--repeat": repeat}
         asked.check(runner, [name for name, value in given.items() if value])
-    for option, feature in (("flash", "store"), ("clock", "clock")):
-        if option in options and firmware is None:
-            raise UsageError(
-                f"--{option} needs --firmware, a folder of 'generate' with the feature {feature}, after make"
-            )
-    if flash is not None and not flash.exists():
-        check_writable(flash)
+    _check_features(options, firmware, flash)
     earlier = read_file(entries, limits.LOG_BYTES) if entries is not None and entries.exists() else b""
     prepared = prepare(signed, key, inputs, parameters, on, options, series)
     if asked.is_any:
@@ -269,6 +263,17 @@ def replay_command(
         warn(NO_SHADERS)
     good = result.ok and all(row.ok for row in compared)
     return Outcome(_json(result, written, shown, compared), _text(result, written, shown, compared), ok=good)
+
+
+def _check_features(options: Mapping[str, Any], firmware: Path | None, flash: Path | None) -> None:
+    """UsageError: an option needs firmware with a feature; OSError: the flash's image cannot be written."""
+    for option, feature in (("flash", "store"), ("clock", "clock")):
+        if option in options and firmware is None:
+            raise UsageError(
+                f"--{option} needs --firmware, a folder of 'generate' with the feature {feature}, after make"
+            )
+    if flash is not None and not flash.exists():
+        check_writable(flash)
 
 
 def _check_evidence(firmware: Path | None, store: Path | None, files: Iterable[Path | None]) -> None:

@@ -84,14 +84,10 @@ def build(
             memory take them one after another.
         TraceError: the recording's note is not true.
     """
-    unknown = sorted({*skip, *(asked or ())} - PASSES.keys())
-    if unknown:
-        hint = meant(unknown[0], PASSES)
-        raise GramophoneError(f"no pass called {', '.join(unknown)}{hint}; there are: {', '.join(PASSES)}")
+    left_out = _left_out(skip, asked or {})
     program = raw if isinstance(raw, Program) else Program(raw)
     program.timeout_margin, program.on_sheet = timeout_margin, program is raw
     program.asked = asked or {}
-    left_out = {*skip, *(name for name, item in PASSES.items() if item.option and name not in program.asked)}
     actions = unmarked(program.actions)
     if actions is not program.actions:
         program.actions = actions
@@ -125,6 +121,15 @@ def build(
     if source is not None:
         trace = trace.with_(meta={**trace.meta, "source_hash": hashlib.sha256(source).digest()})
     return trace
+
+
+def _left_out(skip: Sequence[str], asked: Mapping[str, float]) -> set[str]:
+    """Names of passes that do not run; GramophoneError: a name is no pass's."""
+    unknown = sorted({*skip, *asked} - PASSES.keys())
+    if unknown:
+        hint = meant(unknown[0], PASSES)
+        raise GramophoneError(f"no pass called {', '.join(unknown)}{hint}; there are: {', '.join(PASSES)}")
+    return {*skip, *(name for name, item in PASSES.items() if item.option and name not in asked)}
 
 
 def _check_can_be_built(program: Program) -> None:

@@ -16,7 +16,7 @@ from host_tools.commands.option_rules import excludes
 from host_tools.commands.streams import check_output, write
 from host_tools.commands.traces import read_trace
 from host_tools.extras.sharing.commands.join_shares import Joined, at_once, masks
-from host_tools.extras.sharing.joining import Joining, differences, joint
+from host_tools.extras.sharing.joining import Joining, Joint, differences, joint
 from host_tools.model.left_registers import left_registers
 from host_tools.model.parts import named
 from host_tools.model.reach import Reach, reached
@@ -187,7 +187,11 @@ def join_command(
         warn(f"{own.name} finds {register} as {other.name} leaves it: replay both in turn, with --expect")
     pieces = made.trace.pieces()
     write(output, *pieces)
-    size = sum(map(len, pieces))
+    return _joined(output, made, sum(map(len, pieces)))
+
+
+def _joined(output: Path, made: Joint, size: int) -> Outcome[Joined]:
+    """What is said of a joint trace that was written."""
     data = Joined(
         file=str(output),
         bytes=size,
@@ -197,7 +201,8 @@ def join_command(
     )
     shared = made.shared_pages * PAGE_BYTES
     lines = [
-        f"{output}: {size} bytes, {len(rows)} networks, {shared} bytes of their images are there once, not signed"
+        f"{output}: {size} bytes, {len(made.trace.networks)} networks, {shared} bytes of their images are there "
+        "once, not signed"
     ]
     for row in made.trace.networks:
         time = f", {row.predicted_us} us, its longest job {row.longest_job_us}" if row.predicted_us else ""
