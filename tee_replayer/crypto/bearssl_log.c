@@ -50,13 +50,13 @@ GR_SEAM bool gr_hmac(const uint8_t key[32], const void *data, size_t bytes, uint
 #ifdef GRAMOPHONE_ATTEST
 #include "ec/ec_p256_m31.c" /* of BearSSL; included for its static functions */
 
-enum { COORDINATE_BYTES = 32, POINT_BYTES = 65 };
+enum { COORDINATE_BYTES = 32, P256_POINT_BYTES = 65 };
 
 /* x * G without BearSSL's table of G's multiples: given explicitly, G is any point. */
 static size_t mulgen(unsigned char *point, const unsigned char *x, size_t x_bytes, int curve)
 {
-    memcpy(point, P256_G, POINT_BYTES);
-    return api_mul(point, POINT_BYTES, x, x_bytes, curve) ? POINT_BYTES : 0;
+    memcpy(point, P256_G, P256_POINT_BYTES);
+    return api_mul(point, P256_POINT_BYTES, x, x_bytes, curve) ? P256_POINT_BYTES : 0;
 }
 
 static const br_ec_impl p256_signing = {.supported_curves = 1u << BR_EC_secp256r1, .mulgen = mulgen};
@@ -102,6 +102,7 @@ GR_SEAM bool gr_is_private_key(const uint8_t secret[32])
 
 GR_SEAM bool gr_public_key(const uint8_t secret[32], uint8_t key[65])
 {
-    return gr_is_private_key(secret) && mulgen(key, secret, COORDINATE_BYTES, BR_EC_secp256r1) == POINT_BYTES;
+    return gr_is_private_key(secret) &&
+           mulgen(key, secret, COORDINATE_BYTES, BR_EC_secp256r1) == P256_POINT_BYTES;
 }
 #endif /* GRAMOPHONE_ATTEST */

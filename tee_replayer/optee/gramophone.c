@@ -21,7 +21,14 @@
 #endif
 #include "replayer.c"
 
+/* BearSSL has functions of these names, and OP-TEE's headers, which operators need before, have macros. */
+#pragma push_macro("MIN")
+#pragma push_macro("MAX")
+#undef MIN
+#undef MAX
 #include "crypto.c"
+#pragma pop_macro("MIN")
+#pragma pop_macro("MAX")
 #include "optee_crypto.c"
 #include "optee_port.c"
 
