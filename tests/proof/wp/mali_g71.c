@@ -8,11 +8,13 @@
 #define DRIVER_AT(r) GR_DRIVER_AT(r)
 #define DRIVER_END(r) GR_DRIVER_END(r)
 #define NETWORK(r) \valid_read(r) && r->network < GR_NETWORKS
+#define OF_NETWORK(r) \valid(r) && r->network < GR_NETWORKS
 #define OWN_ACTIONS(r) carveout(r) && tables(r) && GR_FIRST_ACTION(r) <= GR_END_ACTION(r) <= r->action_count
 #else
 #define DRIVER_AT(r) r->carveout_bytes
 #define DRIVER_END(r) r->low_bytes
 #define NETWORK(r) \valid_read(r)
+#define OF_NETWORK(r) \valid(r)
 #define OWN_ACTIONS(r) carveout(r) && tables(r)
 #endif
 
@@ -167,7 +169,7 @@ uint32_t gr_driver_fault_place(uint32_t fault);
 /*@ assigns \nothing; */
 bool gr_driver_is_idle(void);
 
-/*@ requires \valid_read(r);
+/*@ requires NETWORK(r);
     assigns \nothing;
 */
 static bool has_own_tables(const struct gr_replayer *r);
@@ -178,7 +180,7 @@ static bool has_own_tables(const struct gr_replayer *r);
                      offset == GR_JS0_COMMAND_NEXT + 256);
 */
 
-/*@ requires \valid(r);
+/*@ requires OF_NETWORK(r);
     assigns r->locked;
     ensures unlocked: starts(offset, value) && \result == GR_STATUS_OK ==> r->locked == 0;
 */

@@ -18,12 +18,14 @@ from tee_replayer.generator import amalgamate, profiles
 from tee_replayer.generator.decryption import HAS_SECRET
 from tee_replayer.generator.generate import generate
 from tee_replayer.generator.status import CORE
+from tests.proof import prover
 from tests.proof.units import UNITS
 from tests.support import profile_sources
 from tests.support.places import CHECKOUT
 from tests.support.profile_firmware import NAMES, options_of
 
 EVIDENCE = (CHECKOUT / "docs" / "EVIDENCE.md").read_text()
+RUNS = prover.runs(UNITS, list(profiles.load()))
 # In a process of its own, with a profile more.
 _WITH_ANOTHER = """
 import pathlib, sys
@@ -86,3 +88,42 @@ def test_units_of_a_profile_are_its_files() -> None:
     for name in profiles.load():
         for path in profile_sources.sources(profiles.named(name).features):
             assert path in proved or path.parent.name == "operators", path
+
+
+def _not_proved(name: str) -> dict[str, str]:
+    """Functions of a profile's files that no unit proves as that profile has them, and why."""
+    found = {}
+    for unit in UNITS:
+        here = [run for run in RUNS if (run.profile, run.unit.source) == (name, unit.source)]
+        if not here:
+            continue
+        text = prover.variant((CORE.parent / unit.source).read_text(), here[0].options)
+        proved = {
+            function
+            for run in here
+            for function in run.unit.only or prover.functions(text)
+            if function not in run.unit.left_out
+        }
+        others = [other for other in UNITS if other.source == unit.source]
+        has = profiles.named(name).features.names
+        why = [reason for other in others for feature, reason in other.not_with.items() if feature in has]
+        for function in {*prover.functions(text)} - proved:
+            reasons = [other.left_out[function] for other in others if function in other.left_out]
+            found[f"{unit.source}: {function}"] = "; ".join([*reasons, *why])
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_profile_lacks_of_the_proof_has_a_reason(name: str) -> None:
+    """A function is proved as the profile has it, or a unit says why not; a file of which a unit is missing there
+    is named in the profile's row of EVIDENCE, which also has the number of its proofs.
+    """
+    without = _not_proved(name)
+    assert all(without.values()), without
+    row = next(line for line in EVIDENCE.splitlines() if line.startswith(f"| The profile `{name}` "))
+    assert f"all {sum(run.profile == name for run in RUNS)} runs of units" in row
+    has = profiles.named(name).features
+    files = profile_sources.sources(has)
+    for unit in UNITS:
+        if {*unit.not_with} & {*has.names} and CORE.parent / unit.source in files:
+            assert f"`{unit.name}`" in row, unit.name
