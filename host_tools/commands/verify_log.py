@@ -32,24 +32,29 @@ _WORDS = {LogKind.LOAD: "loaded", LogKind.REPLAY: "replayed", LogKind.REFUSAL: "
     "log",
     cls=GramophoneCommand,
     reads_traces=True,
+    renamed={"--report": "--attestation"},
     example=(
         "gramophone verify log replay.log --log-key device-7/log.key --tail device.tail --trace net.sgtr\n"
-        "gramophone verify log replay.log --report report.cbor --key device-7/device.pub.pem --nonce 4a6f...91"
+        "gramophone verify log replay.log --attestation report.cbor --key device.pub.pem --nonce 4a6f...91"
     ),
 )
 @click.argument("log_file", metavar="LOG", type=FILE)
 @click.option("--log-key", type=FILE, help="Log key of the device, from 'gramophone enrol'.")
 @click.option("--tail", "tail_file", type=FILE, help="File with the log's tail, from the device.")
-@click.option("--report", type=FILE, help="Attestation with the end of the log. Requires --key and --nonce.")
-@click.option("--key", type=FILE, help="Public key (PEM) of the device. Requires --report.")
-@click.option("--nonce", type=Nonce(), help=("Nonce that the attestation was requested with. Requires --report."))
+@click.option(
+    "--attestation", "report", type=FILE, help="Attestation with the end of the log. Requires --key and --nonce."
+)
+@click.option("--key", type=FILE, help="Public key (PEM) of the device. Requires --attestation.")
+@click.option(
+    "--nonce", type=Nonce(), help=("Nonce that the attestation was requested with. Requires --attestation.")
+)
 @TRACE
 @POLICIES
-@excludes("--tail", "--report")
-@requires("--report", "--key")
-@requires("--report", "--nonce")
-@requires("--key", "--report")
-@requires("--nonce", "--report")
+@excludes("--tail", "--attestation")
+@requires("--attestation", "--key")
+@requires("--attestation", "--nonce")
+@requires("--key", "--attestation")
+@requires("--nonce", "--attestation")
 def verify_log_command(
     log_file: Path,
     log_key: Path | None,
@@ -66,7 +71,7 @@ def verify_log_command(
     are not missing. Exit status 1: an entry is wrong or missing; each is named.
     """
     if log_key is None and report is None:
-        raise UsageError("expected --log-key or --report: nothing else proves an entry")
+        raise UsageError("expected --log-key or --attestation: nothing else proves an entry")
     entries = read_log(read(log_file, limits.LOG_BYTES), file=str(log_file))
     secret = device_keys.read_log_key(read(log_key, limits.SMALL_BYTES), file=str(log_key)) if log_key else None
     tail: Tail | None = read_tail(read(tail_file, limits.SMALL_BYTES), file=str(tail_file)) if tail_file else None
@@ -78,7 +83,7 @@ def verify_log_command(
                 raise GramophoneError(f"{report}: {name}: {text}")
         tail = attested.tail
     if tail is None:
-        warn(f"{log_file}: without --tail or --report nobody can tell whether the last entries are missing")
+        warn(f"{log_file}: without --tail or --attestation nobody can tell whether the last entries are missing")
     known = {head_hash(trace_bytes(path)): str(path) for path in traces}
     policies = {policy.hash for path in policy_files for policy in policies_of(path)}
     checked = check_log(entries, key=secret, tail=tail, traces=known or None, policies=policies or None)
@@ -130,7 +135,7 @@ class LogVerified(Result):
 
     Attributes:
         findings: Empty: nothing is.
-        tail: Where the log ends, as --tail or --report says.
+        tail: Where the log ends, as --tail or --attestation says.
         entries: The device's entries, each once, by their numbers.
     """
 

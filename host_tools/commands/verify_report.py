@@ -193,7 +193,7 @@ def verify_report_command(
         if may_keep_state(read_trace(path)[0]):
             warn(
                 f"{path}: this trace may have state, which earlier replays have changed: the attestation names "
-                "the inputs of the last one only; 'verify log --report' shows the others (docs/LOG.md)"
+                "the inputs of the last one only; 'verify log --attestation' shows the others (docs/LOG.md)"
             )
     heads = {head_hash(trace_bytes(path)) for path in traces} or None
     findings = list(check_attestation(attested, public, Expected(nonce, traces=heads, **hashes)))

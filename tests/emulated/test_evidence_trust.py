@@ -112,7 +112,7 @@ def test_by_the_command_line(boot: Callable[[bytes], Said], tmp_path: Path) -> N
         return done.exit_code, json.loads(done.stdout), plain.stdout
 
     asked = ("--nonce", NONCE.hex(), "--key", tmp_path / "device.pub.pem")
-    log = ("verify", "log", tmp_path / "replay.log", "--report", tmp_path / "report.cbor", *asked)
+    log = ("verify", "log", tmp_path / "replay.log", "--attestation", tmp_path / "report.cbor", *asked)
     status, found, text = command(*log, "--trust-policy", tmp_path / "fleet.gtp")
     assert (status, found["entries"][1]["trust_policy"], found["entries"][1]["trust_version"]) == (
         0,

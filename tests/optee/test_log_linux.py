@@ -153,7 +153,7 @@ def verify_log(device: Device) -> Callable[..., list[str]]:
 
     def run(data: bytes, *more: str | Path, status: int = 1) -> list[str]:
         (at / "changed.log").write_bytes(data)
-        proof = ("--report", at / "report.cbor", "--key", at / "device.pub.pem", "--nonce", NONCE)
+        proof = ("--attestation", at / "report.cbor", "--key", at / "device.pub.pem", "--nonce", NONCE)
         words = ("verify", "log", at / "changed.log", *proof, "--trace", at / "net.sgtr", *more)
         return [finding["fault"] for finding in command(*words, status=status)["findings"]]
 

@@ -85,7 +85,7 @@ def verify_log(device: Path) -> Callable[..., list[str]]:
         proofs: dict[str, tuple[str | Path, ...]] = {
             "tail": ("--log-key", device / "store/log.key", "--tail", device / "store/device.tail"),
             "report": (
-                *("--report", device / "report.cbor", "--nonce", NONCE),
+                *("--attestation", device / "report.cbor", "--nonce", NONCE),
                 *("--key", device / "store/device.pub.pem"),
             ),
         }

@@ -108,7 +108,7 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
         "a.tail": LOG_TAIL,
         "net.sgtr": TRACE,
     },
-    "verify log a.log --report a.cbor --key pub.pem --nonce 0001020304050607": {
+    "verify log a.log --attestation a.cbor --key pub.pem --nonce 0001020304050607": {
         "a.log": REPLAY_LOG,
         "a.cbor": ATTESTATION,
         "pub.pem": PUBLIC_KEY,

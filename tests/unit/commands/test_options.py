@@ -17,6 +17,7 @@ from tests.support.places import CHECKOUT
 # Options whose help differs by command -> what each of these texts has.
 MEANINGS = {
     "--all": "All ",
+    "--attestation": "[Aa]ttestation",
     "--board": "[Bb]oard",
     "--builder": r"uilder .*\(URI\)",
     "--by": "Row of the table",
@@ -97,4 +98,4 @@ def test_an_old_option_is_the_new_one(words: str, old: str, new: str) -> None:
 
 
 def test_options_were_renamed() -> None:
-    assert len(RENAMED) == 5
+    assert len(RENAMED) == 6
