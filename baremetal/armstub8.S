@@ -57,7 +57,7 @@ gr_next_world:                          // x0: device tree, x1: entry. This core
 
     // Of the Cortex-A72, before anything is done to its caches: L2CTLR_EL1, data RAM latency 3 cycles, setup 1;
     // CPUECTLR_EL1.SMPEN, without which the core takes part in no coherency, and which Arm requires before cache
-    // and TLB maintenance (Cortex-A72 TRM, 4.3.67). As TF-A's lib/cpus/aarch64/cortex_a72.S and plat/rpi/common.
+    // and TLB maintenance (Cortex-A72 TRM, CPUECTLR_EL1). As TF-A's lib/cpus/aarch64/cortex_a72.S and plat/rpi/common.
     .section .text.gr_stub_start, "ax"
     .global gr_stub_start
     .type gr_stub_start, %function

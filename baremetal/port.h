@@ -35,9 +35,9 @@ static inline bool gr_is_accepted(void)
 void gr_mmu_on(void);
 void gr_mmu_off(void);
 #endif
-/* What is read of memory later must not be read before a register. Memory is no device once the MMU is on, and
- * with it off accesses to devices keep their order within one device only (Arm DDI 0487, B2.7.2). An emulator
- * without caches has no other order than the program's. */
+/* What is read of memory later must not be read before a register. Memory is no device once the MMU is on,
+ * and with it off accesses to devices keep their order within one device only (Arm DDI 0487, B2.7.2). An
+ * emulator without caches has no other order than the program's. */
 #if defined GR_MMU || defined GR_SILICON
 #define GR_AFTER_READ __asm__ volatile("dsb sy" ::: "memory")
 #else

@@ -4,7 +4,7 @@
 Each line of memory has a few bits. The verdict depends on no cache's size and on no timing: a line of a cacheable
 mapping may be in the cache at any time and be dirty; a dirty line may be written back at any time; maintenance is
 done when a DSB after it ends; loads and stores pass each other unless a barrier forbids it. Facts: Arm DDI 0487
-(Armv8-A), B2.3 (order), B2.7 (memory types), D5.10 (maintenance), D7.5 (caches at reset are unknown).
+(Armv8-A), B2.3 (order), B2.7 (memory types), D5.10 (maintenance).
 """
 
 from __future__ import annotations
