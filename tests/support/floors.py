@@ -59,7 +59,7 @@ WORDS = {
     "text": "a trace as text",
     "audit": "lint, reports, differences between traces",
     "runners": "what a replay runs on: this machine, Unicorn, QEMU, OP-TEE, Linux",
-    "record": "from captures and others' recordings to raw traces",
+    "record": "networks and programs, from captures to raw traces",
     "gpus": "one folder a family: v3d, mali",
     "passes": "Trace to Trace, in the order of build",
     "accesses": "what jobs access, and whether that holds for all data",
