@@ -93,7 +93,7 @@ FIGURES: list[tuple[str, str, int | Callable[[], int]]] = [
     (EVIDENCE, r"(\d+) faults, each ends in the exception", len(mmu.CASES)),
     (EVIDENCE, r"(\d+) named cases, \d+ of them refused", len(TRUST)),
     (EVIDENCE, r"named cases, (\d+) of them refused", sum(case.status != Status.OK for case in TRUST)),
-    (EVIDENCE, r"34 runs, and (\d+) planted defects", len(units.DEFECTS)),
+    (EVIDENCE, r"\d+ units, and (\d+) planted defects", len(units.DEFECTS)),
     (TESTING, r"([\d,]+) encodings, each for", len(bifrost.rows())),
     (TESTING, r"each for (\d+) rows of operands", len(bifrost.inputs())),
     (TESTING, r"every one for the stranger's signature, (\d+) for others \| 300, and 100 \|", OWN.before),
