@@ -58,10 +58,10 @@ gr_next_world:                          // x0: device tree, x1: entry. This core
     // Of the Cortex-A72, before anything is done to its caches: L2CTLR_EL1, data RAM latency 3 cycles, setup 1;
     // CPUECTLR_EL1.SMPEN, without which the core takes part in no coherency, and which Arm requires before cache
     // and TLB maintenance (Cortex-A72 TRM, CPUECTLR_EL1). As TF-A's lib/cpus/aarch64/cortex_a72.S and plat/rpi/common.
-    .section .text.gr_stub_start, "ax"
-    .global gr_stub_start
-    .type gr_stub_start, %function
-gr_stub_start:
+    .section .text.gr_core_start, "ax"
+    .global gr_core_start
+    .type gr_core_start, %function
+gr_core_start:
     mrs x0, s3_1_c11_c0_2
     orr x0, x0, #0x20
     orr x0, x0, #0x2
@@ -71,4 +71,4 @@ gr_stub_start:
     msr s3_1_c15_c2_1, x0
     isb
     ret
-    .size gr_stub_start, . - gr_stub_start
+    .size gr_core_start, . - gr_core_start

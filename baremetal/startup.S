@@ -20,8 +20,9 @@ _start:
     b 0b
 #endif
 1:
-#ifdef GR_ARMSTUB_AT
-    bl gr_stub_start                // armstub8.S
+#if defined GR_MMU || defined GR_SILICON
+    .weak gr_core_start             // a port's, in assembly and without memory: what the core needs before maintenance
+    bl gr_core_start                // where a port has none, the linker makes this a nop
 #endif
 #ifdef GR_MMU
     bl gr_caches_drop               // mmu.S

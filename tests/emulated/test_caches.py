@@ -113,7 +113,7 @@ AT_THE_END = (
 HAND_OVER = "it is about the interrupt controller and EL2's registers, and `eret` synchronises them too"
 UNNOTICED = {
     "_start: isb 1": "VBAR_EL3 and CPTR_EL3 must be in effect for an exception and for floating point: no memory",
-    "gr_stub_start: isb 1": "SMPEN must be in effect before maintenance; the model takes its write for that",
+    "gr_core_start: isb 1": "SMPEN must be in effect before maintenance; the model takes its write for that",
     "gr_port_wait_word: dsb 1": AFTER_THE_INTERRUPT,
     "gr_port_wait_irq: dsb 1": AFTER_THE_INTERRUPT,
     "gr_mmu_off: dsb 1": EITHER,
@@ -264,7 +264,7 @@ PLANTS: dict[str, tuple[Callable[[Firmware], Firmware], Rule]] = {
     "a part of RAM is written back": (shortened("gr_mmu_off", 2), Rule.NEXT_STAGE_MISSES),
     "no barrier ends what is written back": (unfinished, Rule.UNCACHED_MEETS_DIRTY),
     "nothing is dropped": (not_called("_start", "gr_caches_drop"), Rule.UNCACHED_MEETS_OLD),
-    "the core takes no part in coherency": (not_called("_start", "gr_stub_start"), Rule.NOT_COHERENT),
+    "the core takes no part in coherency": (not_called("_start", "gr_core_start"), Rule.NOT_COHERENT),
     "MMU and caches stay on": (not_called("gr_exit", "gr_mmu_off"), Rule.STAYS_ON),
 }
 
