@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -152,6 +153,21 @@ def test_what_the_console_lacks(made: Path, change: Any, wanted: tuple[str, str,
 def test_a_request_that_is_not_there(made: Path) -> None:
     (found, *_) = findings(made, emulated(made, Plant(), 3))
     assert (found.stage, found.kind, found.what) == ("lenet", MISSING, "request")
+
+
+def test_times_become_constants(made: Path, tmp_path: Path) -> None:
+    """Those of a board that starts jobs in 50 us more than the model's 20."""
+    text = (made / kit.EXPECTED).read_text(encoding="utf-8")
+    for number, us in enumerate((74, 536, 1097, 1318, 1605)):
+        text = re.sub(rf"(?m)^(time trace={number} .*?) us=\d+", rf"\1 us={us}", text)
+    (tmp_path / "log").write_text(text)
+    run("bringup", "read", made, tmp_path / "log", "--times", tmp_path / "times")
+    pairs = [f"{made / kit.timed(n)}={tmp_path / 'times' / Path(kit.timed(n)).stem}.json" for n in range(5)]
+    done = run("speed", "calibrate", *pairs, "-o", tmp_path / "my.toml", "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["moved"]["start"]["value"] > 50
+    assert found["errors"]["after"] < found["errors"]["before"]
 
 
 def test_files_of_a_card(made: Path) -> None:
