@@ -169,7 +169,8 @@ def test_the_tables(device: Path, image: images.Image, some_of: SomeOf) -> None:
         assert row.runs or report.ok or report.phase == Phase.LOAD, row.name
         if row.hostile and (row.runs or row.status != "OK"):
             here = devices.core(row.hostile)
-            assert Answer(report, 0, 0, False).reason == here.reason, row.name
+            # Which action a replay is at when its time is over depends on the machine's clock.
+            assert report.name == "BUDGET" or Answer(report, 0, 0, False).reason == here.reason, row.name
             jobs += here.jobs
     assert counts["jobs"] == jobs
     assert counts["carveout_bytes_left"] == 0
