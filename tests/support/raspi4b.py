@@ -24,7 +24,7 @@ from host_tools.support import programs
 from host_tools.support.cache import cache_dir, made_once
 from trace_format.files import read_file
 
-MAILBOX = raspi4b.BOARD.memory["mailbox"].base
+DISK = 0x04000000  # a place for a RAM disk without a request; in the mailbox the firmware would write its answer
 CARVEOUT = raspi4b.BOARD.memory["carveout"]
 ARGUMENTS = "console=ttyAMA0,115200 panic=-1 quiet nokaslr"
 FIRST_GIB = 0x3B400000  # the rest of it is the VideoCore's
