@@ -9,7 +9,6 @@ from __future__ import annotations
 import mmap
 import shutil
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -44,8 +43,7 @@ def write_firmware(generated: Path, folder: Path, profile: Profile, step: int) -
     if not (generated / MAIN).is_file() or not (generated / "port.h").is_file():
         raise RunnerError(f"{generated}: expected a folder of 'generate' for a bare-metal board, found no {MAIN}")
     shutil.copytree(generated, folder, ignore=shutil.ignore_patterns("*.o", "firmware.*[!d]", "build.flags"))
-    program = resources.files("host_tools.extras.bringup") / "bringup.c"
-    (folder / MAIN).write_bytes(program.read_bytes())
+    (folder / MAIN).write_bytes(read_file(Path(__file__).with_name("bringup.c")))
     (folder / HEADER).write_text(header(profile, step), encoding="utf-8")
     firmwares.compile_firmware(folder)
     return firmwares.load(folder)

@@ -13,6 +13,8 @@ import pytest
 from tee_replayer.crypto import hashes
 from tests.campaign import sampling
 from tests.emulated import test_evidence as evidence
+from tests.extras.bringup import test_bringup as bringup
+from tests.extras.bringup import test_prove as prove
 from tests.extras.project import test_make_bounds as make_bounds
 from tests.optee import test_cycles as cycles
 from tests.optee import test_replay as optee_replay
@@ -64,6 +66,8 @@ FIGURES: list[tuple[str, str, int | Callable[[], int]]] = [
         lambda: sum(len(agreement.everything(g)) for g in agreement.GPUS),
     ),
     (EVIDENCE, r"([\d,]+) traces on host and core, a sample", len(hostile.LOADS)),
+    (EVIDENCE, r"(\d+) differences planted in jobs", len(prove.PLANTS)),
+    (EVIDENCE, r"(\d+) in stages", len(bringup.PLANTS)),
     (EVIDENCE, r"([\d,]+) bits flipped in working memory", faulty_gpu.FLIPS),
     (EVIDENCE, r"(\d+) of each of three kinds with `make test`", faulty_gpu.SAMPLE),
     (EVIDENCE, r"(\d+) paths that lead out", len(make_bounds.HOSTILE)),
