@@ -149,7 +149,7 @@ one() {
     # shellcheck disable=SC2086 # options are words
     $program replay "$trace" $options --json >"$out.once.json" 2>"$out.txt" &&
         $program replay "$trace" $options --repeat "$repeat" --json >"$out.json" 2>>"$out.txt" || {
-        say "$name: failed: $(tail -n 1 "$out.txt")"
+        say "$name: failed: $(grep '^error' "$out.txt" || tail -n 1 "$out.txt")"
         return 1
     }
     good=0
