@@ -12,8 +12,8 @@ from functools import partial
 
 import numpy as np
 
-from host_tools.extras.pytorch.graph import Graph, Name, Number, aten, axis_of, promoted
-from host_tools.extras.pytorch.program import Tensor
+from host_tools.extras.pytorch.graph import aten, axis_of, promoted
+from host_tools.record.onnx_graph import Graph, Name, Number, Tensor
 from host_tools.record.preflight import NetworkError
 
 Operand = Tensor | Number

@@ -11,10 +11,11 @@ from typing import Any
 import onnx
 
 from host_tools.extras.pytorch import arithmetic, layers, pictures, recurrent, reductions, shapes
-from host_tools.extras.pytorch.graph import OPSET, TABLE, Graph, Name, kind_of
-from host_tools.extras.pytorch.program import Call, Program, Tensor, read
+from host_tools.extras.pytorch.graph import TABLE
+from host_tools.extras.pytorch.program import Call, Program, read
 from host_tools.extras.pytorch.sharing import PERHAPS, View, view_of, written_back
 from host_tools.record import onnx_model
+from host_tools.record.onnx_graph import OPSET, Graph, Name, Tensor, kind_of
 from host_tools.record.onnx_model import OnnxModel
 from host_tools.record.preflight import NetworkError
 from host_tools.support import contained

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from host_tools.extras.pytorch.graph import Graph, Name, Number, aten, each
-from host_tools.extras.pytorch.program import Tensor
+from host_tools.extras.pytorch.graph import aten, each
+from host_tools.record.onnx_graph import Graph, Name, Number, Tensor
 from host_tools.record.preflight import NetworkError
 
 Sizes = int | Sequence[int]

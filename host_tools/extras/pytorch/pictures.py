@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from host_tools.extras.pytorch.graph import Graph, Name, aten, each
-from host_tools.extras.pytorch.program import Tensor
+from host_tools.extras.pytorch.graph import aten, each
+from host_tools.record.onnx_graph import Graph, Name, Tensor
 from host_tools.record.preflight import NetworkError
 
 Sizes = int | Sequence[int]

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.record.onnx_graph import Tensor
 from host_tools.record.preflight import NetworkError
 from trace_format import limits
 from trace_format.errors import printable
@@ -46,15 +47,6 @@ UNREADABLE = (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, z
 OLDER = "torch.export of PyTorch 2.8 or newer writes it"
 MODEL, WEIGHTS, CONSTANTS = "models/model.json", "data/weights/", "data/constants/"
 CONFIGS = {WEIGHTS: "model_weights_config.json", CONSTANTS: "model_constants_config.json"}
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """A value of a program: its name, its shape, and NumPy's name of its type."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from functools import partial
 
 import numpy as np
 
-from host_tools.extras.pytorch.graph import Graph, Name, aten
-from host_tools.extras.pytorch.program import Tensor
+from host_tools.extras.pytorch.graph import aten
+from host_tools.record.onnx_graph import Graph, Name, Tensor
 from host_tools.record.preflight import NetworkError
 
 ORDER = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from host_tools.extras.pytorch.graph import Graph, Name, Number, aten, axes_of, axis_of
-from host_tools.extras.pytorch.program import Tensor
+from host_tools.extras.pytorch.graph import aten, axes_of, axis_of
+from host_tools.record.onnx_graph import Graph, Name, Number, Tensor
 from host_tools.record.preflight import NetworkError
 
 Dims = int | Sequence[int] | None

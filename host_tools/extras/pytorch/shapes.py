@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from host_tools.extras.pytorch.graph import Graph, Name, Number, aten, axes_of, axis_of, each
-from host_tools.extras.pytorch.program import Dtype, Tensor
+from host_tools.extras.pytorch.graph import aten, axes_of, axis_of, each
+from host_tools.extras.pytorch.program import Dtype
+from host_tools.record.onnx_graph import Graph, Name, Number, Tensor
 from host_tools.record.preflight import NetworkError
 
 

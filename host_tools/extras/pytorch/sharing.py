@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from host_tools.extras.pytorch.graph import Graph, Name, axis_of
-from host_tools.extras.pytorch.program import Call, Tensor
+from host_tools.extras.pytorch.graph import axis_of
+from host_tools.extras.pytorch.program import Call
+from host_tools.record.onnx_graph import Graph, Name, Tensor
 from host_tools.record.preflight import NetworkError
 
 SAME = ("alias", "detach", "lift_fresh")
