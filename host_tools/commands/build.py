@@ -87,7 +87,8 @@ def _asked_options(command: Callable[..., Outcome[Any]]) -> Callable[..., Outcom
     "states",
     type=Pair("INPUT=OUTPUT"),
     multiple=True,
-    help="Pass OUTPUT's value after a replay to INPUT of the next replay; repeatable.",
+    help="Pass OUTPUT's value after a replay to INPUT of the next replay; repeatable. Default: states of the "
+    "recording.",
 )
 @click.option(
     "--open",

@@ -14,6 +14,8 @@ from host_tools.accesses.noted_accesses import NOTE
 from host_tools.families.shares import order_of, overlap
 from host_tools.model import products
 from host_tools.model.checkpoints import unmarked
+from host_tools.model.noted_states import NOTE as STATES
+from host_tools.model.noted_states import noted_states
 from host_tools.model.slot_mappings import check_slots
 from host_tools.passes import cutting, memory_passes
 from host_tools.passes.cut_report import Cut
@@ -95,7 +97,7 @@ def build(
     bind_program(program, parameters or {})
     if parameters or first:
         program.forget_accesses(unproved_only=True)
-    keep(program, states or {}, open_slots, first)
+    keep(program, states or noted_states(program.trace().notes), open_slots, first)
     applied = []
     again = recording or (None if isinstance(raw, Program) else lambda: raw)
     for item in PASSES.values():
@@ -112,7 +114,7 @@ def build(
     believed = None if trust_note else program.believed
     at_last = program.memory.mappings if believed else None
     trace = program.finish(sheet=program.on_sheet)
-    notes = {name: note for name, note in trace.notes.items() if name not in (NOTE, products.NOTE)}
+    notes = {name: note for name, note in trace.notes.items() if name not in (NOTE, STATES, products.NOTE)}
     trace = trace.with_(raw=False, notes={**notes, "passes": applied})
     if believed and at_last:
         report = program.reports.get(cutting.PASS.name)

@@ -49,6 +49,8 @@ def keep(
         SlotError: no such slot, two that do not fit together, or memory that the recording maps again.
     """
     if not states:
+        if others := sorted({*open_slots, *(first or {})}):
+            raise SlotError(f"slot {listed(others)} belongs to no state, and the recording has none")
         return
     slots = program.slots
     pairs = [(_number(program, given, True), _number(program, left, False)) for given, left in states.items()]

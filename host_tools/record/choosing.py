@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from host_tools.machine.boot import BOOT_TIMEOUT_S
 from host_tools.machine.errors import RecordError
+from host_tools.model.noted_states import NOTE
 from host_tools.record.compiled import compilers
 from host_tools.record.compiled.compilers import Kernels
 from host_tools.record.fastest import chip_with_times, fastest
@@ -61,12 +62,14 @@ class Choice:
         why: a sentence.
         ways: one; of several the recording is kept that takes less time.
         asked: what was asked.
+        states: input -> output with its next value, for `build` to keep as state; the network's file says so.
     """
 
     how: str
     why: str
     ways: tuple[Way, ...]
     asked: Asked
+    states: Mapping[str, str] = field(default_factory=dict)
 
     def record(self, *, name: str, check: bool = True) -> Trace:
         """Record; arguments as for `record_network`.
@@ -75,6 +78,10 @@ class Choice:
             RecordError: as `record_network`.
         """
         LOG.info("by %s: %s", self.how, self.why)
+        trace = self._recorded(name, check)
+        return trace.with_(notes={**trace.notes, NOTE: dict(self.states)}) if self.states else trace
+
+    def _recorded(self, name: str, check: bool) -> Trace:
         ways = {way.name: way for way in self.ways}
         asked = self.asked
 

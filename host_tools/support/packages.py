@@ -9,6 +9,8 @@ EXTRAS = {
     "jinja2": "report",
     "markupsafe": "report",
     "click_man": "manual",
+    "ai_edge_litert": "tflite",
+    "flatbuffers": "tflite",
 }
 
 
