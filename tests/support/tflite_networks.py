@@ -122,7 +122,7 @@ def _convolution(net: Network) -> None:
     channels = net.some(1, 6)
     weights, scales = net.weights((channels, *spans, net.shape[3]), 0)
     more = [weights, net.bias(channels, scales)]
-    how = {"padding": padding, "strideH": steps[0], "strideW": steps[1]}
+    how: dict[str, Any] = {"padding": padding, "strideH": steps[0], "strideW": steps[1]}
     how["fusedActivationFunction"] = int(net.random.choice(ACTIVATIONS))
     net.to((1, *_spatial(net, padding, spans, steps), channels), "CONV_2D", more, "Conv2DOptions", **how)
 
@@ -133,7 +133,7 @@ def _depthwise(net: Network) -> None:
     by = net.some(1, 2)
     weights, scales = net.weights((1, *spans, net.shape[3] * by), 3)
     more = [weights, net.bias(net.shape[3] * by, scales)]
-    how = {"padding": padding, "strideH": steps[0], "strideW": steps[1], "depthMultiplier": by}
+    how: dict[str, Any] = {"padding": padding, "strideH": steps[0], "strideW": steps[1], "depthMultiplier": by}
     how["fusedActivationFunction"] = int(net.random.choice(ACTIVATIONS))
     shape = (1, *_spatial(net, padding, spans, steps), net.shape[3] * by)
     net.to(shape, "DEPTHWISE_CONV_2D", more, "DepthwiseConv2DOptions", **how)
@@ -224,6 +224,25 @@ def _sigmoid(net: Network) -> None:
     net.at, net.steps = made, (1 / 256, -128) if net.is_quantized else None
 
 
-PICTURES = [_convolution, _convolution, _depthwise, _pool, _pad, _resize, _add, _concatenate, _slice, _transpose]
+PICTURES: list[Callable[[Network], None]] = [
+    _convolution,
+    _convolution,
+    _depthwise,
+    _pool,
+    _pad,
+    _resize,
+    _add,
+    _concatenate,
+    _slice,
+    _transpose,
+]
 PICTURES += [_mean, _unary(["RELU", "RELU6"])]
-VECTORS = [_connected, _connected, _add, _concatenate, _slice, _sigmoid, _unary(["RELU", "RELU6"])]
+VECTORS: list[Callable[[Network], None]] = [
+    _connected,
+    _connected,
+    _add,
+    _concatenate,
+    _slice,
+    _sigmoid,
+    _unary(["RELU", "RELU6"]),
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -123,7 +124,7 @@ def counter(path: Path) -> Path:
     file = File()
     handle, x, old, y = (file.tensor(()), *(file.tensor((1, 2)) for _ in range(3)))
     file.graph.tensors[handle].type = schema.TensorType.RESOURCE
-    named = {"options": "VarHandleOptions", "sharedName": b"sum"}
+    named: dict[str, Any] = {"options": "VarHandleOptions", "sharedName": b"sum"}
     file.add("CALL_ONCE", [], [], "CallOnceOptions", initSubgraphIndex=1)
     file.add("VAR_HANDLE", [], [handle], **named)
     file.add("READ_VARIABLE", [handle], [old], "ReadVariableOptions")
