@@ -23,7 +23,7 @@ from host_tools.commands.framework import (
     UsageError,
     warn,
 )
-from host_tools.commands.option_rules import excludes, requires
+from host_tools.commands.option_rules import excludes
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.families.retargeting import Applied
 from host_tools.passes.listing import PASSES
@@ -137,8 +137,6 @@ def _asked_options(command: Callable[..., Outcome[Any]]) -> Callable[..., Outcom
     type=click.IntRange(0, 2**32 - 1),
     help=("Security version, for the device's rollback counter."),
 )
-@requires("--open", "--state")
-@requires("--first", "--state")
 @excludes("--observe", "--trust-note")
 def build_command(
     raw: Path,

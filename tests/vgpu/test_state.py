@@ -25,7 +25,7 @@ from tests.support import replayer_samples as s
 from tests.support.sampling import few
 from tests.support.small_jobs import CLEAR, IN, INPUT, OUTPUT, SCRATCH, UPLOAD, slot, small
 from trace_format.actions import Columns, Op
-from trace_format.errors import SlotError
+from trace_format.errors import SectionError, SlotError
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.slots import Slot
 from trace_format.trace import Trace
@@ -270,3 +270,20 @@ def test_series_that_do_not_fit() -> None:
         run("vgpu", trace, x=FIRST)
     with pytest.raises(RunnerError, match="series cannot be used on linux: all replays of a boot"):
         run("linux", trace)
+
+
+def test_states_that_a_recording_notes() -> None:
+    """`build` keeps them without being asked, and the trace does not say it again."""
+    raw = sums(True)
+    raw = raw.with_(notes={**raw.notes, "states": {"sum": "sum_next"}})
+    trace = build(raw)
+    assert np.array_equal(run("vgpu", trace, each=("double",)).outputs["double"], 2 * BATCHES.cumsum(0))
+    assert "states" not in trace.notes
+    for wrong in ([], {"sum": 5}, "x"):
+        with pytest.raises(SectionError, match="notes: states: expected names of slots, found"):
+            build(raw.with_(notes={"states": wrong}))
+
+
+def test_open_slots_without_state() -> None:
+    with pytest.raises(SlotError, match="slot x belongs to no state, and the recording has none"):
+        build(sums(True), open_slots=["x"])

@@ -3,7 +3,9 @@
 MediaPipe, microWakeWord and the like.
 
 `file.py` reads the flatbuffer, `convert.py` and the tables beside it translate operators, and `judge.py` compares
-the translation with LiteRT's reference kernels. `record.choosing` then decides who records the ONNX network.
+the translation with LiteRT's reference kernels.
+
+Not in here: who then records the ONNX network (`record.choosing`), and how state outlasts a replay (`passes/state.py`).
 
 Read first: convert.py
 """

@@ -31,7 +31,7 @@ from host_tools.commands.record_options import Recorded, Shape
 @recording_options
 @recording()
 def record_tflite(model: Path, values: tuple[tuple[str, str], ...], **how: Any) -> Outcome[Recorded]:
-    """Record a TensorFlow Lite network, by ncnn or by tinygrad.
+    """Record a TensorFlow Lite network.
 
     MODEL may compute in float32, have weights of half precision, or be quantised to 8 bits. The translated network
     is first compared with LiteRT's reference kernels. Inputs and outputs keep the names of MODEL's signature. A

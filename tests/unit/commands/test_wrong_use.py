@@ -120,8 +120,6 @@ USE = {
     "build net.gtr -o out --timeout-margin x": "Invalid value for '--timeout-margin': 'x' is not a valid integer",
     "bench net.sgtr": "Missing option '--key'",
     "bench net.sgtr --key pub.pem --repeat 0": "Invalid value for '--repeat'",
-    "build net.gtr -o out --open x": "--open requires --state",
-    "build net.gtr -o out --first x=y.npy": "--first requires --state",
     "build net.gtr -o out --observe --trust-note": "--observe cannot be combined with --trust-note",
     "key new -o k.pem --ask-passphrase --passphrase-env X": "--ask-passphrase cannot be combined with --pass",
     "verify log net.log --attestation r": "--attestation requires --key",
