@@ -279,6 +279,7 @@ def test_states_that_a_recording_notes() -> None:
     trace = build(raw)
     assert np.array_equal(run("vgpu", trace, each=("double",)).outputs["double"], 2 * BATCHES.cumsum(0))
     assert "states" not in trace.notes
+    wrong: object
     for wrong in ([], {"sum": 5}, "x"):
         with pytest.raises(SectionError, match="notes: states: expected names of slots, found"):
             build(raw.with_(notes={"states": wrong}))

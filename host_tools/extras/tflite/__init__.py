@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """TensorFlow Lite files (.tflite) as ONNX networks, without TensorFlow. For model owners whose networks come from
-MediaPipe, microWakeWord and the like.
+MediaPipe, microWakeWord and the like. `file.py` reads the flatbuffer, `convert.py` and the tables
+beside it translate operators, and `judge.py` compares the translation with LiteRT's reference kernels.
 
-`file.py` reads the flatbuffer, `convert.py` and the tables beside it translate operators, and `judge.py` compares
-the translation with LiteRT's reference kernels.
-
-Not in here: who then records the ONNX network (`record.choosing`), and how state outlasts a replay (`passes/state.py`).
+Not in here: who then records the ONNX network (`record.choosing`), and how state outlasts a replay
+(`passes/state.py`).
 
 Read first: convert.py
 """
