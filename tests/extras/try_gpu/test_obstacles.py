@@ -6,9 +6,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from host_tools.extras.try_gpu.pack import PORT, SCRIPT
@@ -21,6 +23,9 @@ SAYS = {
     "gcc": "aarch64-linux-gnu",
     "make": "",
 }
+PROMISE = (
+    "a Raspberry Pi authenticates traces and checks them; it keeps nothing secret, for it has no memory firewall"
+)
 TOOLS = ("awk", "basename", "cat", "dirname", "grep", "readlink", "rm", "tr", "sh")
 
 
@@ -81,6 +86,10 @@ class System:
         self.write("proc/device-tree/compatible", "raspberrypi,5-model-b\0brcm,bcm2712\0")
         self.write("proc/device-tree/model", "Raspberry Pi 5 Model B\0")
 
+    def is_a_computer(self) -> None:
+        self.says("uname", "x86_64")
+        self.says("id", "1000")
+
     def runs(self, release: str) -> None:
         """A kernel that cannot ask the firmware."""
         self.remove("dev/vcio")
@@ -93,9 +102,15 @@ class System:
         (self.root / "proc/812/fd/9").symlink_to("/dev/dri/renderD128")
 
     def check(self, **environment: str) -> tuple[int, list[str]]:
-        """Exit status and lines of the check."""
+        """Exit status of the check, and its lines after the promise."""
+        status, lines = self.run("--check", **environment)
+        assert lines[0] == PROMISE
+        return status, lines[1:]
+
+    def run(self, *words: str, **environment: str) -> tuple[int, list[str]]:
+        """Exit status and lines of the script."""
         variables = {"PATH": str(self.bin), "TRY_GPU_ROOT": str(self.root), **environment}
-        command = [str(self.bin / "sh"), str(self.own / SCRIPT), "--check"]
+        command = [str(self.bin / "sh"), str(self.own / SCRIPT), *words]
         done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
         assert done.stderr == ""
         return done.returncode, [line.removeprefix("try-gpu: ") for line in done.stdout.splitlines()]
@@ -108,6 +123,11 @@ def system(tmp_path: Path) -> System:
 
 OBSTACLES: dict[str, tuple[Callable[[System], None], str, str]] = {
     "not root": (lambda s: s.says("id", "1000"), "not root: expected user 0, found 1000", "sudo sh try-gpu.sh"),
+    "a computer": (
+        lambda s: s.is_a_computer(),
+        "not a Raspberry Pi: expected aarch64, found x86_64",
+        "copy the archive to the board, and run it there",
+    ),
     "32-bit kernel": (
         lambda s: s.says("uname", "armv7l"),
         "a 32-bit kernel: expected aarch64, found armv7l",
@@ -198,6 +218,43 @@ def test_each_obstacle_has_its_sentence(system: System, name: str) -> None:
     change, what, way = OBSTACLES[name]
     change(system)
     assert system.check() == (2, [what, *([f"way out: {way}"] if way else [])])
+
+
+def test_an_option_that_is_none(system: System) -> None:
+    assert system.run("--help") == (2, ["option: expected --check, --give-back or none, found --help"])
+
+
+def test_outputs_that_differ(system: System) -> None:
+    """A replay whose output is not the model's, on a board where nothing is in the way."""
+    for name in ("cmp", "cp", "cut", "head", "kill", "mkdir", "mv", "od", "sleep", "tail", "tar", "wc"):
+        (system.bin / name).symlink_to(str(shutil.which(name)))
+    system.says("zcat", "")
+    system.says("dmesg", "")
+    (system.own / "expected").mkdir()
+    values = np.arange(4, dtype=np.float32)
+    np.save(system.own / "expected/net.same.npy", values)
+    np.save(system.own / "expected/net.other.npy", values + np.float32(0.5))
+    np.save(system.own / "found.npy", values)
+    (system.own / "networks.txt").write_text("net.sgtr same other\n", encoding="ascii")
+    program = system.own / "gramophone-gpu"
+    program.write_text(
+        '#!/bin/sh\n[ "$1" != replay ] || for slot in same other; do cp found.npy result/net.$slot.npy; done\n',
+        encoding="ascii",
+    )
+    program.chmod(0o755)
+    status, lines = system.run()
+    assert (status, lines[0], lines[2:]) == (
+        1,
+        PROMISE,
+        [
+            "net: 20 replays, same is the model's output: byte for byte",
+            "net: 20 replays, other differs from the model's output: largest difference 0.5",
+            "the GPU is with v3d",
+            "please send result.tar back: a difference is as useful",
+        ],
+    )
+    with tarfile.open(system.own / "result.tar") as tar:
+        assert {"result/net.other.npy", "result/net.json", "result/board.txt"} <= set(tar.getnames())
 
 
 def test_no_two_obstacles_have_the_same_sentence() -> None:

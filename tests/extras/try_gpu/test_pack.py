@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import tarfile
 from pathlib import Path
@@ -62,6 +63,16 @@ def test_it_compiles_without_warnings(files: dict[str, bytes], tmp_path: Path) -
     subprocess.run(command, cwd=tmp_path, check=True)
     assert all((tmp_path / name).is_file() for name in OBJECTS.split())
     assert not {"uio.c", "take.c"} & files.keys()
+
+
+def test_the_owner_reads_what_is_promised_and_what_to_type(files: dict[str, bytes]) -> None:
+    readme = files["README.txt"].decode()
+    assert "it keeps nothing\nsecret, for it has no memory firewall" in readme
+    script = files["try-gpu.sh"].decode()
+    options = set(re.findall(r"try-gpu\.sh (--[a-z-]+)", readme))
+    assert options == set(
+        re.findall(r"(--[a-z-]+)", script.partition('case ${1:-} in\n"" | ')[2].partition(")")[0])
+    )
 
 
 def test_a_network_of_another_gpu(tmp_path: Path) -> None:

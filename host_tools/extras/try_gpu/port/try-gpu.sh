@@ -9,8 +9,6 @@
 # It needs gcc and make. It flashes nothing, installs nothing, and a reboot undoes all that it does. The kernel's
 # driver has no GPU meanwhile. result.tar has no names, addresses or serial numbers in it.
 #
-# What a Raspberry Pi can promise: traces are authenticated and checked. Nothing is secret, for the chip has no
-# memory firewall.
 set -u
 cd "$(dirname "$0")" || exit 2
 here=$(pwd -P)
@@ -39,9 +37,13 @@ find_gpu() {
 }
 
 check_system() {
+    machine=$(uname -m)
+    case $machine in
+    aarch64) ;;
+    arm*) stop "a 32-bit kernel: expected aarch64, found $machine" "arm_64bit=1 in config.txt, or a 64-bit system" ;;
+    *) stop "not a Raspberry Pi: expected aarch64, found $machine" "copy the archive to the board, and run it there" ;;
+    esac
     [ "$(id -u)" = 0 ] || stop "not root: expected user 0, found $(id -u)" "sudo sh try-gpu.sh"
-    [ "$(uname -m)" = aarch64 ] || stop "a 32-bit kernel: expected aarch64, found $(uname -m)" \
-        "arm_64bit=1 in config.txt, or a 64-bit system"
     tr '\0' '\n' 2>/dev/null <"$root/proc/device-tree/compatible" | grep -qx brcm,bcm2711 ||
         stop "another board: expected a Raspberry Pi 4, 400 or CM4, found $(tr -d '\0' 2>/dev/null <"$root/proc/device-tree/model" || echo 'no device tree')"
     if [ ! -x "$program" ]; then
@@ -128,13 +130,13 @@ watch() {
     give_back
 }
 
-# same FILE EXPECTED: whether they are equal; prints how large the largest difference is.
+# same FILE EXPECTED: whether they are equal; prints it, or how large the largest difference is.
 same() {
-    cmp -s "$1" "$2" && echo "byte for byte" && return 0
+    cmp -s "$1" "$2" && echo "is the model's output: byte for byte" && return 0
     for file in "$1" "$2"; do od -A n -v -t f4 -w4 -j 128 "$file"; done | awk -v n="$(($(wc -c <"$1") / 4 - 32))" '
         NR <= n {a[NR] = $1; next}
         {d = a[NR - n] - $1; d = d < 0 ? -d : d; m = d > m ? d : m}
-        END {print "largest difference " m}'
+        END {print "differs from the model'"'"'s output: largest difference " m}'
     return 1
 }
 
@@ -155,7 +157,7 @@ one() {
     good=0
     for slot; do
         found=$(same "$out.$slot.npy" "expected/$name.$slot.npy") || good=1
-        say "$name: $repeat replays, $slot is the model's output: $found"
+        say "$name: $repeat replays, $slot $found"
     done
     return $good
 }
@@ -167,6 +169,11 @@ board() {
     zcat "$root/proc/config.gz" 2>/dev/null | grep -E '^CONFIG_(IO_STRICT_)?DEVMEM|HUGETLBFS=|SIMPLE_PM_BUS|IO_URING='
 }
 
+case ${1:-} in
+"" | --check | --give-back) ;;
+*) stop "option: expected --check, --give-back or none, found $1" ;;
+esac
+say "a Raspberry Pi authenticates traces and checks them; it keeps nothing secret, for it has no memory firewall"
 check_system
 if [ "${1:-}" = --give-back ]; then
     find_gpu
