@@ -18,6 +18,7 @@ import onnxruntime
 from google.protobuf.message import DecodeError
 
 from host_tools.machine.errors import RecordError
+from host_tools.record.other_files import HEAD_BYTES, instead
 from host_tools.record.preflight import NetworkError
 from host_tools.support import contained
 from host_tools.support.sandbox import Sandbox
@@ -100,12 +101,14 @@ def weights(path: Path, external: Collection[Path] = ()) -> list[Path]:
 
 
 def _load(path: Path) -> Any:
+    data = read_file(path, limits.MODEL_BYTES)
+    other = instead(data[:HEAD_BYTES])
     try:
-        model = onnx.load_model_from_string(read_file(path, limits.MODEL_BYTES))
+        model = onnx.load_model_from_string(data)
     except DecodeError as error:
-        raise NetworkError(f"not an ONNX file, or one that was cut off: {error}") from None
+        raise NetworkError(f"not an ONNX file, or one that was cut off: {error}{other}") from None
     if not model.graph.node:
-        raise NetworkError("not an ONNX file: it has no graph of operators")
+        raise NetworkError(f"not an ONNX file: it has no graph of operators{other}")
     return model
 
 

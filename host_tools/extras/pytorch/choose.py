@@ -13,6 +13,7 @@ from host_tools.extras.pytorch.script import Taken, inputs_of
 from host_tools.record.choosing import AUTO, NCNN, TINYGRAD, Asked, Choice, choose
 from host_tools.record.ncnn import pnnx
 from host_tools.record.ncnn.pnnx import Converted, Shape
+from host_tools.record.other_files import HEAD_BYTES, instead
 from host_tools.record.preflight import NetworkError, preflight, refuse_without_ncnn
 from host_tools.record.ways import ByNcnn
 from trace_format import limits
@@ -93,7 +94,9 @@ def _checked_torchscript(path: Path) -> tuple[Taken, ...] | None:
             damaged = archive.testzip()
             taken = inputs_of(archive) if not damaged else None
     except (zipfile.BadZipFile, NotImplementedError) as error:
-        raise NetworkError(f"not a TorchScript file, or one that was cut off: {error}") from None
+        with open_regular(path, limits.MODEL_BYTES) as file:
+            other = instead(file.read(HEAD_BYTES))
+        raise NetworkError(f"not a TorchScript file, or one that was cut off: {error}{other}") from None
     if damaged:
         raise NetworkError(f"a damaged TorchScript file: {damaged} in it has another checksum")
     if not any(name.endswith("/constants.pkl") for name in members):

@@ -17,6 +17,7 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 from numpy.typing import NDArray
 
+from host_tools.record.other_files import HEAD_BYTES, instead
 from host_tools.record.preflight import NetworkError
 from trace_format import limits
 from trace_format.errors import printable
@@ -127,6 +128,7 @@ def read(path: Path) -> tuple[Subgraph, ...]:
     if found != IDENTIFIER:
         raise NetworkError(
             f"at offset {IDENTIFIER_AT:#x}: not a TensorFlow Lite file: expected {IDENTIFIER!r}, found {found!r}"
+            f"{instead(data[:HEAD_BYTES])}"
         )
     try:
         model = schema.ModelT.InitFromPackedBuf(data, 0)
