@@ -46,6 +46,7 @@ class System:
         self.write("proc/meminfo", "MemTotal: 2000000 kB\nMemAvailable: 1000000 kB\n")
         self.write("proc/sys/kernel/io_uring_disabled", "0\n")
         self.write("sys/kernel/security/lockdown", "[none] integrity confidentiality\n")
+        self.write("proc/self/smaps", "Size:                  8 kB\nKernelPageSize:        4 kB\n")
         for path in (
             "dev/mem",
             "dev/vcio",
@@ -164,6 +165,11 @@ OBSTACLES: dict[str, tuple[Callable[[System], None], str, str]] = {
         lambda s: s.remove("proc/self/pagemap"),
         "no /proc/self/pagemap: expected a kernel with PROC_PAGE_MONITOR",
         "the distribution's own kernel",
+    ),
+    "large pages": (
+        lambda s: s.write("proc/self/smaps", "KernelPageSize:       16 kB\n"),
+        "a kernel with large pages: expected 4 KiB, found 16 KiB",
+        "kernel=kernel8.img in config.txt, or Debian's linux-image-arm64",
     ),
     "no idle driver": (
         lambda s: s.remove(f"{DRIVERS}/simple-pm-bus"),

@@ -203,6 +203,9 @@ static bool find_run(struct gr_pinned *pinned, const struct kind *kind)
 
 bool gr_pinned_open(struct gr_pinned *pinned)
 {
+    const long page = sysconf(_SC_PAGESIZE);
+    if (page != GR_PAGE) /* pagemap has an entry for each page, so frames would be others */
+        return gr_fail("memory: expected a kernel with pages of %d bytes, found %ld", GR_PAGE, page);
     size_t i = getenv("GRAMOPHONE_NO_HUGE_PAGE") ? KINDS - 1 : 0;
     while (i < KINDS && !find_run(pinned, &kinds[i]))
         gr_pinned_close(pinned), i++;

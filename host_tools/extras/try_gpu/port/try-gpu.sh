@@ -69,6 +69,9 @@ check_kernel() {
         stop "io_uring is off, and nothing else pins memory" "sysctl kernel.io_uring_disabled=0"
     [ -e "$root/proc/self/pagemap" ] || stop "no /proc/self/pagemap: expected a kernel with PROC_PAGE_MONITOR" \
         "the distribution's own kernel"
+    page=$(awk '/^KernelPageSize:/ {print $2; exit}' "$root/proc/self/smaps")
+    [ "$page" = 4 ] || stop "a kernel with large pages: expected 4 KiB, found $page KiB" \
+        "kernel=kernel8.img in config.txt, or Debian's linux-image-arm64"
     [ -d "$platform/drivers/simple-pm-bus" ] || [ -d "$platform/drivers/alarmtimer" ] ||
         stop "no driver that does nothing: expected simple-pm-bus or alarmtimer, found neither" \
             "a kernel with SIMPLE_PM_BUS or RTC_CLASS"
