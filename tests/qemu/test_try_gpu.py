@@ -26,6 +26,7 @@ from tests.support.signing_samples import ES256
 
 pytestmark = pytest.mark.exhaustive
 REPLAYS = 100
+TIMEOUT_S = 3600  # one boot for all parts; on a busy computer it has a tenth of a core
 GUEST = Path(__file__).with_name("try_gpu_guest.py")
 PROGRAM = "gramophone-gpu"
 
@@ -63,7 +64,7 @@ def said(folder: Path, root: RecordRoot, vadd: Path) -> dict[str, list[str]]:
     job = GuestJob(f"python3.13 -S -B /job/guest.py {REPLAYS}", files, programs)
     stub = firmware.build(ES256.public, platform="rpi4").binary.read_bytes()
     places = {raspi4b.KERNEL: root.kernel.read_bytes(), pi.DISK: pi.archive(root, job)}
-    found, _ = pi.boot(root, stub, places)
+    found, _ = pi.boot(root, stub, places, timeout_s=TIMEOUT_S)
     print(found.output)
     return dict(json.loads(found.files["said"]))
 

@@ -114,6 +114,7 @@ def boot(
     *,
     filled: Mapping[int, bytes] | None = None,
     plugin_args: Mapping[str, str] | None = None,
+    timeout_s: int = TIMEOUT_S,
 ) -> tuple[GuestResult, bytes]:
     """Boot what a card has loaded, with Linux as the normal world; what came of its job, and the whole carve-out.
 
@@ -123,6 +124,7 @@ def boot(
         places: by address: the kernel, and last what ends with the initial RAM disk.
         filled: what lies in memory before.
         plugin_args: further arguments of the plugin.
+        timeout_s: time limit of the boot.
     """
     start, disk = max(places.items())
     files = {**(filled or {}), **places, raspi4b.TREE: device_tree(root, range(start, start + len(disk)))}
@@ -132,7 +134,7 @@ def boot(
         arguments = {"stats": str(stats), **(plugin_args or {})}
         command = raspi4b.command(path, arguments, serial=f"file:{console}")
         try:
-            errors = run_qemu(command, path, TIMEOUT_S)
+            errors = run_qemu(command, path, timeout_s)
         except RunnerError as error:
             ended = last_lines(read_file(console), 20) if console.exists() else "(nothing)"
             raise RunnerError(f"{error}; the console ended: {ended}") from error
