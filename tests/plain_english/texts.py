@@ -16,7 +16,7 @@ from host_tools.device import cli as device
 from tests.plain_english import rules
 from tests.support.places import CHECKOUT
 
-# The pages that a newcomer meets first.
+# The pages that a newcomer meets first, then those for people who change or review Gramophone.
 PAGES = (
     "docs/README.md",
     "docs/INSTALL.md",
@@ -30,6 +30,8 @@ PAGES = (
     "docs/AUDITING.md",
     "docs/REPORT.md",
     "docs/LIMITS.md",
+    "docs/DESIGN.md",
+    "docs/THREATS.md",
 )
 SOURCES = ("host_tools", "signing", "tee_replayer", "trace_format", "baremetal")
 _MARKDOWN = MarkdownIt("commonmark").enable("table")
