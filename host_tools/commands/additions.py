@@ -50,17 +50,18 @@ class Judged:
 FileJudge = Callable[[Buffer], Judged]  # of a file's content
 
 
-def adds(*, fields: type[Result], verdicts: Sequence[str] = ()) -> Callable[[Command], Command]:
+def adds(*, fields: type[Result], verdicts: Sequence[str] = (), example: str = "") -> Callable[[Command], Command]:
     """Say what an extra's function adds to a command's result.
 
     Args:
         fields: the fields of this class, which all have a default.
         verdicts: words besides the command's own.
+        example: a command line, for the command's help.
     """
 
     def decorate(function: Command) -> Command:
         own: dict[str, Any] = vars(function)
-        own |= {"added_fields": fields, "added_verdicts": tuple(verdicts)}
+        own |= {"added_fields": fields, "added_verdicts": tuple(verdicts), "added_example": example}
         return function
 
     return decorate
@@ -98,6 +99,7 @@ def takes(place: str, result: type[Result] | None = None) -> Callable[[Command],
         own["__click_params__"] = [param for one in (command, *reversed(added)) for param in _params(one)]
         if result is not None:
             own["result"] = result
+        own["added_examples"] = [line for one in added if (line := getattr(one, "added_example", ""))]
         own["option_rules"] = [rule for one in (command, *added) for rule in getattr(one, "option_rules", ())]
         return with_additions
 

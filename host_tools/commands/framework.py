@@ -114,7 +114,7 @@ class WithExample(click.Command):
 
     def __init__(self, *args: Any, example: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.example = example
+        self.example = "\n".join([example, *getattr(self.callback, "added_examples", ())])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Show the example as the user types it."""

@@ -52,7 +52,7 @@ class Weather(Result):
 def postcard(data, file):
     return ("postcard", {"lines": data.count(b"\\n")}) if data.startswith(b"Dear ") else None
 
-@adds(fields=Weather, verdicts=["wet"])
+@adds(fields=Weather, verdicts=["wet"], example="gramophone verify trace net.sgtr --weather sun")
 @click.option("--weather", help="Refuse the trace in the rain.")
 def weathered(weather):
     if weather is None:
@@ -138,6 +138,8 @@ def test_a_package_adds_a_judge_to_verify_trace(tmp_path: Path) -> None:
         return done.returncode, found["verdict"], found["weather"], found["transparency"]
 
     assert verdict("") == (0, "verified", None, None)
+    shown = gramophone(tmp_path / "more", "verify trace --help").stdout
+    assert "--weather sun\n" in shown.partition("\nExample:")[2]
     assert verdict("--weather sun") == (0, "verified", "sun", None)
     assert verdict("--weather rain") == (1, "wet", "rain", None)
     assert f"judged {len(signed)} bytes\n" in gramophone(tmp_path / "more", f"{verify} --weather sun").stdout

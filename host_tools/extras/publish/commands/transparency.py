@@ -99,7 +99,11 @@ def words(entry: LogEntry) -> str:
     return f"logged: entry {entry.index} of {entry.size} of {printable(entry.log)} ({entry.kind})"
 
 
-@adds(fields=Logged, verdicts=[NOT_LOGGED])
+@adds(
+    fields=Logged,
+    verdicts=[NOT_LOGGED],
+    example="gramophone verify trace net.sgtr --key pub.pem --transparency net.json --transparency-key log.pem",
+)
 @transparency_options
 def log_judge(transparency: Path | None, transparency_key: Path | None) -> FileJudge | None:
     """Judges a file by the log's entry about it."""
