@@ -136,8 +136,8 @@ def revoked(policy: Policy, kid: bytes) -> Policy:
     gone = policy.revoked | {kid, *key.halves}
     if len(gone) > MAX_TRUST_REVOKED:
         raise TrustError(
-            f"no room to revoke key {kid.hex()}: revocations are permanent. Give devices firmware with a policy "
-            "of another name ('gramophone policy init')",
+            f"no room to revoke key {kid.hex()}: revocations are permanent. Give devices firmware with a trust "
+            "policy of another name ('gramophone policy init')",
             expected=f"at most {MAX_TRUST_REVOKED} ids",
             found=len(gone),
         )
@@ -223,7 +223,9 @@ def check_root(chain: Chain, public: PublicKey) -> None:
     policies = [chain.last.policy, *([chain.before] if chain.before else [])]
     if not any(public.kid in policy.root.kids for policy in policies):
         names = ", ".join(sorted({kid.hex() for policy in policies for kid in policy.root.kids}))
-        raise TrustError("a key that does not sign policies", expected=f"one of {names}", found=public.kid.hex())
+        raise TrustError(
+            "a key that does not sign trust policies", expected=f"one of {names}", found=public.kid.hex()
+        )
 
 
 def warnings(chain: Chain, now: float | None = None) -> Iterator[str]:
@@ -247,9 +249,10 @@ def warnings(chain: Chain, now: float | None = None) -> Iterator[str]:
     if policy.not_before > now:
         yield "it does not hold yet: devices with a clock refuse all traces under it until then"
     if (left := MAX_TRUST_POLICIES - len(chain.links) + 1) < FEW_VERSIONS:
-        yield f"{left} more versions fit into signed traces: then devices need firmware with a newer policy in it"
+        yield f"{left} more versions fit into signed traces: then devices need firmware with a newer trust policy"
     if (room := MAX_TRUST_REVOKED - len(policy.revoked)) < FEW_VERSIONS:
-        yield f"{room} more keys can be revoked (a hybrid key is 3): then devices need a policy of another name"
+        hint = "then devices need a trust policy of another name"
+        yield f"{room} more keys can be revoked (a hybrid key is 3): {hint}"
     for key in policy.keys:
         if key.first is None:
             yield f"key {key.kid.hex()} is no point of its curve that anybody can sign for"

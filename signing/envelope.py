@@ -235,11 +235,13 @@ def _under_policy(data: bytes) -> tuple[Signatures, ...]:
             raise EnvelopeError(
                 f"message {index}",
                 offset=0,
-                expected="a policy" if index else "the trace's signatures, without a payload",
+                expected="a trust policy" if index else "the trace's signatures, without a payload",
                 found="none" if index else "one with a payload",
             )
     if len(found) > 1 + MAX_TRUST_POLICIES:
-        raise EnvelopeError("policies", offset=0, expected=f"at most {MAX_TRUST_POLICIES}", found=len(found) - 1)
+        raise EnvelopeError(
+            "trust policies", offset=0, expected=f"at most {MAX_TRUST_POLICIES}", found=len(found) - 1
+        )
     return tuple(found)
 
 

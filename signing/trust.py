@@ -161,7 +161,7 @@ class Policy:
         """
         data = self.packed()
         if self.decode(data) != self:
-            raise TrustError("the policy says the same thing twice: a key, a device or a rule's name")
+            raise TrustError("the trust policy says the same thing twice: a key, a device or a rule's name")
         return data
 
     def packed(self) -> bytes:
@@ -195,7 +195,7 @@ class Policy:
                 ]
             )
         except ReservedError as error:
-            raise TrustError(f"the policy cannot be written: {error}") from None
+            raise TrustError(f"the trust policy cannot be written: {error}") from None
 
     @classmethod
     def decode(cls, data: bytes, offset: int = 0) -> Policy:
@@ -222,7 +222,7 @@ def _mask(kids: Iterable[bytes], every: Sequence[bytes]) -> int:
     """Raises TrustError where one of them is not among the policy's."""
     for kid in kids:
         if kid not in every:
-            raise TrustError("a role's key", expected="one of the policy's keys", found=kid.hex())
+            raise TrustError("a role's key", expected="one of the trust policy's keys", found=kid.hex())
     return sum(1 << every.index(kid) for kid in kids)
 
 
@@ -277,7 +277,7 @@ def _read(data: bytes, offset: int) -> Policy:
     size = _POLICY + sum(counts[name] * packing.size_of(f"trust_{name}") for name in counts)
     if size != head["bytes"] or size != len(data) or size > MAX_TRUST_BYTES:
         raise TrustError(
-            "size of the policy", offset=offset + 12, expected=size, found=f"{head['bytes']}, {len(data)}"
+            "size of the trust policy", offset=offset + 12, expected=size, found=f"{head['bytes']}, {len(data)}"
         )
     rows: dict[str, list[tuple[int, dict[str, Any]]]] = {}
     at = _POLICY
@@ -294,7 +294,7 @@ def _read(data: bytes, offset: int) -> Policy:
     for what, ids in (("keys", kids), ("devices", devices), ("revoked keys", revoked)):
         if ids != sorted(set(ids)):
             raise TrustError(
-                f"the policy's {what}", offset=offset, expected="ids in ascending order", found="another"
+                f"the trust policy's {what}", offset=offset, expected="ids in ascending order", found="another"
             )
     check_people(keys, offset)
     for key in keys:
@@ -304,9 +304,11 @@ def _read(data: bytes, offset: int) -> Policy:
             )
     _text(head["name"], offset + 48)
     if head["version"] == 0 or not head["name"]:
-        raise TrustError("the policy's name and version", offset=offset, expected="both", found="none")
+        raise TrustError("the trust policy's name and version", offset=offset, expected="both", found="none")
     if head["not_after"] and head["not_after"] < head["not_before"]:
-        raise TrustError("when the policy holds", offset=offset + 24, expected="not from its end on", found="that")
+        raise TrustError(
+            "when the trust policy holds", offset=offset + 24, expected="not from its end on", found="that"
+        )
     root = _role(head["root_keys"], head["root_threshold"], kids, offset + 40)
     rules = tuple(_rule(row, kids, devices, where) for where, row in rows["rule"])
     if set(devices) != {device for rule in rules for device in rule.devices}:
@@ -371,7 +373,9 @@ def _rule(row: dict[str, Any], kids: Sequence[bytes], devices: Sequence[bytes], 
     for name in ("name", "platform"):
         _text(row[name], offset)
     if row["devices"] >> len(devices):
-        raise TrustError("devices of a rule", offset=offset + 84, expected="the policy's", found=row["devices"])
+        raise TrustError(
+            "devices of a rule", offset=offset + 84, expected="the trust policy's", found=row["devices"]
+        )
     return Rule(
         row["name"],
         _role(row["keys"], row["threshold"], kids, offset + 64),

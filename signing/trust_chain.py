@@ -160,11 +160,13 @@ class Chain:
         links = []
         for message in read_sequence(data):
             if message.payload is None:
-                raise TrustError("a message without a policy", expected="a trust policy in each", found="none")
+                raise TrustError(
+                    "a message without a trust policy", expected="a trust policy in each", found="none"
+                )
             policy = Policy.decode(message.payload)
             links.append(Signed(policy, message.payload, Signatures(message.by_kid)))
         if not 1 <= len(links) <= MAX_TRUST_POLICIES:
-            raise TrustError("policies in the file", expected=f"1 to {MAX_TRUST_POLICIES}", found=len(links))
+            raise TrustError("trust policies in the file", expected=f"1 to {MAX_TRUST_POLICIES}", found=len(links))
         for one, other in itertools.pairwise(links):
             follow_error(one.policy, other.policy)
         return cls(tuple(links))
@@ -184,8 +186,8 @@ def load_anchor(data: bytes, *, file: str = "") -> Anchor:
         for link in chain.unfinished():
             lacks = max(one.missing for one in link.quorums(None))
             raise TrustError(
-                f"version {link.policy.version} of policy {link.policy.name} is not signed by enough root keys "
-                f"('gramophone policy sign' adds signatures; {lacks or 'one of the version before'} missing)"
+                f"version {link.policy.version} of trust policy {link.policy.name} is not signed by enough root "
+                f"keys ('gramophone policy sign' adds signatures; {lacks or 'one of the version before'} missing)"
             )
     return chain.last.policy
 
@@ -194,7 +196,7 @@ def follow_error(before: Policy, policy: Policy) -> None:
     """Raise TrustError unless a policy may follow another: it is the next version, and no key comes back."""
     if policy.version != before.version + 1 or policy.name != before.name:
         raise TrustError(
-            "a policy that does not follow the one before it",
+            "a trust policy that does not follow the one before it",
             expected=f"version {before.version + 1} of {before.name}",
             found=f"version {policy.version} of {policy.name}",
         )

@@ -144,7 +144,7 @@ def verify_under_policy(delivery: Delivery, root: Policy, where: Judge, *, file:
     kids = ", ".join(sorted(kid.hex() for kid in trust.quorum.signed))
     kinds = {key.kind for key in trust.policy.keys if key.kid in trust.quorum.signed}
     algorithm = next((one for one, kind in KINDS.items() if kinds == {kind}), None)
-    reason = f"{place}signed by {kids}, under version {trust.policy.version} of policy {trust.policy.name}"
+    reason = f"{place}signed by {kids}, under version {trust.policy.version} of trust policy {trust.policy.name}"
     return VerificationResult(Verdict.VERIFIED, reason, algorithm, None, signed.trace, trust)
 
 

@@ -232,12 +232,12 @@ ACTIONS: dict[Op, ActionType] = {
         ),
         ActionType(
             Op.JOB,
-            "the next actions submit a job; where a log, a checkpoint or a time budget looks",
+            "the next actions submit a job; where a log, a replay checkpoint or a time budget looks",
             (operand("number", Type.NUMBER, "number of the job in the replay", "value"),),
             {
                 FLAG_REPEAT: Flag(
                     "repeat",
-                    "what is done from the checkpoint before it to the next job can be done again after a fault",
+                    "the step from the replay checkpoint before it to the next job can be retried after a fault",
                     words="{number}, can be repeated",
                 )
             },
@@ -248,7 +248,8 @@ ACTIONS: dict[Op, ActionType] = {
             flags={
                 FLAG_RESUME: Flag(
                     "resume",
-                    "at checkpoints, if memory is kept, a reset and the register accesses before the first job do",
+                    "at replay checkpoints, if memory is kept, a reset and the register accesses before the first "
+                    "job do",
                     words="jobs go on after a reset",
                 )
             },

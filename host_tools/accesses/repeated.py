@@ -56,7 +56,7 @@ def why_not_repeated(trace: Trace) -> dict[int, str]:
         for job in step.jobs:
             did, is_known = next(seen)
             if len(step.jobs) > 1:
-                found[job] = "no checkpoint lies between it and another job"
+                found[job] = "no replay checkpoint lies between it and another job"
             elif not is_known:
                 found[job] = "what it accesses may depend on data"
             else:

@@ -259,7 +259,7 @@ analyses can show, and what not. Made by `python -m host_tools.audit_firmware.do
 `host_tools/audit_firmware/rules.py`.
 
 Exit status 1 says that there is an error, with `--strict` also a warning. `--allow FILE` names findings that are
-accepted, each with a reason. "Needs" is what a rule cannot be judged without; the report says which were not
+accepted, each with a reason. "Needs" is what a rule cannot be judged without; the output says which were not
 judged.
 
 | id | rule | severity | reason | needs |
@@ -267,5 +267,5 @@ judged.
 
 _UNKNOWN = """## What only `--rebuild` finds
 
-No rule finds these kinds of back doors. Without `--rebuild` the first line of a report names them as NOT KNOWN:
+No rule finds these kinds of back doors. Without `--rebuild` the first line of the output names them as NOT KNOWN:
 """

@@ -82,7 +82,7 @@ def why_not_resumed(trace: Trace) -> str:
     """
     known = family_of(trace.profile).checkpoints
     if known is None:
-        return f"nothing is known of checkpoints on {trace.gpu}"
+        return f"nothing is known of replay checkpoints on {trace.gpu}"
     rows = list(actions_of(trace.actions))
     start = _start(rows)
     if start < 0 or not (steps := steps_of(trace)):
@@ -121,7 +121,7 @@ def _flaws(
         elif row.op == Op.REG_READ_KEEP:
             kept[row.keep] = index
         elif row.op == Op.REG_WRITE_KEPT and row.keep not in kept:
-            yield f"action {index} writes a value that was kept before the checkpoint"
+            yield f"action {index} writes a value that was kept before the replay checkpoint"
         _write(gpu, known, describing, now, row)
     yield from _jobs(gpu, known, describing, rows, steps)
 
@@ -145,7 +145,7 @@ def _jobs(
                 name = gpu.describe(4 * register)
                 yield f"job {number} of a replay finds in {name} what an earlier one has written"
         if step is not steps[-1] and not known.cleans(gpu, rows[step.jobs[-1] : step.end]):
-            yield f"what job {number} of a replay writes may be in caches at the next checkpoint"
+            yield f"what job {number} of a replay writes may be in caches at the next replay checkpoint"
 
 
 def _describes(row: Action, describing: set[int]) -> bool:

@@ -97,7 +97,7 @@ def test_traces_that_the_device_refuses(images: Callable[[str], Packed], tmp_pat
 def test_a_trace_that_breaks_the_policy_is_not_packed(images: Callable[[str], Packed], tmp_path: Path) -> None:
     bad = trace(*s.PROLOGUE, *s.REPLAY, s.write("hub.MMU_PT_PA_BASE", 0), meta={"security_version": 1})
     (tmp_path / "a.sgtr").write_bytes(signed(bad))
-    reason = r"a\.sgtr: the device refuses this trace: the policy does not allow this register access, action 9"
+    reason = r"a\.sgtr: the device refuses this trace: the register policy does not allow this access, action 9"
     with pytest.raises(FlashError, match=reason):
         pack(images("qemu-virt").folder, Sources([tmp_path / "a.sgtr"]))
 

@@ -285,7 +285,7 @@ FALSE = {
         lambda trace: _without(trace, "core0.CSD_QUEUED_CFG4"),
         "job 14 of a replay finds in core0.CSD_QUEUED_CFG4 what an earlier one has written",
     ),
-    "caches that are not cleaned": ("lenet", _never_cleaned, "may be in caches at the next checkpoint"),
+    "caches that are not cleaned": ("lenet", _never_cleaned, "may be in caches at the next replay checkpoint"),
     "Mali: a mask that a job changes": ("lenet-mali", _mask, "job.IRQ_MASK is not what the prologue"),
     "Mali: caches that are not cleaned": (
         "lenet-mali",
@@ -295,7 +295,7 @@ FALSE = {
     "Mali: a value kept earlier": (
         "lenet-mali",
         _kept_early,
-        "a value that was kept before the checkpoint",
+        "a value that was kept before the replay checkpoint",
     ),
     "Mali: a reset on the way": (
         "lenet-mali",

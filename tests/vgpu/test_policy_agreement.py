@@ -108,7 +108,7 @@ def test_the_first_refused_action_is_named(gpu: Profile) -> None:
     good = action(Op.REG_READ_ONCE, register=gpu.identity.index, expected=0, mask=0, flags=1)
     bad = action(Op.REG_WRITE, register=reset, value=ALL_BITS, mask=ALL_BITS)
     found = by_host(trace(gpu, good, good, bad, bad))
-    assert "the policy does not allow this register access, action 2: RegWrite" in found
+    assert "the register policy does not allow this access, action 2: RegWrite" in found
 
 
 def test_only_the_image_is_executable_where_page_tables_can_say_so() -> None:

@@ -23,7 +23,7 @@ What a replayer and its callers hand each other in memory, and the constants in 
 little-endian and unsigned; the kinds of fields are those of [FORMAT.md](FORMAT.md). The C headers of these
 structures are `trace_format/generated/gramophone_*.h`; each asserts every offset.
 
-## Report
+## Status report
 """
 
 _LOG = """\

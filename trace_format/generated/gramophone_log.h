@@ -25,11 +25,11 @@ struct gr_log_entry {
     uint64_t sequence; /* number of the entry, from 0, over all boots */
     uint64_t boot; /* number of the boot, from 1 */
     enum gr_log_kind kind; /* LogKind */
-    uint32_t status; /* what happened: Status, as in the report */
-    uint32_t phase; /* phase of the report */
+    uint32_t status; /* what happened: Status, as in the status report */
+    uint32_t phase; /* phase of the status report */
     uint32_t action; /* index of the action that failed */
     uint32_t op; /* its opcode */
-    uint32_t offset; /* register, slot, line or item of the report */
+    uint32_t offset; /* register, slot, line or item of the status report */
     uint32_t expected; /* value that was waited for; for a fault the upper 32 bits of its GPU address, or 0 */
     uint32_t seen; /* value that was there instead; for a fault the GPU's status bits */
     uint32_t retries; /* resets after a divergence */

@@ -63,7 +63,7 @@ _Static_assert(offsetof(struct mailbox_message, bytes) == 0, "offset of mailbox_
 
 /* What firmware with a queue says of a request. */
 struct mailbox_answer {
-    uint32_t status; /* what became of a request: why it was refused, or the report's of its replay */
+    uint32_t status; /* what became of a request: why it was refused, or the status of its replay */
     uint32_t order; /* as which of all requests it ended, from 1; 0: it was refused, or has not ended */
 };
 

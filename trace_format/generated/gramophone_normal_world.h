@@ -14,7 +14,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
 
 /* What the small normal world leaves at MAILBOX_RESPONSE_AT. */
 struct normal_world_response {
-    struct mailbox_response mailbox; /* the report is zeros when the pseudo-TA gave none */
+    struct mailbox_response mailbox; /* the status report is zeros when the pseudo-TA gave none */
     uint32_t result; /* TEE_Result of the first call that failed, or 0 */
     uint32_t origin; /* who gave it: TEEC_ORIGIN_* */
 };

@@ -34,7 +34,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
     X(CHUNK, 0xe0ffe0ffu, "a chunk of the trace is not what the signed head says") \
     X(CODEC, 0xf800003fu, "a section of the trace does not decode") \
     X(ACTION, 0xa498ffffu, "an action of the trace is malformed") \
-    X(REGISTER, 0x3f803f80u, "the policy does not allow this register access") \
+    X(REGISTER, 0x3f803f80u, "the register policy does not allow this access") \
     X(RANGE, 0xf4770000u, "an address lies outside what the trace may use") \
     X(IDENTITY, 0xccccccccu, "the GPU is not one that the trace was made for") \
     X(FLOW, 0xf0f0f0f0u, "a step of the verification was left out") \

@@ -112,7 +112,7 @@ enum gr_op {
     GR_OP_IRQ_ENTER = 0x31, /* the recorded driver entered its interrupt handler */
     GR_OP_IRQ_EXIT = 0x32, /* the recorded driver left its interrupt handler */
     GR_OP_INTERVAL = 0x33, /* at least this much time between the previous and the next action */
-    GR_OP_JOB = 0x40, /* the next actions submit a job; where a log, a checkpoint or a time budget looks */
+    GR_OP_JOB = 0x40, /* the next actions submit a job; where a log, a replay checkpoint or a time budget looks */
     GR_OP_REPLAY_START = 0x41, /* actions before this one run once after loading and after a reset, those after it in every replay */
 };
 
@@ -122,8 +122,8 @@ enum gr_op {
 #define GR_MAP_GPU_MEM_WRITE 2u /* the GPU may write */
 #define GR_MAP_GPU_MEM_EXECUTE 4u /* the GPU may fetch instructions */
 #define GR_OPERATE_BESIDE 1u /* while the job works that the actions before it have started; else no job works */
-#define GR_JOB_REPEAT 1u /* what is done from the checkpoint before it to the next job can be done again after a fault */
-#define GR_REPLAY_START_RESUME 1u /* at checkpoints, if memory is kept, a reset and the register accesses before the first job do */
+#define GR_JOB_REPEAT 1u /* the step from the replay checkpoint before it to the next job can be retried after a fault */
+#define GR_REPLAY_START_RESUME 1u /* at replay checkpoints, if memory is kept, a reset and the register accesses before the first job do */
 
 /* Layout of signed_header in the file; only for the assertions below, never cast to it. */
 struct gr_signed_header_layout {

@@ -508,7 +508,7 @@ enums:
       doc: "at least this much time between the previous and the next action"
     64:
       id: job
-      doc: "the next actions submit a job; where a log, a checkpoint or a time budget looks"
+      doc: "the next actions submit a job; where a log, a replay checkpoint or a time budget looks"
     65:
       id: replay_start
       doc: "actions before this one run once after loading and after a reset, those after it in every replay"

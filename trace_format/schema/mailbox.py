@@ -43,7 +43,7 @@ Message = Struct(
 )
 
 Answer = Struct(
-    "status" / u32 * "what became of a request: why it was refused, or the report's of its replay",
+    "status" / u32 * "what became of a request: why it was refused, or the status of its replay",
     "order" / u32 * "as which of all requests it ended, from 1; 0: it was refused, or has not ended",
 )
 
@@ -54,7 +54,7 @@ Response = Struct(
 )
 
 NormalWorldResponse = Struct(
-    "mailbox" / Nested("mailbox_response", Response) * "the report is zeros when the pseudo-TA gave none",
+    "mailbox" / Nested("mailbox_response", Response) * "the status report is zeros when the pseudo-TA gave none",
     "result" / u32 * "TEE_Result of the first call that failed, or 0",
     "origin" / u32 * "who gave it: TEEC_ORIGIN_*",
 )

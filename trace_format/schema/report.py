@@ -39,7 +39,7 @@ class Status(Described):
     CHUNK = 0xE0FFE0FF, "a chunk of the trace is not what the signed head says"
     CODEC = 0xF800003F, "a section of the trace does not decode"
     ACTION = 0xA498FFFF, "an action of the trace is malformed"
-    REGISTER = 0x3F803F80, "the policy does not allow this register access"
+    REGISTER = 0x3F803F80, "the register policy does not allow this access"
     RANGE = 0xF4770000, "an address lies outside what the trace may use"
     IDENTITY = 0xCCCCCCCC, "the GPU is not one that the trace was made for"
     FLOW = 0xF0F0F0F0, "a step of the verification was left out"

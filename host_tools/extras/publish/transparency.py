@@ -57,28 +57,30 @@ class Checkpoint:
         text, blank, below = note.rpartition("\n\n")
         lines = text.split("\n")
         if not blank or len(lines) < 3 or not below.endswith("\n"):
-            raise DocumentError("the checkpoint", expected="a signed note of 3 lines or more", found=short(note))
+            raise DocumentError(
+                "the log checkpoint", expected="a signed note of 3 lines or more", found=short(note)
+            )
         if not lines[0] or not re.fullmatch(r"0|[1-9][0-9]{0,18}", lines[1]):
-            raise DocumentError("the checkpoint", expected="an origin and a size", found=short(lines[:2]))
+            raise DocumentError("the log checkpoint", expected="an origin and a size", found=short(lines[:2]))
         signatures = []
         for line in below.removesuffix("\n").split("\n"):
             name, _, encoded = line.removeprefix(_DASH).partition(" ")
             if not line.startswith(_DASH) or not name:
                 raise DocumentError(
-                    "the checkpoint: signature", expected="a dash, a name, base64", found=short(line)
+                    "the log checkpoint: signature", expected="a dash, a name, base64", found=short(line)
                 )
-            signatures.append(strict_json.from_base64(encoded, "the checkpoint: signature")[4:])
+            signatures.append(strict_json.from_base64(encoded, "the log checkpoint: signature")[4:])
         if len(signatures) > MAX_NOTE_SIGNATURES:
-            what = "the checkpoint: signatures"
+            what = "the log checkpoint: signatures"
             raise DocumentError(what, expected=f"at most {MAX_NOTE_SIGNATURES}", found=len(signatures))
-        root = _hash(strict_json.from_base64(lines[2], "the checkpoint: root"), "the checkpoint: root")
+        root = _hash(strict_json.from_base64(lines[2], "the log checkpoint: root"), "the log checkpoint: root")
         return cls(lines[0], int(lines[1]), root, f"{text}\n".encode(), tuple(signatures))
 
     def is_of(self, key: PublicKey) -> bool:
         """Whether a log's key has signed it."""
         for signature in self.signatures:
             try:
-                checked(signature, key, self.text, "the checkpoint")
+                checked(signature, key, self.text, "the log checkpoint")
             except SignerError:
                 continue
             return True

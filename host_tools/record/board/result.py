@@ -164,7 +164,7 @@ def _mesa(versions: Mapping[str, str]) -> str:
     try:
         number = int(versions["vulkan"].rpartition(" ")[2], 16)
     except (KeyError, ValueError) as error:
-        raise RecordError(f"the board's report has no driver version: {error!r}") from error
+        raise RecordError(f"the board's answer has no driver version: {error!r}") from error
     return f"Mesa {number >> 22}.{number >> 12 & 0x3FF}.{number & 0xFFF}"
 
 

@@ -101,5 +101,5 @@ def ncnn_result(files: Mapping[str, bytes]) -> NcnnResult:
             else:
                 versions[key] = rest
     except (KeyError, ValueError) as error:
-        raise RecordError(f"the guest's report does not fit the files that it sent: {error!r}") from error
+        raise RecordError(f"the guest's answer does not fit the files that it sent: {error!r}") from error
     return NcnnResult(arrays["gpu"], arrays["cpu"], versions)

@@ -55,7 +55,7 @@ def test_from_keys_to_a_rotation() -> None:
     assert "found 1" in typed("verify trace one.sgtr --key fleet.gtp", status=1)
     second = typed("sign one.sgtr --trust-policy fleet.gtp --signing-key e.pem -o net.sgtr")
     assert "not enough" not in second
-    assert "under version 1 of policy fleet" in typed("verify trace net.sgtr --key fleet.gtp")
+    assert "under version 1 of trust policy fleet" in typed("verify trace net.sgtr --key fleet.gtp")
     found = run_json("verify", "trace", "net.sgtr", "--key", "fleet.gtp")["trust"]
     assert (found["status"], found["threshold"], len(found["signed"]), found["missing"]) == ("OK", 2, 2, 0)
     Path("old.gtp").write_bytes(Path("fleet.gtp").read_bytes())
@@ -248,7 +248,7 @@ WRONG = {
     "policy add-key fleet.gtp a.pub --role root": "fleet.gtp: key",
     "policy add-key fleet.gtp g.pub --role none": "fleet.gtp: no such role: expected one of root, *, found none",
     "policy threshold fleet.gtp 9 --role root": "fleet.gtp at offset 0x28: keys and threshold",
-    "policy sign fleet.gtp --signing-key d.pem": "a key that does not sign policies",
+    "policy sign fleet.gtp --signing-key d.pem": "a key that does not sign trust policies",
     "policy sign fleet.gtp --signing-key a.pem -o tbs": "-o and --to-be-signed require each other",
     "policy sign fleet.gtp --public-key a.pub --to-be-signed": "-o and --to-be-signed require each other",
     "policy publish fleet.gtp -o out.gtp": "version 1 of the trust policy lacks signatures",
@@ -256,7 +256,7 @@ WRONG = {
     "policy drop fleet.gtp": "version 1 is the only one",
     "sign net.gtr --trust-policy fleet.gtp --signing-key g.pem -o net.sgtr": "does not sign traces named 'net'",
     "sign net.gtr --trust-policy fleet.gtp --signing-key d.pem -o net.sgtr": "version 1 is not signed",
-    "verify trace net.gtr --key fleet.gtp --key a.pub": "version 1 of policy fleet is not signed by enough root",
+    "verify trace net.gtr --key fleet.gtp --key a.pub": "version 1 of trust policy fleet is not signed by enough",
     "generate --gpu v3d42 --platform qemu-virt --key a.pub --device-id 00 -o x": "expected 32 digits",
 }
 

@@ -115,7 +115,7 @@ def test_weights_that_callers_give_are_said(bound: tuple[bool, ...], words: str)
     assert facts["warnings"]
 
 
-REFUSED = "the policy does not allow this register access, action 9: RegWrite hub.MMU_PT_PA_BASE"
+REFUSED = "the register policy does not allow this access, action 9: RegWrite hub.MMU_PT_PA_BASE"
 
 
 def test_what_every_device_refuses_is_not_signed() -> None:

@@ -206,7 +206,7 @@ def test_keys_that_are_none() -> None:
         ({"name": "x" * 33}, "cannot be written"),
         ({"name": ""}, "name and version"),
         ({"name": "größe"}, "ASCII that can be printed"),
-        ({"keys": ()}, "a role's key: expected one of the policy's keys"),
+        ({"keys": ()}, "a role's key: expected one of the trust policy's keys"),
         ({"root": Role(kids(ROOTS), 4)}, "keys and threshold"),
         ({"root": Role(kids(ROOTS), 0)}, "keys and threshold"),
         ({"not_before": 2, "not_after": 1}, "not from its end on"),
@@ -231,16 +231,16 @@ def test_anchors() -> None:
     for bad, text in (
         (
             t.signed_policy(policy(), ROOTS[:1]).encode(),
-            "version 1 of policy fleet is not signed by enough root keys",
+            "version 1 of trust policy fleet is not signed by enough root keys",
         ),
         (
             first.encode() + t.signed_policy(policy(version=2), []).encode(),
-            "version 2 of policy fleet is not signed",
+            "version 2 of trust policy fleet is not signed",
         ),
         (second.encode() + first.encode(), "does not follow the one before it"),
         (first.encode() + t.signed_policy(policy(version=2, name="other")).encode(), "found version 2 of other"),
         (first.encode()[:-1], "COSE_Sign"),
-        (Signatures({}).encode(), "a message without a policy"),
+        (Signatures({}).encode(), "a message without a trust policy"),
         (first.encode() * 33, "expected 1 to 32, found 33"),
     ):
         with pytest.raises(TraceError, match=text):

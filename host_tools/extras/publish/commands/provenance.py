@@ -253,10 +253,10 @@ def _role(trusted: list[Anchor], name: str) -> tuple[list[PublicKey], int, str]:
     (policy,) = policies
     now = time.time()
     if now < policy.not_before or (policy.not_after and now > policy.not_after):
-        return [], 1, f"version {policy.version} of policy {policy.name} does not hold today"
+        return [], 1, f"version {policy.version} of trust policy {policy.name} does not hold today"
     rule = policy.rule(name.encode())
     if rule is None:
-        return [], 1, f"no rule of policy {policy.name} is about traces named {name!r}"
+        return [], 1, f"no rule of trust policy {policy.name} is about traces named {name!r}"
     found = [policy.key(kid) for kid in sorted(rule.role.kids)]
     # DSSE has no signature of two halves: one of a hybrid key alone counts for nothing.
     keys = [one.first for one in found if one and one.kind is KeyKind.ES256]
