@@ -84,6 +84,8 @@ RULES = (
 _QUALIFIED = {
     "policy": (r"(?i)\bpolic(?:y|ies)\b", r"(?i)\b(?:trust|register|client|scheduling|security) polic"),
     "share": (r"\b(?:an?|its|no|one|two) shares?\b", r"\b(?:core|signature|CPU) shares?\b"),
+    "checkpoint": (r"\b(?:an?|the|no|each|next|at) checkpoints?\b", r"\b(?:replay|log) checkpoints?\b"),
+    "report": (r"\b(?:board|device|guest|firmware)'s report\b", r"\bstatus report\b"),
 }
 TITLE = _rule("title", r"^(?:What|Who|Whose|Whether)\b.*[^?]$", "a noun phrase")
 

@@ -108,9 +108,7 @@ def errors() -> Iterator[Finding]:
     for name, tree in trees.items():
         for line, message in messages(tree, kinds):
             text = _without_code(message)
-            # In `signing` a policy is a trust policy: the errors begin with the file's name.
-            other = () if name.startswith("signing/") else rules.unqualified(text)
-            for rule, sentence in (*rules.findings(rules.ERROR, text), *other):
+            for rule, sentence in (*rules.findings(rules.ERROR, text), *rules.unqualified(text)):
                 yield f"{name}:{line}", rule, sentence
 
 

@@ -170,6 +170,9 @@ def test_words_of_several_meanings_are_qualified() -> None:
     assert not list(rules.unqualified("the register policy does not allow it; the policy is the profile's"))
     assert list(rules.unqualified("--share: net has two shares"))
     assert not list(rules.unqualified("--share: net has two core shares"))
+    assert list(rules.unqualified("no checkpoint lies between two jobs"))
+    assert not list(rules.unqualified("no replay checkpoint lies between two jobs; the checkpoint is a Job"))
+    assert list(rules.unqualified("the board's report has no driver version"))
 
 
 def test_titles_and_summaries() -> None:
