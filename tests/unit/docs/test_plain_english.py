@@ -192,7 +192,7 @@ def test_a_page_is_judged_without_its_code() -> None:
         ("x.md:10", "too-behind"),
     ]
     assert all((CHECKOUT / name).is_file() for name in texts.PAGES)
-    assert len(texts.PAGES) == 12
+    assert len(texts.PAGES) == 14
 
 
 def test_help_is_judged_with_its_options() -> None:

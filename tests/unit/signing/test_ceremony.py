@@ -191,7 +191,7 @@ NOW = 1_000_000_000
     ("found", "texts"),
     [
         (policy(), []),
-        (policy(root=Role(kids(ROOTS), 3)), ["one of its 3 keys is lost, nobody can sign trust policies"]),
+        (policy(root=Role(kids(ROOTS), 3)), ["one of its 3 keys is lost, nobody can sign policies"]),
         (policy(root=Role(kids(ROOTS[:1]), 1)), ["if its key is lost", "whoever has one root key"]),
         (policy(rule(signers=ROOTS)), ["signs policies and traces"]),
         (policy(not_after=NOW - 1), ["it has expired"]),
