@@ -268,7 +268,7 @@ GR_NOINLINE uint32_t gr_trust_breach(const struct gr_policy *policy, const struc
     const uint8_t *m = gr_aligned(manifest);
     const uint64_t now = policy->now_s;
     uint32_t found = (now != 0) & ((now < p->not_before) | ((p->not_after != 0) & (now > p->not_after)));
-    found |= GR_IS_NO_TIME(now) & ((p->not_before | p->not_after) != 0);
+    found |= (uint32_t)(GR_IS_NO_TIME(now) & ((p->not_before | p->not_after) != 0));
     uint32_t first = 0;
     while (first < p->rule_count && !fits_name(rule_at(p, first), manifest + GR_MANIFEST_AT_NAME))
         first++;
