@@ -99,7 +99,8 @@ def add_extra(tree: Tree, extra: Extra, package: str = "") -> None:
     for path, command in extra.commands.items():
         words = path.split()
         for count in range(1, len(words)):
-            tree.words.setdefault(" ".join(words[:count]), Word(extra.summary, extra.example))
+            said = extra.words.get(words[0], (extra.summary, extra.example))
+            tree.words.setdefault(" ".join(words[:count]), Word(*said))
         tree.add(MORE, path, replace(command, package=package))
     tree.renamed.update(extra.renamed)
 

@@ -57,6 +57,7 @@ class Extra:
         summary: what it does, in one line; help of a word that only its commands begin with.
         commands: words of a command, as "publish tuf" -> where it is.
         example: a command line, for the help of that word.
+        words: summary and example of such a word, where the extra has several.
         renamed: old name of a command -> its words now, for one release.
         passes: name of a pass of `build` -> passes that run after it, each as MODULE:NAME.
         networks: how names of files end that it can record -> who chooses the way to record one, as MODULE:NAME
@@ -71,6 +72,7 @@ class Extra:
     summary: str
     commands: Mapping[str, LazyCommand]
     example: str = ""
+    words: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
     passes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     networks: Mapping[str, str] = field(default_factory=dict)

@@ -41,4 +41,10 @@ EXTRA = Extra(
         ),
     },
     example="gramophone prove make net.gtr -o probe.gtr",
+    words={
+        "bringup": (
+            "Run twelve stages on a new board, and name what differs.",
+            "gramophone bringup make out lenet.gtr --signing-key key.pem -o kit",
+        )
+    },
 )
