@@ -10,7 +10,6 @@ EXTRAS = {
     "markupsafe": "report",
     "click_man": "manual",
     "ai_edge_litert": "tflite",
-    "flatbuffers": "tflite",
 }
 
 

@@ -398,7 +398,8 @@ def test_options_that_do_not_fit() -> None:
         "-o",
         "out",
     )
-    assert "signed as it is" in run(*words, "--builder", "a:b", status=2).stderr
+    said = run(*words, "--builder", "a:b", status=2).stderr
+    assert "--statement cannot be combined with --builder" in said
 
 
 @given(st.binary(max_size=200), st.text(max_size=40), st.lists(st.tuples(st.text(), st.binary()), min_size=1))

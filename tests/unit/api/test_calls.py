@@ -43,7 +43,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "no signer": (lambda: gramophone.Trace(b"").sign(3), "key: expected a private key, a signer or the path"),  # type: ignore[arg-type]
     "no runner": (
         lambda: gramophone.replay(SIGNED, key=ES256, on="gpu"),
-        "on: expected one of vgpu, unicorn, qemu, optee, optee-linux, linux, found 'gpu'",
+        "on: expected one of vgpu, unicorn, qemu, optee, optee-linux, linux, raspi4b, found 'gpu'",
     ),
     "an array for slots": (
         lambda: gramophone.replay(SIGNED, np.zeros(1), key=ES256),  # type: ignore[arg-type]

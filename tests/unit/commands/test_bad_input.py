@@ -167,7 +167,7 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
 }
 # Their files: test_gpureplay.py; test_inspect.py; test_lint.py; test_tuf.py;
 # tests/vgpu/test_make.py; tests/extras/bringup/test_bad_files.py. The others take none.
-NOT_HERE = ("import", "inspect", "cache", "make", "manual", "publish tuf", "prove", "bringup")
+NOT_HERE = ("import", "inspect", "cache", "make", "manual", "publish tuf", "prove", "bringup", "try-gpu")
 
 CASES = [
     pytest.param(line, name, content, id=f"{line} | {name} {what}")
