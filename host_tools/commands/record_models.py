@@ -54,6 +54,13 @@ VALUES = click.option(
         "Repeatable."
     ),
 )
+SHAPES = click.option(
+    "--shape",
+    "shapes",
+    type=Shape(),
+    multiple=True,
+    help="Input and its shape, with the batch, if MODEL leaves it open; repeatable.",
+)
 MODEL_NAME = click.option("--name", type=NAME, help="Name of the trace; default: MODEL's name.")
 
 
@@ -89,13 +96,7 @@ def _weights(params: Mapping[str, Any]) -> list[Path]:
     example="gramophone record onnx net.onnx -o net.raw.gtr",
 )
 @click.argument("model", type=FILE)
-@click.option(
-    "--shape",
-    "shapes",
-    type=Shape(),
-    multiple=True,
-    help="Input and its shape, with the batch, if MODEL leaves it open; repeatable.",
-)
+@SHAPES
 @click.option(
     "--external-data",
     "external",
@@ -127,6 +128,14 @@ def record_onnx(
     if len(given | fixed) != len(values) + len(constants):
         raise UsageError("--input, --constant: a name is given twice")
     return record(frontends.choose_onnx, model, values=given, constants=fixed, **how)
+
+
+def input_values(pairs: tuple[tuple[str, str], ...]) -> dict[str, NDArray[Any]]:
+    """`arrays` of --input; UsageError: a name is given twice."""
+    given = arrays(pairs)
+    if len(given) != len(pairs):
+        raise UsageError("--input: a name is given twice")
+    return given
 
 
 def arrays(pairs: tuple[tuple[str, str], ...]) -> dict[str, NDArray[Any]]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
 from host_tools.commands.if_changed import recording
-from host_tools.commands.record_models import arrays, compiling_options, record, recording_options
+from host_tools.commands.record_models import compiling_options, input_values, record, recording_options
 from host_tools.commands.record_options import Recorded, Shape
 from host_tools.extras.pytorch.choose import choose_pytorch
 
@@ -40,7 +40,4 @@ def record_pytorch(model: Path, values: tuple[tuple[str, str], ...], **how: Any)
     keep the names of forward. PyTorch is not needed. A program is data. TorchScript is code, and pnnx may run
     parts of it.
     """
-    given = arrays(values)
-    if len(given) != len(values):
-        raise UsageError("--input: a name is given twice")
-    return record(choose_pytorch, model, values=given, **how)
+    return record(choose_pytorch, model, values=input_values(values), **how)

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
 from host_tools.commands.if_changed import recording
-from host_tools.commands.record_models import arrays, compiling_options, record, recording_options
-from host_tools.commands.record_options import Recorded, Shape
+from host_tools.commands.record_models import SHAPES, compiling_options, input_values, record, recording_options
+from host_tools.commands.record_options import Recorded
 
 
 @click.command(
@@ -20,13 +20,7 @@ from host_tools.commands.record_options import Recorded, Shape
     example="gramophone record tflite net.tflite -o net.raw.gtr",
 )
 @click.argument("model", type=FILE)
-@click.option(
-    "--shape",
-    "shapes",
-    type=Shape(),
-    multiple=True,
-    help="Input and its shape, with the batch, if MODEL leaves it open; repeatable.",
-)
+@SHAPES
 @compiling_options
 @recording_options
 @recording()
@@ -39,7 +33,4 @@ def record_tflite(model: Path, values: tuple[tuple[str, str], ...], **how: Any) 
     """
     from host_tools.extras.tflite.choose import choose_tflite
 
-    given = arrays(values)
-    if len(given) != len(values):
-        raise UsageError("--input: a name is given twice")
-    return record(choose_tflite, model, values=given, **how)
+    return record(choose_tflite, model, values=input_values(values), **how)
