@@ -81,12 +81,13 @@ def _translated(path: Path, shapes: Mapping[str, Shape]) -> Translated:
 
     graphs = read(path)
     sizes = _sizes(graphs[0], shapes)
-    converted(graphs)  # says what cannot be translated before LiteRT is asked
+    made = converted(graphs)  # says what cannot be translated before LiteRT is asked
     data = read_file(path, limits.MODEL_BYTES)
     judge = Judge(data, sizes)
     if sizes:
         graphs = _resized(graphs, judge, sizes)
-    made, cut = converted(graphs), converted(graphs, cut=True)
+        made = converted(graphs)
+    cut = converted(graphs, cut=True)
     compare(judge, lambda: Judge(data, sizes, is_reference=False), graphs[0], made, cut)
     return Translated(onnx_model.described(made.model), dict(made.first), dict(made.states))
 
