@@ -19,7 +19,7 @@ _BEFORE = re.compile(r"before (\S{1,32}) sha256=([0-9a-f]{64})")
 _EXCEPTION = re.compile(r"exception address=(0x[0-9a-f]{8,16})")
 _NUMBER = re.compile(r"0x([0-9a-f]{1,16})|(\d{1,20})")
 _END = re.compile(r"[=!][0-9a-f]{8}")
-# What begins a line, where a runner gives all lines as one.
+# The words that begin a line, because a runner may give all lines as one.
 _BEGINS = re.compile(r" (?=(?:stage|register|output|time|exception) |[=!][0-9a-f]{8}\b)")
 
 

@@ -30,7 +30,7 @@ from trace_format.trace import Trace
 NAME = re.compile(r"job(\d{4,})-(?:as\d+-)?[0-9a-f]{8,}")
 Inputs = Mapping[str, NDArray[Any]]
 Place = tuple[int, int]  # address space and page, the GPU's
-# What may change memory that a job has written, or take it away; and where the next job, or another part, begins.
+# Operations that change or unmap what a job has written, and those that begin the next job or part.
 _OF_MEMORY = frozenset(
     (
         *(Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM, Op.UPLOAD, Op.CLEAR, Op.COPY_TO_GPU, Op.COPY_FROM_GPU, Op.OPERATE),

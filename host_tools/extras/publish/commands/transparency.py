@@ -74,7 +74,7 @@ def logged(
         find: the entry that is about the file; may raise as `Proof.entry_of_file`.
 
     Returns:
-        What JSON says of the entry, None where there is no proof or it shows nothing; and why it shows nothing.
+        The entry as JSON has it, or None without a proof or with one that shows nothing; then the reason for that.
 
     Raises:
         GramophoneError: the proof or the key is malformed.
