@@ -48,7 +48,3 @@ class TrustError(TraceError):
 
 class EncryptionError(TraceError):
     """A COSE_Encrypt message that is not the one encoding that this project reads and writes."""
-
-
-class DocumentError(TraceError):
-    """A signed document of another project's form (in-toto, Rekor, SUIT) that is not what that form says."""

@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 from cryptography.hazmat.primitives.asymmetric import utils
 
 from host_tools.extras.publish import strict_json
+from host_tools.extras.publish.errors import DocumentError
 from signing import curves
-from signing.errors import DocumentError, SignerError
+from signing.errors import SignerError
 from signing.keys import Algorithm, PublicKey
 from signing.sign import Signer, checked
 

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from host_tools.extras.publish import strict_json
+from host_tools.extras.publish.errors import DocumentError
 from host_tools.model.origins import STACK, Origin, origins
 from host_tools.support.version import VERSION
 from signing import encryption
 from signing.delivery import Delivery
-from signing.errors import DocumentError
 from signing.replay_log import head_hash
 from trace_format.errors import GramophoneError, listed
 from trace_format.schema import SIGNED_MAGIC

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from signing.errors import DocumentError
+from host_tools.extras.publish.errors import DocumentError
 
 T = TypeVar("T")
 _KINDS = {str: "text", int: "an integer", list: "a list", dict: "an object"}

@@ -14,11 +14,11 @@ from typing import Any
 
 import cbor2
 
+from host_tools.extras.publish.errors import DocumentError
 from host_tools.extras.publish.statement import Finding
 from host_tools.extras.publish.strict_json import short
 from host_tools.extras.publish.suit_manifest import SHA256, loads, read_digest
 from signing.delivery import Delivery
-from signing.errors import DocumentError
 from trace_format import profile
 from trace_format.errors import TraceError
 

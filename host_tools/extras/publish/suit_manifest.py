@@ -14,9 +14,10 @@ from typing import Any
 
 import cbor2
 
+from host_tools.extras.publish.errors import DocumentError
 from host_tools.extras.publish.strict_json import short
 from signing.cose import HEADER_ALGORITHM, protected_header
-from signing.errors import DocumentError, SignerError
+from signing.errors import SignerError
 from signing.keys import PublicKey
 from signing.sign import Signer, checked
 

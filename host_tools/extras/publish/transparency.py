@@ -15,8 +15,9 @@ from typing import Any
 
 from host_tools.extras.publish import strict_json
 from host_tools.extras.publish.dsse import MAX_SIGNATURES, Envelope
+from host_tools.extras.publish.errors import DocumentError
 from host_tools.extras.publish.strict_json import Fields, short
-from signing.errors import DocumentError, SignerError
+from signing.errors import SignerError
 from signing.keys import PublicKey
 from signing.sign import checked
 

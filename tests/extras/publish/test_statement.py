@@ -27,9 +27,9 @@ from securesystemslib.signer import SSlibKey
 from host_tools.demo import RAW
 from host_tools.extras.publish.commands.provenance import hashes
 from host_tools.extras.publish.dsse import MAX_SIGNATURES, Envelope
+from host_tools.extras.publish.errors import DocumentError
 from host_tools.extras.publish.statement import BUILD_TYPE, PAYLOAD_TYPE, Statement, Subject, builder_of, make
 from signing import key_files
-from signing.errors import DocumentError
 from signing.sign import FileSigner, sign_trace
 from tests.support import replayer_samples as s
 from tests.support import tokens

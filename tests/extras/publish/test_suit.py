@@ -19,10 +19,10 @@ from pycddl import Schema, ValidationError
 from pycose.keys import EC2Key, OKPKey
 from pycose.messages import Sign1Message
 
+from host_tools.extras.publish.errors import DocumentError
 from host_tools.extras.publish.suit import Manifest, class_id, vendor_id
 from host_tools.extras.publish.suit_manifest import Envelope, loads
 from signing import key_files
-from signing.errors import DocumentError
 from signing.sign import sign_trace
 from tests.support import replayer_samples as s
 from tests.support import tokens

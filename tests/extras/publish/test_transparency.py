@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from host_tools.extras.publish.dsse import Envelope
+from host_tools.extras.publish.errors import DocumentError
 from host_tools.extras.publish.statement import PAYLOAD_TYPE, Subject, make
 from host_tools.extras.publish.transparency import Checkpoint, Entry, NotLoggedError, Proof, leaf_hash, root_of
 from signing import key_files, keys
-from signing.errors import DocumentError
 from signing.sign import FileSigner, sign_trace
 from tests.support import replayer_samples as s
 from tests.support.merkle import ORIGIN, Log, b64, body, hashedrekord, note, path, tree
