@@ -9,14 +9,16 @@ what is made of it is tried on this machine, and recorded, by what is the same f
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+from host_tools.support.messages import LOG
 
 if TYPE_CHECKING:  # help of commands names compilers, and waits for nothing else
     from host_tools.record.compiled.plan import Plan
@@ -80,7 +82,8 @@ class Compiler:
             except subprocess.TimeoutExpired as error:
                 raise NetworkError(f"{self.name} takes more than {error.timeout:.0f} s to compile it") from None
             if done.returncode or not plan.exists():
-                said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+                *more, said = done.stderr.strip().splitlines() or ["it said nothing"]
+                LOG.debug("%s: %s", self.name, " | ".join(more))
                 raise NetworkError(f"{self.name} cannot compile it: {said}")
             found: Plan = plain.loads(Plan, read_file(plan))
             return found
@@ -118,11 +121,13 @@ CHOICES = (AUTO, NCNN, *COMPILERS, FASTEST)  # of --compiler; the first is the d
 
 
 def program_of(compiled: Callable[..., Plan]) -> int:
-    """The `main` of a compiler's module: exit status 1, with one line on standard error, for what is not compiled.
+    """The `main` of a compiler: for what is not compiled, exit status 1 and the reason as the last line on
+    standard error.
 
     Args:
         compiled: makes a plan of an ONNX file, and has a folder after it if `plan` was given one, and
-            `wide=True` where vectors are asked for; raises whatever it likes.
+            `wide=True` where vectors are asked for. The words of a NotImplementedError are for users; of whatever
+            else it raises, users are told that it did, and `--verbose` says what.
     """
     from host_tools.support import plain
 
@@ -130,9 +135,10 @@ def program_of(compiled: Callable[..., Plan]) -> int:
     try:
         found = compiled(model, *folder, **({"wide": True} if WIDE in sys.argv else {}))
     except Exception as error:  # whatever a front end raises for a network that it does not know
-        print(f"{type(error).__name__}: {' '.join(str(error).split())[:400]}", file=sys.stderr)
-        if os.environ.get("GRAMOPHONE_TRACEBACK"):
-            raise
+        traceback.print_exc()
+        is_said = isinstance(error, NotImplementedError) and str(error)
+        said = str(error) if is_said else "it fails on this network, for a reason that only '--verbose' says"
+        print(" ".join(said.split())[:400], file=sys.stderr)
         return 1
     plan.write_bytes(plain.dumps(found))
     return 0

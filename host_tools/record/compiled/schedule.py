@@ -43,6 +43,7 @@ from host_tools.record.compiled.compilers import program_of
 from host_tools.record.compiled.glsl import MAX_BINDINGS, Glsl
 from host_tools.record.compiled.operators import OPERATORS
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
+from host_tools.record.compiled.refusals import saying_where, saying_which
 from host_tools.record.compiled.unrolling import within_registers
 
 REDUCTIONS = (
@@ -108,7 +109,8 @@ def compiled(
         program: makes the kernel of the plan's call with a number; None: tinygrad does, as it optimises itself.
 
     Raises:
-        NotImplementedError, RuntimeError and others of tinygrad's: what it does not compile.
+        NotImplementedError: what is not compiled, in words for users.
+        Exception: of tinygrad's, where it is no node's and no kernel's.
     """
     runner = front_end(model, more)
     settings = {
@@ -130,7 +132,8 @@ def compiled(
         name: Tensor.zeros(*spec.shape, dtype=spec.dtype).contiguous().realize()
         for name, spec in runner.graph_inputs.items()
     }
-    left = runner(inputs)
+    with saying_where(runner, model):
+        left = runner(inputs)
     # A copy of its own for each: an output may be an input, a constant, or another output.
     outputs = {name: left[name].clone() for name in runner.graph_outputs}
     if without := [name for name, tensor in outputs.items() if 0 in tensor.shape]:
@@ -166,7 +169,8 @@ def _plan(
     for item in linear.src:
         if item.src[0].op is not Ops.SINK:
             raise NotImplementedError(f"{item.src[0].op.name.lower()} between kernels")
-        program = program_of_call(item.src[0], len(calls))
+        with saying_which(len(calls), len(linear.src)):
+            program = program_of_call(item.src[0], len(calls))
         source = next(str(part.arg) for part in program.src if part.op is Ops.SOURCE)
         rounds = loops.rounds(next(part.src for part in program.src if part.op is Ops.LINEAR))
         if rounds > loops.JUDGED:

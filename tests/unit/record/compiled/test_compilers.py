@@ -33,7 +33,7 @@ def test_a_third_compiler(tmp_path: Path) -> None:
 
 def test_what_it_does_not_take_is_said_in_its_words(tmp_path: Path) -> None:
     net = model(tmp_path / "net.onnx", [node("Exp", "x", "y")], {"x": ("float32", [5])}, {"y": "float32"})
-    with pytest.raises(NetworkError, match="toy cannot compile it: NotImplementedError: Exp is none of mine"):
+    with pytest.raises(NetworkError, match=r"^toy cannot compile it: Exp is none of mine$"):
         compile_onnx(net, {}, compiler=TOY)
 
 
