@@ -36,6 +36,10 @@ FUNCTIONS = [
     ("ai.onnx.preview", "FlexAttention"),
 ]
 
+# With a constant of no elements as shape, axes, counts or starts: the operator that does the same without.
+BY_EMPTY = {"Reshape": "Squeeze", "Squeeze": "Identity"}
+BY_EMPTY |= dict.fromkeys(("Expand", "Slice", "Tile", "Unsqueeze"), "Identity")
+
 
 def simplified(model: OnnxModel, shapes: Mapping[str, Shape]) -> tuple[bytes, bytes, bool]:
     """The network with these shapes of its inputs: as the file has it otherwise, and simplified.
@@ -171,7 +175,7 @@ def _rename(graph: Any, old: str, new: str) -> None:
 
 def _without_empty(network: Any) -> None:
     """Leave out optional inputs that are constants of no elements, which means the same (Resize's scales,
-    axes of sums), and such pieces of what is joined."""
+    axes of sums), and such pieces of what is joined; write otherwise what they do elsewhere."""
     empty = {item.name for item in network.graph.initializer if 0 in item.dims}
     for node in network.graph.node:
         is_empty = any(0 in item.t.dims for item in node.attribute if item.HasField("t"))
@@ -183,6 +187,9 @@ def _without_empty(network: Any) -> None:
             node.input[:] = ["" if name in empty else name for name in node.input]
         if node.op_type == "Concat" and not set(node.input) <= empty:
             node.input[:] = [name for name in node.input if name not in empty]
+        if any(name in empty for name in node.input[1:]) and node.op_type in BY_EMPTY:
+            node.op_type = BY_EMPTY[node.op_type]
+            del node.input[1:], node.attribute[:]
     if without := [item.name for item in network.graph.output if item.name in empty]:
         raise NetworkError(f"output {without[0]} has no elements")
     kept = [item for item in network.graph.initializer if item.name not in empty]
