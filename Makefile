@@ -30,7 +30,7 @@ help: ## this list
 
 ##@ Set up
 
-setup: system $(BIN)/.installed ## what every target needs, in .venv and from packages
+setup: system $(BIN)/.installed $(BIN)/.virtual-gpu ## what every target needs, in .venv and from packages
 
 setup-test: MORE_NEEDS = $(TEST_NEEDS) $(OPTEE_NEEDS)
 setup-test: setup system-test $(KAITAI) ## what the tests need besides that
@@ -85,6 +85,10 @@ $(BIN)/.installed: pyproject.toml constraints.txt | system
 	      $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . && \
 	      $(BIN)/python -m host_tools.cli manual -q >/dev/null && touch $@; } || \
 	    { echo "error: $(VENV) could not be filled with what constraints.txt names; pip needs PyPI, or a mirror" >&2; exit 2; }
+
+# Compiled before its first use, which would take a minute longer.
+$(BIN)/.virtual-gpu: $(BIN)/.installed
+	@exec 9<. && flock 9; [ $@ -nt $< ] || { $(BIN)/python -m host_tools.vgpu.build && touch $@; }
 
 clean: ## remove what was built here
 	rm -rf build $(VENV)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Compiles the virtual GPU: the shared library for Python, and the plugin for QEMU.
+"""Compiles the virtual GPU: the shared library for Python, and the plugin for QEMU. As a program both, which
+`make setup` runs: at the first use they would take a minute.
 
 Results are kept in a build folder under a name made from a hash of everything that went in, so a build happens
 once for a given state of the sources and a stale one is never used.
@@ -14,12 +15,14 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from host_tools.support import programs
 from host_tools.support.cache import cache_dir
 from host_tools.support.gpu_folders import FOLDERS as GPUS
+from host_tools.support.progress import phase
 from tee_replayer.generator.strictness import WARNINGS
 from trace_format.emit import GENERATED
 from trace_format.errors import GramophoneError
@@ -109,7 +112,7 @@ def _machine() -> str:
 
 
 def shared_object(name: str, sources: Sequence[Path], flags: Sequence[str] = ()) -> Path:
-    """Compiles C files into one shared object, unless that was done before.
+    """Compiles C files into one shared object, several at a time, unless that was done before.
 
     Args:
         name: first part of the file name.
@@ -130,13 +133,23 @@ def shared_object(name: str, sources: Sequence[Path], flags: Sequence[str] = ())
     target = build_folder() / f"{name}-{digest.hexdigest()[:16]}.so"
     if target.exists():
         return target
-    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder, phase(f"compiling the virtual GPU: {name}"):
         output = Path(folder) / target.name
-        include = [f"-I{path}" for path in (*FOLDERS, GENERATED)]
-        command += ["-shared", *include, "-o", str(output), *map(str, sources), "-lm"]
-        result = programs.run(command)
-        if result.returncode != 0:
-            raise BuildError(f"compiling {name} failed:\n{result.stderr.strip()}")
+        objects = [Path(folder) / f"{number}.o" for number in range(len(sources))]
+        command += [f"-I{path}" for path in (*FOLDERS, GENERATED)]
+
+        def run(words: Sequence[object]) -> None:
+            result = programs.run([*command, *map(str, words)])
+            if result.returncode != 0:
+                raise BuildError(f"compiling {name} failed:\n{result.stderr.strip()}")
+
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            try:
+                list(pool.map(lambda pair: run(["-c", "-o", *pair]), zip(objects, sources, strict=True)))
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        run(["-shared", "-o", output, *objects, "-lm"])
         os.replace(output, target)
     return target
 
@@ -197,3 +210,8 @@ def plugin_option(plugin: Path, arguments: Mapping[str, str]) -> str:
     """
     words = [str(plugin), *(f"{name}={value}" for name, value in arguments.items())]
     return ",".join(word.replace(",", ",,") for word in words)
+
+
+if __name__ == "__main__":
+    library()
+    qemu_plugin()

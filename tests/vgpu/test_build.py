@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from host_tools.support import programs
 from host_tools.vgpu import build
 from tests.support.places import CHECKOUT
 
@@ -48,6 +50,23 @@ def test_failure_leaves_nothing(folder: Path, source: Path) -> None:
     with pytest.raises(build.BuildError, match=r"compiling one failed:\n.*one\.c"):
         build.shared_object("one", [source])
     assert list(folder.iterdir()) == []
+
+
+def test_files_are_compiled_one_by_one_and_linked(
+    folder: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = source.with_name("two.c")
+    other.write_text("int one(void);\nint two(void);\nint two(void) { return 2 * one(); }\n")
+    run, seen = programs.run, list[list[str]]()
+
+    def kept(command: list[str]) -> subprocess.CompletedProcess[str]:
+        seen.append(command)
+        return run(command)
+
+    monkeypatch.setattr(programs, "run", kept)
+    assert ctypes.CDLL(str(build.shared_object("two", [source, other]))).two() == 2
+    assert [command[-1] for command in seen if "-c" in command] == [str(source), str(other)]
+    assert len(seen) == 3
 
 
 def test_no_compiler(folder: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
