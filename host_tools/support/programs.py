@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Programs that commands start: none of them outlives the command, however that is ended.
 
-Each is the leader of a process group, so that what it starts (the compilers of a make, say) ends with it.
+Each is the leader of a process group, so that what it starts (the compilers of a make, say) ends with it. If the
+command is killed and can end nothing, the kernel kills the program.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import threading
@@ -24,6 +26,8 @@ from host_tools.support.sandbox import Sandbox, wanted
 from trace_format import limits
 
 GRACE_S = 2.0  # for a program to remove its own temporary files, before it is killed
+# util-linux: the kernel is told before the program starts, which Python cannot do beside threads.
+_ENDS_WITH_US = (found, "--pdeathsig", "KILL", "--") if (found := shutil.which("setpriv")) else ()
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
@@ -89,6 +93,8 @@ def run(
     if sandbox:
         command = confined.command(sandbox, command)
     LOG.debug("running %s", shlex.join(command))
+    if _ENDS_WITH_US and shutil.which(command[0]):  # of a missing one Popen says so
+        command = [*_ENDS_WITH_US, *command]
     _check()
     is_main = threading.current_thread() is threading.main_thread()
     process = None

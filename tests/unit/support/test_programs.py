@@ -85,6 +85,19 @@ def test_signals(number: signal.Signals, status: int, program: str, marked: Mark
     assert list(tmp_path.iterdir()) == []
 
 
+def test_who_is_killed_leaves_no_program(marked: Marked, tmp_path: Path) -> None:
+    """SIGKILL lets nobody clean up; what the programs started themselves is not ours to find."""
+    command = [sys.executable, "-c", COMMAND, str(tmp_path), f"exec sleep {SLEEP}"]
+    with subprocess.Popen(command, env=marked.environment) as process:
+        try:
+            marked.wait_for(f"sleep\0{SLEEP}", 2)
+            process.kill()
+            process.wait(30)
+            assert marked.gone()
+        finally:
+            marked.end()
+
+
 def test_an_ignored_signal_stays_ignored(marked: Marked, tmp_path: Path) -> None:
     """As with nohup."""
     ignoring = "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + COMMAND
