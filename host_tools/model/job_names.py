@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Mapping
 
@@ -10,17 +11,33 @@ from trace_format.actions import Columns, Op
 from trace_format.errors import printable
 from trace_format.trace import Trace
 
-NOTE = "calls"  # in the notes: a list of names, one for each job
+NOTE = "calls"  # in the notes: a list with a name for each job, or a list of the names of all that it computes
 LONGEST = 60  # characters that are shown of one
+KIND = re.compile(r"(.+) (\(\w+\))", re.DOTALL)  # a layer and its type, as recordings name them
 
 
 def job_names(trace: Trace) -> list[str]:
-    """A name for each job, in the order of their JOB actions, on one line each; []: notes have no such list."""
+    """A name for each job, in the order of their JOB actions, on one line each; []: notes have no such list.
+
+    Of several layers the first is named: "encoder.1 and 2 more (Conv)".
+    """
     names = trace.notes.get(NOTE)
     jobs = int(Columns(trace.actions).is_op(Op.JOB).sum())
-    if not isinstance(names, list) or len(names) != jobs or not all(isinstance(name, str) for name in names):
+    if not isinstance(names, list) or len(names) != jobs:
         return []
-    return [shortened(printable(name), LONGEST) for name in names]
+    whole = [name if isinstance(name, list) else [name] for name in names]
+    if not all(part and all(isinstance(name, str) for name in part) for part in whole):
+        return []
+    return [_shown(*part) for part in whole]
+
+
+def _shown(first: str, *more: str) -> str:
+    if not more:
+        return shortened(printable(first), LONGEST)
+    match = KIND.fullmatch(first)
+    name, kind = (match[1], f" {match[2]}") if match else (first, "")
+    end = f" and {len(more)} more{printable(kind)}"
+    return shortened(printable(name), max(LONGEST - len(end), 4)) + end
 
 
 def names_by_action(trace: Trace) -> dict[int, str]:

@@ -4,13 +4,14 @@
 No compiler says which dispatch is whose. So the jobs are run once more, and what each of them writes is compared
 with what another program makes of each layer on the CPU: not by place, for a GPU packs channels and leaves gaps,
 but by sums over all values, which packing, padding by zeros and the order of channels leave as they are. What
-computes no layer's result (padding, packing, a part of a softmax) is named after the layer that it leads to; one
-job that computes several layers, after the one with most to do.
+computes no layer's result (padding, packing, a part of a softmax) is named after the layer that it leads to. Where
+several layers lie between two results that are known, the jobs there have the names of all of them, and which job
+computes which is not known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -33,7 +34,6 @@ from trace_format.trace import Trace
 KINDS = (np.dtype("<f4"), np.dtype("<f2"))
 NEAR = (2e-3, 2e-2)  # of sums, for each of KINDS: a GPU's arithmetic is not the CPU's, and it writes into gaps
 MOST_PARTS = 64  # jobs that together write one result, such as the parts of a Concat
-HEAVY = {"Attention", "Conv", "ConvTranspose", "Einsum", "Gemm", "GRU", "LSTM", "MatMul", "RNN"}  # ONNX's
 Sums = NDArray[np.float64]
 
 
@@ -70,24 +70,32 @@ def name_jobs(trace: Trace, layers: Callable[[], Sequence[Result]], inputs: Mapp
             LOG.info("jobs are not named after layers: %s", error)
             return
         found = matched(jobs, [result.sums for result in results])
-        known = {at for at in found if at is not None}
-        makers = {result.tensor: number for number, result in enumerate(results)}
-        shown = {at: _heaviest(at, known, results, makers) for at in known}
-    if known:
-        trace.notes[NOTE] = ["" if at is None else f"{shown[at].layer} ({shown[at].kind})" for at in found]
+    if any(at is not None for at in found):
+        trace.notes[NOTE] = [
+            "" if not names else names[0] if len(names) == 1 else names for names in _names(found, results)
+        ]
 
 
-def _heaviest(at: int, known: set[int], results: Sequence[Result], makers: Mapping[str, int]) -> Result:
-    """The layer with most to do of those whose results are only in registers until this one's is written."""
+def _names(found: Sequence[int | None], results: Sequence[Result]) -> Iterator[list[str]]:
+    """For each job the layers that it may compute, in the order of the network's file."""
+    known = {at for at in found if at is not None}
+    makers = {result.tensor: number for number, result in enumerate(results)}
+    groups = {at: _until(at, known, results, makers) for at in known}
+    left = set(range(len(results))) - set().union(*groups.values()) or groups[max(known)]
+    for at in found:
+        group = groups[at] if at is not None else left
+        yield list(dict.fromkeys(f"{results[number].layer} ({results[number].kind})" for number in sorted(group)))
+
+
+def _until(at: int, known: set[int], results: Sequence[Result], makers: Mapping[str, int]) -> set[int]:
+    """A layer, and those whose results are only in registers until this one's is written."""
     near, seen = [at], {at}
     while near:
-        result = results[near.pop(0)]
-        if result.kind in HEAVY:
-            return result
-        before = {makers[tensor] for tensor in result.takes if tensor in makers} - known - seen
-        near += sorted(before)
+        takes = results[near.pop()].takes
+        before = {makers[tensor] for tensor in takes if tensor in makers} - known - seen
+        near += before
         seen |= before
-    return results[at]
+    return seen
 
 
 def sums(values: NDArray[Any]) -> Sums:
@@ -98,7 +106,7 @@ def sums(values: NDArray[Any]) -> Sums:
 
 
 def matched(jobs: Sequence[Sequence[Sums]], results: Sequence[Sums]) -> list[int | None]:
-    """For each job the number of the result that it computes, a part of, or leads to; None: of none.
+    """For each job the number of the result that it computes, a part of, or leads to; None: of none that is known.
 
     Args:
         jobs: what each wrote, as each of KINDS.
@@ -120,8 +128,8 @@ def matched(jobs: Sequence[Sequence[Sums]], results: Sequence[Sums]) -> list[int
     found: list[int | None] = []
     for before, end in pairwise([-1, *ends]):
         found += [ends[end]] * (end - before)
-    last = found[-1] if found else None
-    return found + [last] * (len(jobs) - len(found))  # what carries the output out
+    last = found[-1] if len(results) - 1 in ends.values() else None
+    return found + [last] * (len(jobs) - len(found))  # what carries the output out, if all is computed
 
 
 def _result(whole: Sequence[Sums], results: Sums) -> int | None:

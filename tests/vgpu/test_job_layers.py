@@ -31,10 +31,10 @@ def test_a_job_has_the_name_of_the_layer_that_it_computes() -> None:
     assert named(("a", "Relu", "x", "y", ONCE), ("b", "Mul", "y", "z", TWICE)) == ["a (Relu)", "b (Mul)"]
 
 
-def test_a_job_of_several_layers_has_the_name_of_the_one_with_most_to_do() -> None:
+def test_a_job_of_several_layers_has_the_names_of_all() -> None:
     conv = ("conv", "Conv", "x", "a", OTHER)  # in registers only
     assert named(conv, ("relu", "Relu", "a", "b", ONCE), ("c", "Mul", "b", "c", TWICE)) == [
-        "conv (Conv)",
+        "conv and 1 more (Conv)",
         "c (Mul)",
     ]
 
@@ -42,6 +42,17 @@ def test_a_job_of_several_layers_has_the_name_of_the_one_with_most_to_do() -> No
 def test_a_layer_that_another_job_has_computed_gives_no_name_twice() -> None:
     conv = ("conv", "Conv", "x", "a", ONCE)
     assert named(conv, ("relu", "Relu", "a", "b", TWICE)) == ["conv (Conv)", "relu (Relu)"]
+
+
+def test_several_jobs_before_a_known_result_are_nobodys_alone() -> None:
+    """Convolutions that are computed in a way that is not known are not the recurrent layer's that follows."""
+    unknown = [("0", "Conv", "x", "a", OTHER), ("1", "Conv", "a", "b", OTHER + 1)]
+    assert named(*unknown, ("gru", "GRU", "b", "y", TWICE)) == ["0 and 2 more (Conv)"] * 2
+
+
+def test_what_comes_after_the_last_known_result_has_the_names_of_what_is_left() -> None:
+    left = [("gru", "GRU", "a", "b", OTHER), ("head", "Gemm", "b", "y", OTHER + 1)]
+    assert named(("conv", "Conv", "x", "a", ONCE), *left) == ["conv (Conv)", "gru and 1 more (GRU)"]
 
 
 def test_jobs_without_a_known_result_keep_their_names() -> None:

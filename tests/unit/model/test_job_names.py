@@ -17,7 +17,17 @@ def test_names_stand_beside_jobs() -> None:
     assert lines == ["Job 0 (conv1)", "Job 1 (relu1)"]
 
 
-@pytest.mark.parametrize("note", [None, "ab", ["one"], ["one", "two", "three"], ["one", 2], {"a": "b"}])
+def test_the_names_of_several_layers() -> None:
+    calls = [["enc/Conv (Conv)", "enc/Relu (Relu)", "q (Reshape)"], ["y" * 99 + " (Mul)", "\n"]]
+    trace = small(*DOUBLE_TWICE).with_(notes={"calls": calls})
+    end = "... and 1 more (Mul)"
+    assert job_names(trace) == ["enc/Conv and 2 more (Conv)", "y" * (LONGEST - len(end)) + end]
+
+
+@pytest.mark.parametrize(
+    "note",
+    [None, "ab", ["one"], ["one", "two", "three"], ["one", 2], {"a": "b"}, [["one"], []], [["one"], ["two", 2]]],
+)
 def test_what_names_no_jobs(note: object) -> None:
     trace = small(*DOUBLE_TWICE).with_(notes={} if note is None else {"calls": note})
     assert job_names(trace) == []
