@@ -9,7 +9,6 @@ from rich.console import Console
 
 from host_tools.demo import PARAM, RAW, WEIGHTS
 from host_tools.model.description import describe_actions
-from host_tools.model.job_names import NOTE
 from host_tools.record.ncnn.network import record_network
 from host_tools.support.files import write_atomically
 from host_tools.support.messages import listening
@@ -21,10 +20,8 @@ SHAPES = {"data": (1, 28, 28)}
 
 
 def record() -> Trace:
-    """The demo network's recording, made now, without names on jobs: the committed one is older than these."""
-    trace = record_network(read_file(PARAM), read_file(WEIGHTS), SHAPES, name="lenet")
-    trace.notes.pop(NOTE, None)
-    return trace
+    """The demo network's recording, made now."""
+    return record_network(read_file(PARAM), read_file(WEIGHTS), SHAPES, name="lenet")
 
 
 def same_versions(one: Trace, other: Trace) -> bool:
