@@ -57,7 +57,23 @@ def start(
     keys = {key.kid: Key.of(key) for key in (*root, *trace)}
     role = Role(frozenset(key.kid for key in root), root_threshold)
     rules = (Rule("", Role(frozenset(key.kid for key in trace), trace_threshold), prefix=True),) if trace else ()
-    return Chain((Signed.unsigned(Policy(name, 1, tuple(keys.values()), role, rules)),))
+    return Chain((Signed.unsigned(_checked(Policy(name, 1, tuple(keys.values()), role, rules))),))
+
+
+def _checked(policy: Policy) -> Policy:
+    """A policy whose roles can be filled: none requires more signatures than it has keys.
+
+    Raises:
+        TrustError: names the role.
+    """
+    for name, role in roles(policy):
+        if len(role.kids) < role.threshold:
+            raise TrustError(
+                f"threshold of the role that signs {what(name)}",
+                expected=f"1 to {len(role.kids)}, as many as it has keys",
+                found=role.threshold,
+            )
+    return policy
 
 
 def check_kind(key: PublicKey) -> None:
@@ -73,13 +89,13 @@ def changed(chain: Chain, change: Callable[[Policy], Policy]) -> Chain:
     """
     last = chain.last
     if not last.signatures.by_kid:
-        return Chain((*chain.links[:-1], Signed.unsigned(change(last.policy))))
+        return Chain((*chain.links[:-1], Signed.unsigned(_checked(change(last.policy)))))
     if missing(chain):
         raise TrustError(
             f"version {last.policy.version} has some of its signatures: it can be changed no more. "
             "Let the others sign it ('gramophone policy sign'), or take it back ('gramophone policy drop')"
         )
-    policy = change(replace(last.policy, version=last.policy.version + 1))
+    policy = _checked(change(replace(last.policy, version=last.policy.version + 1)))
     return Chain((*chain.links, Signed.unsigned(policy)))
 
 

@@ -12,6 +12,7 @@ import click
 
 from host_tools.commands import policy_words
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
+from host_tools.commands.option_rules import requires
 from host_tools.commands.policy_words import PolicyFacts
 from host_tools.commands.signers import DeviceId, chosen, signer_options
 from host_tools.commands.streams import OUTPUT, check_output, read, write
@@ -93,11 +94,12 @@ def policy_group() -> None:
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help=("Number of signatures required."),
+    help="Number of signatures required. Requires --trace-key.",
 )
 @EXPIRES
 @OUTPUT
 @DRY_RUN
+@requires("--trace-threshold", "--trace-key")
 def init(
     name: str,
     root: tuple[Path, ...],

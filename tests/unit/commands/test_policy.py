@@ -239,7 +239,11 @@ def test_a_key_on_a_token_signs_a_policy(tmp_path: Path, monkeypatch: pytest.Mon
 
 WRONG = {
     INIT: "fleet.gtp: exists; a trust policy in use would be lost",
-    "policy init x --root a.pub --root-threshold 2 -o x.gtp": "keys and threshold",
+    "policy init x --root a.pub --root-threshold 2 -o x.gtp": "error: threshold of the role that signs policies: "
+    "expected 1 to 1, as many as it has keys, found 2",
+    "policy init x --root a.pub --trace-key d.pub --trace-threshold 2 -o x.gtp": "traces named *: expected 1 to 1",
+    "policy init x --root a.pub --trace-threshold 2 -o x.gtp": "--trace-threshold requires --trace-key",
+    "policy allow fleet.gtp a* --key d.pub --threshold 2": "the role that signs traces named a*: expected 1 to 1",
     "policy init x --root a.pem -o x.gtp": "a.pem: not a public key",
     "policy init x --root a.pub --expires 2001-01-01 -o x.gtp": "this day is over",
     "policy init x --root a.pub --expires soon -o x.gtp": "expected a day as 2028-01-31, or never",
@@ -247,7 +251,7 @@ WRONG = {
     "policy revoke fleet.gtp g.pub": "fleet.gtp: version 1 has no key",
     "policy add-key fleet.gtp a.pub --role root": "fleet.gtp: key",
     "policy add-key fleet.gtp g.pub --role none": "fleet.gtp: no such role: expected one of root, *, found none",
-    "policy threshold fleet.gtp 9 --role root": "fleet.gtp at offset 0x28: keys and threshold",
+    "policy threshold fleet.gtp 9 --role root": "the role that signs policies: expected 1 to ",
     "policy sign fleet.gtp --signing-key d.pem": "a key that does not sign trust policies",
     "policy sign fleet.gtp --signing-key a.pem -o tbs": "-o and --to-be-signed require each other",
     "policy sign fleet.gtp --public-key a.pub --to-be-signed": "-o and --to-be-signed require each other",
