@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import tomllib
 from typing import Any
 
 from trace_format import limits
-from trace_format.errors import TraceError, meant
+from trace_format.errors import TraceError, meant, printable
 
 # A key, at the beginning of a line or in a table within braces: its first parts and a further one. What looks like
 # one in a text is refused, too.
@@ -60,12 +61,17 @@ class Table:
         self._known.add(key)
         if key not in self.rows:
             if default is None:
-                raise self.fail(f"{key} is missing")
+                raise self.fail(f"{key} is missing{self.instead(key)}")
             return default
         value = self.rows.pop(key)
         if type(value) is not kind:
             raise self.fail(key, f"a value of type {kind.__name__}", repr(value))
         return value
+
+    def instead(self, *keys: str) -> str:
+        """The unread key that may be one of these, which are missing, misspelt; "" if none may."""
+        near = [found for key in keys for found in difflib.get_close_matches(key, self.rows, 1)]
+        return f" (is it {printable(near[0])!r}, misspelt?)" if near else ""
 
     def text(self, key: str) -> str:
         """A text that says something."""

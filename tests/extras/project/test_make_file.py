@@ -176,6 +176,16 @@ BAD = {
     "no network": (KEYS, "networks is missing"),
     "unknown key": ("nmae = 'x'\n" + WHOLE, "unknown keys nmae (did you mean 'name'?)"),
     "unknown table": (WHOLE + "[target.x]\n", "unknown keys target (did you mean 'targets'?)"),
+    "misspelt table": (WHOLE.replace("[keys", "[keyz"), "keys is missing (is it 'keyz', misspelt?)"),
+    "misspelt GPUs": (WHOLE.replace("gpus", "gpsu"), "gpus is missing or empty (is it 'gpsu', misspelt?)"),
+    "misspelt source": (
+        WHOLE.replace("recording", "recoding"),
+        "networks.lenet: where it comes from (is it 'recoding', misspelt?): expected one of ncnn",
+    ),
+    "misspelt option of a recording": (
+        WHOLE.replace('recording = "', 'record = { compilr = "ncnn" }\nonnx = "'),
+        "networks.lenet.record: compilr: no option of 'gramophone record onnx' (did you mean 'compiler'?)",
+    ),
     "number for a text": ("name = 1\n" + WHOLE, "name: expected a value of type str, found 1"),
     "out is the project": ("out = '.'\n" + WHOLE, "out: expected a folder of its own"),
     "out is above": ("out = '..'\n" + WHOLE, "out: expected a path in the project's folder"),
@@ -188,7 +198,7 @@ BAD = {
         WHOLE.replace("signing-key", "siging-key"),
         "keys.owner: siging-key: no option of 'gramophone sign' (did you mean 'signing-key'?)",
     ),
-    "no source": (WHOLE.replace("recording", "record-on"), "networks.lenet: where it comes from: expected one of"),
+    "no source": (WHOLE.replace("recording", "x"), "networks.lenet: where it comes from: expected one of"),
     "two sources": (WHOLE.replace("gpus", 'onnx = "x"\ngpus'), "where it comes from: expected one of ncnn, onnx"),
     "half a network": (
         WHOLE.replace("recording", "ncnn"),

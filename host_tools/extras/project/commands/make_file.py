@@ -238,15 +238,16 @@ def _key(table: Table, folder: Folder, own: Options | None) -> Key:
 def _network(name: str, table: Table, folder: Folder, keys: dict[str, Key]) -> Network:
     kinds = [kind for kind in SOURCES if kind in table.rows]
     if len(kinds) != 1:
-        raise table.fail("where it comes from", f"one of {', '.join(SOURCES)}", listed(kinds) if kinds else None)
-    command, _, count = SOURCES[kinds[0]]
+        what = f"where it comes from{'' if kinds else table.instead(*SOURCES)}"
+        raise table.fail(what, f"one of {', '.join(SOURCES)}", listed(kinds) if kinds else None)
+    command, words, count = SOURCES[kinds[0]]
     given = table.rows[kinds[0]]
     texts = table.texts(kinds[0]) if isinstance(given, list) else (table.text(kinds[0]),)
     if len(texts) != count:
         raise table.fail(kinds[0], "PARAM and BIN" if count == 2 else "one file", f"{len(texts)} of them")
     gpus = table.texts("gpus")
     if not gpus:
-        raise table.fail("gpus is missing or empty")
+        raise table.fail(f"gpus is missing or empty{table.instead('gpus')}")
     record_on = table.take("record-on", str, "")
     for gpu in (*gpus, *([record_on] if record_on else [])):
         _known(table, "gpus", gpu, profile.names())
@@ -273,7 +274,8 @@ def _network(name: str, table: Table, folder: Folder, keys: dict[str, Key]) -> N
     for part in _TABLES:
         if part == "record" and command is None:
             continue
-        options[part] = read_options(table.table(part, {}), commands[part], folder, ours[part])
+        called = " ".join(words) if part == "record" else ""
+        options[part] = read_options(table.table(part, {}), commands[part], folder, ours[part], called)
     for part, command_of in (("report", report_command), ("replay", replay_command)):
         more = read_options(Table(values, table.where, ProjectError), command_of, folder)
         options[part] = Options((*options[part].rows, *more.rows))

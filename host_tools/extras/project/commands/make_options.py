@@ -69,7 +69,9 @@ class Options:
         return next((value for name, value in self.rows if name == option and isinstance(value, str)), None)
 
 
-def read_options(table: Table, command: click.Command, folder: Folder, ours: Collection[str] = ()) -> Options:
+def read_options(
+    table: Table, command: click.Command, folder: Folder, ours: Collection[str] = (), called: str = ""
+) -> Options:
     """The options that are left in a table, all of which are read.
 
     Args:
@@ -77,6 +79,7 @@ def read_options(table: Table, command: click.Command, folder: Folder, ours: Col
         command: that takes them.
         folder: that paths are relative to.
         ours: options that are not the user's, since `make` sets them.
+        called: the command's words, where they are more than its name.
 
     Raises:
         ProjectError: an unknown option, or a value of another type; values are checked by the command, later.
@@ -93,7 +96,7 @@ def read_options(table: Table, command: click.Command, folder: Folder, ours: Col
     for key in list(table.rows):
         if key not in known:
             why = ": make sets it itself" if key in ours else meant(key, known)
-            raise table.fail(f"{key}: no option of 'gramophone {command.name}'{why}")
+            raise table.fail(f"{key}: no option of 'gramophone {called or command.name}'{why}")
         option, value = known[key][0], table.rows.pop(key)
         name = f"--{key}"
         if option.is_flag:
