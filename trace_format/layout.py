@@ -202,12 +202,12 @@ def is_joint(header: Mapping[str, Any]) -> bool:
 
 def read_header(data: Buffer) -> dict[str, Any]:
     """Only the header, its own rules checked."""
+    if data[: len(TRACE_MAGIC)] != TRACE_MAGIC[: len(data)]:
+        raise MagicError("not a trace", offset=0, expected=TRACE_MAGIC.hex(), found=data[:8].hex())
     if len(data) < HEADER_BYTES:
         raise TruncatedError(
             "too short for a trace header", offset=len(data), expected=HEADER_BYTES, found=len(data)
         )
-    if data[: len(TRACE_MAGIC)] != TRACE_MAGIC:
-        raise MagicError("not a trace", offset=0, expected=TRACE_MAGIC.hex(), found=data[:8].hex())
     major = int.from_bytes(data[8:10], "little")
     if major != VERSION_MAJOR:
         raise VersionError("version of the format", offset=8, expected=VERSION_MAJOR, found=major)

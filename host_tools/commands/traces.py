@@ -8,11 +8,12 @@ from pathlib import Path
 
 from host_tools.commands.facts import check_single
 from host_tools.commands.streams import read
+from host_tools.record.other_files import HEAD_BYTES, instead
 from signing import encryption
 from signing.delivery import Delivery
 from signing.envelope import SignedTrace, split
 from trace_format import layout
-from trace_format.errors import EncryptedError
+from trace_format.errors import EncryptedError, MagicError
 from trace_format.schema import SIGNED_MAGIC
 from trace_format.trace import Trace
 
@@ -34,7 +35,12 @@ def read_trace(path: Path, *, joint: bool = False) -> tuple[Trace, dict[str, str
 def parse_trace(data: bytes, file: str, *, joint: bool = False) -> tuple[Trace, dict[str, str]]:
     """As `read_trace`, for the content of a file."""
     if not data.startswith(SIGNED_MAGIC):
-        trace, claim = encryption.parse(data, file), {}
+        try:
+            trace, claim = encryption.parse(data, file), {}
+        except MagicError as error:
+            if not (other := instead(data[:HEAD_BYTES])):
+                raise
+            raise MagicError(f"not a trace{other}", file=file) from error
     else:
         delivery = Delivery(data)
         with layout.naming(file):

@@ -14,7 +14,8 @@ KNOWN = (
     (
         0,
         b"PK\x03\x04",
-        "a zip archive; 'gramophone record pytorch' takes those of torch.export.save and torch.jit.save",
+        "a zip archive, as wheels are; 'gramophone record pytorch' takes those of torch.export.save and "
+        "torch.jit.save",
     ),
     (0, b"\x80\x02", "a pickle, as torch.save wrote before PyTorch 1.6; torch.export.save writes what is taken"),
     (0, b"\x89HDF", "an HDF5 file, as Keras writes; export the network to ONNX or TensorFlow Lite"),
