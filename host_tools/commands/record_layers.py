@@ -14,6 +14,7 @@ from host_tools.record import layer_lists
 from host_tools.record.layer_lists import NcnnLayers
 from host_tools.record.ncnn.equivalents import instead_of
 from host_tools.support.results import Result
+from trace_format.errors import meant
 
 WIDTH = 100
 
@@ -59,7 +60,7 @@ def record_layers(find: str | None) -> Outcome[Layers]:
     """Show which layers and operators can be recorded.
 
     The list comes from the installed compilers, for each GPU. It differs only for GPUs that a compiler does not
-    support.
+    support. Exit status 1: no name has the text of --find.
     """
     layers, operators = layer_lists.ncnn_layers(), layer_lists.onnx_operators()
     if find is not None:
@@ -73,6 +74,11 @@ def record_layers(find: str | None) -> Outcome[Layers]:
         onnx=operators,
         gpus={gpu: Compilers(gpu not in without, tinygrad=True) for gpu in layer_lists.gpus()},
     )
+    found = (*layers.on_gpu, *layers.by_operator, *layers.neither, *operators)
+    if find is not None and not found:
+        everything = layer_lists.ncnn_layers()
+        names = (*everything.on_gpu, *everything.by_operator, *everything.neither, *layer_lists.onnx_operators())
+        return Outcome(data, f"no layer and no operator has {find!r} in its name{meant(find, names)}", ok=False)
     return Outcome(data, "\n".join(_lines(layers, operators, without)))
 
 
@@ -96,7 +102,8 @@ def _lines(layers: NcnnLayers, operators: tuple[str, ...], without: dict[str, st
 
 
 def _part(title: str, names: tuple[str, ...]) -> Iterator[str]:
-    yield f"{title} ({len(names)}):"
-    yield textwrap.fill(
-        ", ".join(names) or "none", WIDTH, initial_indent="  ", subsequent_indent="  ", break_long_words=False
-    )
+    if names:
+        yield f"{title} ({len(names)}):"
+        yield textwrap.fill(
+            ", ".join(names), WIDTH, initial_indent="  ", subsequent_indent="  ", break_long_words=False
+        )

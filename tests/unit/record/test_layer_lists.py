@@ -53,7 +53,7 @@ def test_operators_of_onnx() -> None:
 @pytest.mark.parametrize("word", ["", "lstm", "nothing-like-it"])
 def test_command(word: str) -> None:
     done = CliRunner().invoke(main, ["record", "layers", "--json", *(("--find", word) if word else ())])
-    assert done.exit_code == 0
+    assert done.exit_code == (1 if word == "nothing-like-it" else 0)
     data = json.loads(done.stdout)
     json_schemas.check("record layers", data)
     listed = [*data["ncnn"]["on_gpu"], *data["ncnn"]["by_operator"], *data["ncnn"]["neither"], *data["onnx"]]
@@ -62,4 +62,10 @@ def test_command(word: str) -> None:
     assert not data["gpus"]["mali_g31"]["ncnn"]
     text = CliRunner().invoke(main, ["record", "layers", *(("--find", word) if word else ())]).stdout
     assert all(name in text for name in listed)
-    assert ("none" in text.split()) == bool(word)
+    assert text != "no layer and no operator has 'nothing-like-it' in its name\n" or not listed
+    assert " (0):" not in text
+
+
+def test_a_misspelt_name() -> None:
+    text = CliRunner().invoke(main, ["record", "layers", "--find", "Sofmax"]).stdout
+    assert text == "no layer and no operator has 'Sofmax' in its name (did you mean 'Softmax'?)\n"
