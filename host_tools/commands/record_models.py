@@ -28,7 +28,7 @@ from host_tools.commands.record_options import (
 )
 from host_tools.commands.streams import OUTPUT, check_output
 from host_tools.machine.snapshot import timestamp
-from host_tools.record.compiled.compilers import CHOICES, NCNN, Kernels
+from host_tools.record.compiled.compilers import CHOICES, Kernels
 from trace_format.errors import GramophoneError
 
 if TYPE_CHECKING:  # help waits for none of these
@@ -49,10 +49,7 @@ VALUES = click.option(
     "values",
     type=Pair("NAME=FILE"),
     multiple=True,
-    help=(
-        "Recorded value (.npy) of an input slot, if random values do not suit the network; only by tinygrad. "
-        "Repeatable."
-    ),
+    help="Recorded value (.npy) of an input slot, if random values do not suit the network; repeatable.",
 )
 SHAPES = click.option(
     "--shape",
@@ -177,8 +174,6 @@ def record(
     check_network(shapes, tolerance)
     if len(kernels) > 1:
         raise UsageError(f"{', '.join(one.option for one in kernels)}: mutually exclusive")
-    if how["values"] and how["compiler"] == NCNN:
-        raise UsageError("--input: networks by ncnn are recorded with random values")
     stamp = timestamp(snapshot) if snapshot is not None else ""
     check_output(output)
     how |= {

@@ -16,6 +16,7 @@ from host_tools.model.noted_states import NOTE
 from host_tools.record.compiled import compilers
 from host_tools.record.compiled.compilers import Kernels
 from host_tools.record.fastest import chip_with_times, fastest
+from host_tools.record.inputs import check_values
 from host_tools.record.preflight import NetworkError, refuse_without_ncnn
 from host_tools.record.ways import ByCompiler, ByNcnn, Way, converted
 from host_tools.support.gpu_folders import DEFAULT_GPU
@@ -36,10 +37,9 @@ class Asked:
 
     Attributes:
         compiler: of COMPILERS.
-        values: of inputs, for the recorded run; only what tinygrad compiles can be recorded with them.
+        values: of inputs, for the recorded run; the others are random.
         tolerance, fp16: as for `record_network`.
-        kernels: who chooses kernels of what a compiler compiles; "auto" is then "fastest", or tinygrad if there
-            are values.
+        kernels: who chooses kernels of what a compiler compiles; "auto" is then "fastest".
         gpu, timeout, snapshot: as for `record_network`.
     """
 
@@ -119,6 +119,7 @@ def choose(path: Path, model: OnnxModel, shapes: Mapping[str, Shape], asked: Ask
         RecordError: what was converted for ncnn computes something else.
     """
     full = model.shapes(shapes)
+    check_values(asked.values or {}, full)
     compiler = _compiler(asked)
 
     def chosen(how: str, why: str, *ways: Way) -> Choice:
@@ -126,8 +127,8 @@ def choose(path: Path, model: OnnxModel, shapes: Mapping[str, Shape], asked: Ask
 
     def by_ncnn() -> ByNcnn:
         refuse_without_ncnn(asked.gpu)
-        files, checked = converted(path, model, full, asked.tolerance)
-        return ByNcnn(path, files, checked, asked.tolerance, asked.fp16)
+        files, checked, values = converted(path, model, full, asked.tolerance, asked.values or {})
+        return ByNcnn(path, files, checked, asked.tolerance, asked.fp16, values)
 
     if compiler == NCNN:
         return chosen(NCNN, "it was asked for", by_ncnn())
@@ -137,8 +138,6 @@ def choose(path: Path, model: OnnxModel, shapes: Mapping[str, Shape], asked: Ask
     compiled = ByCompiler(path, model, full, by, asked.values or {}, asked.tolerance, asked.kernels)
     if compiler == by.name:
         return chosen(by.name, "it was asked for", compiled)
-    if asked.values:
-        return chosen(by.name, "ncnn records with values of its own", compiled)
     try:
         other = by_ncnn()
     except RecordError as error:
@@ -163,9 +162,7 @@ def _compiler(asked: Asked) -> str:
     if asked.kernels is not None and compiler == NCNN:
         raise NetworkError(f"{asked.kernels.option}: ncnn's kernels are fixed; --compiler {TINYGRAD} or {FASTEST}")
     if asked.kernels is not None and compiler == AUTO:
-        compiler = TINYGRAD if asked.values else FASTEST
-    if asked.values and compiler in (NCNN, FASTEST):
-        raise NetworkError(f"--compiler {compiler} takes no --input: ncnn records with values of its own")
+        compiler = FASTEST
     if asked.fp16 and compiler in compilers.COMPILERS:
         raise NetworkError("--fp16: compiled networks keep the precision that the file has")
     if compiler == FASTEST:

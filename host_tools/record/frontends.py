@@ -67,4 +67,4 @@ def convert_onnx(
     from host_tools.record import onnx_model
 
     model = onnx_model.read(path, external)
-    return ways.converted(path, model, model.shapes(shapes), tolerance)[0]
+    return ways.converted(path, model, model.shapes(shapes), tolerance, {})[0]

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.record.differences import TOLERANCE, relative_difference
 from host_tools.record.preflight import NetworkError
-from trace_format.errors import listed
+from trace_format.errors import listed, meant, printable
 
 Float32 = NDArray[np.float32]
 Tensors = dict[str, Float32]
@@ -36,19 +37,41 @@ def recorded_inputs(shapes: Shapes) -> tuple[Tensors, Tensors]:
     return first, second
 
 
-def telling_inputs(shapes: Shapes, compute: Compute, constant: Collection[str] = ()) -> tuple[Tensors, Tensors]:
+def no_input(name: str, names: Iterable[str]) -> str:
+    """Of a name that no input has, with those that there are."""
+    return f"no input {printable(name)!r}{meant(name, names)}; the network has {listed(names)}"
+
+
+def check_values(values: Mapping[str, NDArray[Any]], shapes: Shapes) -> None:
+    """Refuse values of inputs that the network does not have, or not in these shapes.
+
+    Raises:
+        NetworkError: names the input.
+    """
+    for name, value in values.items():
+        if name not in shapes:
+            raise NetworkError(no_input(name, shapes))
+        if value.shape != shapes[name]:
+            text, found = ("x".join(map(str, shape)) or "a number" for shape in (shapes[name], value.shape))
+            raise NetworkError(f"input {name}: expected a value of shape {text}, found {found}")
+
+
+def telling_inputs(
+    shapes: Shapes, compute: Compute, constant: Collection[str] = (), values: Mapping[str, Float32] | None = None
+) -> tuple[Tensors, Tensors]:
     """Two inputs that give other outputs, so that these can be told from what does not depend on inputs.
 
     Args:
         shapes: of the inputs.
         compute: the network.
         constant: outputs that may be the same.
+        values: of inputs in the first of the two, in place of random ones.
 
     Raises:
         NetworkError: names the outputs that are the same for all inputs that were tried, or those of which none of
             these inputs makes all differ.
     """
-    first = random_inputs(shapes, INPUT_SEEDS[0])
+    first = random_inputs(shapes, INPUT_SEEDS[0]) | dict(values or {})
     expected = compute(first)
     names = [name for name in expected if name not in constant]
     best, least, tried = first, 0.0, 1

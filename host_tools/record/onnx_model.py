@@ -14,10 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # importing it else makes a data base in the home folder
 import onnxruntime
 from google.protobuf.message import DecodeError
 
 from host_tools.machine.errors import RecordError
+from host_tools.record.inputs import no_input
 from host_tools.record.other_files import HEAD_BYTES, instead
 from host_tools.record.preflight import NetworkError
 from host_tools.support import contained
@@ -61,7 +64,7 @@ class OnnxModel:
             NetworkError: an input's shape is open and not given, or given otherwise than the file has it.
         """
         if unknown := sorted(given.keys() - self.inputs.keys()):
-            raise NetworkError(f"no input {unknown[0]!r}; the network has {', '.join(self.inputs)}")
+            raise NetworkError(no_input(unknown[0], self.inputs))
         found = {}
         for name, sizes in self.inputs.items():
             shape = given.get(name, tuple(size or 0 for size in sizes))
@@ -169,7 +172,7 @@ def with_constants(model: OnnxModel, values: Mapping[str, Numbers]) -> OnnxModel
     """
     for name, value in values.items():
         if name not in model.inputs:
-            raise NetworkError(f"no input {name!r}; the network has {', '.join(model.inputs)}")
+            raise NetworkError(no_input(name, model.inputs))
         sizes = model.inputs[name]
         if len(sizes) != value.ndim or any(a not in (None, b) for a, b in zip(sizes, value.shape, strict=True)):
             text, found = ("x".join(str(size or "?") for size in of) or "a number" for of in (sizes, value.shape))

@@ -51,7 +51,7 @@ class ByNcnn:
         path: its own file.
         converted: ncnn's files.
         checked: what ncnn says of them; None: it was not asked yet.
-        tolerance, fp16: as for `record_network`.
+        tolerance, fp16, values: as for `record_network`.
     """
 
     path: Path
@@ -59,6 +59,7 @@ class ByNcnn:
     checked: Checked | None
     tolerance: float | None
     fp16: bool
+    values: Mapping[str, NDArray[np.float32]]
 
     name = NCNN
 
@@ -72,6 +73,7 @@ class ByNcnn:
             checked=self.checked,
             tolerance=self.tolerance,
             fp16=self.fp16,
+            values=self.values,
             **how,
         )
         return trace.with_(notes={**trace.notes, **_file_notes(self.path, pnnx.VERSION)})
@@ -125,9 +127,13 @@ class ByCompiler:
 
 
 def converted(
-    path: Path, model: OnnxModel, shapes: Mapping[str, Shape], tolerance: float | None
-) -> tuple[Converted, Checked]:
-    """An ONNX network as ncnn's files, and what ncnn says of them.
+    path: Path,
+    model: OnnxModel,
+    shapes: Mapping[str, Shape],
+    tolerance: float | None,
+    values: Mapping[str, NDArray[Any]],
+) -> tuple[Converted, Checked, dict[str, NDArray[np.float32]]]:
+    """An ONNX network as ncnn's files, what ncnn says of them, and values by the names and shapes that these have.
 
     Args:
         path: its file.
@@ -135,6 +141,7 @@ def converted(
         shapes: of all inputs.
         tolerance: largest difference of what was converted to ONNX Runtime's result, both on the CPU; None: as
             `record_network`.
+        values: of inputs; the others are random.
 
     Raises:
         NetworkError: an input is not of float32, or ncnn does not take a layer.
@@ -146,6 +153,7 @@ def converted(
         if kind != "float32":
             raise NetworkError(f"input {name}: ncnn takes float32, found {kind}")
     inputs = random_inputs(shapes, INPUT_SEEDS[0])
+    inputs |= values
     with phase("computing the network with ONNX Runtime"):
         expected = onnx_model.run(model, inputs)
     blobs = {f"in{at}": name for at, name in enumerate(shapes)}
@@ -161,8 +169,7 @@ def converted(
     checked = preflight(files.param, files.weights, files.shapes)  # ncnn may crash on what follows otherwise
     tolerance = default_tolerance((), checked.halves) if tolerance is None else tolerance
     with phase("computing what was converted"):
-        named = zip(files.shapes.items(), inputs.values(), strict=True)
-        given = {blob: np.reshape(value, shape) for (blob, shape), value in named}
+        given = for_ncnn(inputs, shapes, files)
         found = ncnn_cpu.run_files((files.param, files.weights), given)
     for at, name in enumerate(model.outputs):
         value = found[files.names.get(f"out{at}", f"out{at}")]
@@ -173,7 +180,23 @@ def converted(
                 f"{path}: what {pnnx.VERSION} made of the network computes output {name} otherwise: it differs "
                 f"from ONNX Runtime's result by {difference:.2e} of its largest value, tolerance {tolerance:.0e}"
             )
-    return files, checked
+    return files, checked, for_ncnn(values, shapes, files)
+
+
+def for_ncnn(
+    values: Mapping[str, NDArray[Any]], shapes: Mapping[str, Shape], files: Converted
+) -> dict[str, NDArray[np.float32]]:
+    """Values of inputs by the names and in the shapes that these have in ncnn's files.
+
+    Args:
+        values: by the network's names.
+        shapes: of the network's inputs, all of them in their order.
+        files: what the network was converted to.
+    """
+    blobs = dict(zip(shapes, files.shapes, strict=True))
+    return {
+        blobs[name]: value.astype(np.float32).reshape(files.shapes[blobs[name]]) for name, value in values.items()
+    }
 
 
 def _file_notes(path: Path, converter: str) -> dict[str, Any]:

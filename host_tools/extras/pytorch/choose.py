@@ -11,11 +11,12 @@ from typing import Any
 from host_tools.extras.pytorch import program
 from host_tools.extras.pytorch.script import Taken, inputs_of
 from host_tools.record.choosing import AUTO, NCNN, TINYGRAD, Asked, Choice, choose
+from host_tools.record.inputs import check_values
 from host_tools.record.ncnn import pnnx
 from host_tools.record.ncnn.pnnx import Converted, Shape
 from host_tools.record.other_files import HEAD_BYTES, instead
 from host_tools.record.preflight import NetworkError, preflight, refuse_without_ncnn
-from host_tools.record.ways import ByNcnn
+from host_tools.record.ways import ByNcnn, for_ncnn
 from trace_format import limits
 from trace_format.files import open_regular, read_file
 
@@ -43,16 +44,17 @@ def choose_pytorch(path: Path, shapes: Mapping[str, Shape], **asked: Any) -> Cho
     what = Asked(**asked)
     if what.kernels is not None:
         raise NetworkError(f"{what.kernels.option} is for {TINYGRAD}, which takes what torch.export.save writes")
-    if what.compiler not in (AUTO, NCNN) or what.values:
+    if what.compiler not in (AUTO, NCNN):
         raise NetworkError(f"TorchScript is for ncnn: {what.compiler} takes what torch.export.save writes")
     _check_shapes(_checked_torchscript(path), shapes)
+    check_values(what.values or {}, shapes)
     refuse_without_ncnn(what.gpu)
     try:
         files = convert_pytorch(path, shapes)
         checked = preflight(files.param, files.weights, files.shapes)
     except NetworkError as error:
         raise NetworkError(f"{error}; {TINYGRAD} may take it, from a file of torch.export.save") from None
-    way = ByNcnn(path, files, checked, what.tolerance, what.fp16)
+    way = ByNcnn(path, files, checked, what.tolerance, what.fp16, for_ncnn(what.values or {}, shapes, files))
     return Choice(NCNN, "TorchScript is for ncnn", (way,), what)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from host_tools.extras.tflite.convert import converted
 from host_tools.extras.tflite.file import Subgraph, read
 from host_tools.record import onnx_model
-from host_tools.record.choosing import Asked, Choice, choose
+from host_tools.record.choosing import AUTO, TINYGRAD, Asked, Choice, choose
 from host_tools.record.onnx_model import OnnxModel
 from host_tools.record.preflight import NetworkError
 from host_tools.support import contained
@@ -54,6 +54,8 @@ def choose_tflite(path: Path, shapes: Mapping[str, Shape], **asked: Any) -> Choi
     """
     found = translated(path, shapes)
     what = Asked(**asked)
+    if found.states and what.compiler == AUTO:  # ncnn's recordings find no memory of states, which begin as zeros
+        what = replace(what, compiler=TINYGRAD)
     choice = choose(path, found.model, {}, replace(what, values={**found.first, **(what.values or {})}))
     return replace(choice, states=found.states)
 

@@ -90,6 +90,7 @@ def record_network(
     snapshot: str = "",
     check: bool = True,
     checked: Checked | None = None,
+    values: Mapping[str, Float32] | None = None,
 ) -> Trace:
     """Record one inference of a network; layers that ncnn computes on the CPU become operators.
 
@@ -105,6 +106,8 @@ def record_network(
         snapshot: of Debian's archive that the guest's packages are of; "" for the newest.
         check: build and replay what was recorded with an input of its own, and compare with ncnn's CPU result.
         checked: what `preflight` says of these files; None: it is asked here.
+        values: of inputs, for the recorded run; the others are random. Values that are alike may keep their
+            place in memory from being found.
 
     Raises:
         NetworkError: ncnn cannot run it, or an output is the same for all inputs.
@@ -120,10 +123,9 @@ def record_network(
     def compute(inputs: Tensors) -> Tensors:
         return ncnn_cpu.run_files((param, found.data), inputs, end.until)
 
-    inputs = telling_inputs(shapes, compute, set(end.until) - set(end.outputs))
+    inputs = telling_inputs(shapes, compute, set(end.until) - set(end.outputs), values or {})
     root = ready_root(snapshot)
-    with phase("compiling the virtual GPU"):
-        plugin = qemu_plugin()
+    plugin = qemu_plugin()
     network = Network(param, found.data, found.blank(), end.asked, options)
     with tempfile.TemporaryDirectory(prefix="gramophone-") as folder, ThreadPoolExecutor(2) as pool:
         machines = [Machine(number, root, plugin, Path(folder), gpu, timeout) for number in range(1, RUNS + 1)]

@@ -27,11 +27,11 @@ class Ncnn:
     def __init__(self, end: CpuEnd | RecordError) -> None:
         self.end, self.asked = end, 0
 
-    def __call__(self, *_: object) -> tuple[Any, Any]:
+    def __call__(self, *_: object) -> tuple[Any, Any, Any]:
         self.asked += 1
         if isinstance(self.end, RecordError):
             raise self.end
-        return SimpleNamespace(), SimpleNamespace(end=self.end)
+        return SimpleNamespace(), SimpleNamespace(end=self.end), {}
 
 
 def chosen(
@@ -53,13 +53,13 @@ CASES: dict[str, tuple[CpuEnd | RecordError, dict[str, Any], str, str, int]] = {
     "layers between": (BETWEEN, {}, TINYGRAD, r"computes layer odd \(Odd\), on the CPU, between others", 1),
     "refused": (RecordError("no such layer"), {}, TINYGRAD, "^ncnn does not take it: no such layer$", 1),
     "no ncnn there": (CpuEnd(), {"gpu": WITHOUT_NCNN}, TINYGRAD, "^ncnn does not take it: ", 0),
-    "values": (CpuEnd(), {"values": VALUES}, TINYGRAD, "ncnn records with values of its own", 0),
+    "values": (CpuEnd(), {"values": VALUES}, NCNN, "runs all of the network on the GPU", 1),
     "half precision": (BETWEEN, {"fp16": True}, NCNN, "half precision", 1),
     "ncnn": (BETWEEN, {"compiler": NCNN}, NCNN, "asked for", 1),
     "tinygrad": (CpuEnd(), {"compiler": TINYGRAD}, TINYGRAD, "asked for", 0),
     "fastest": (CpuEnd(), {"compiler": FASTEST}, FASTEST, "both take it", 1),
     "a search": (CpuEnd(), {"kernels": SEARCH}, FASTEST, "both take it", 1),
-    "a search with values": (CpuEnd(), {"kernels": SEARCH, "values": VALUES}, TINYGRAD, "asked for", 0),
+    "a search with values": (CpuEnd(), {"kernels": SEARCH, "values": VALUES}, FASTEST, "both take it", 1),
     "fastest, no time": (AT_END, {"compiler": FASTEST}, TINYGRAD, "the time model does not know the layers", 1),
     "fastest, refused": (RecordError("no"), {"compiler": FASTEST}, TINYGRAD, "ncnn does not take it: no", 1),
 }
@@ -80,8 +80,11 @@ def test_who_takes_it(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ("asked", "said"),
     [
         ({"compiler": NCNN, "kernels": SEARCH}, "--search: ncnn's kernels are fixed"),
-        ({"compiler": NCNN, "values": VALUES}, "--compiler ncnn takes no --input"),
-        ({"compiler": FASTEST, "values": VALUES}, "--compiler fastest takes no --input"),
+        (
+            {"values": {"imag": VALUES["image"]}},
+            r"no input 'imag' \(did you mean 'image'\?\); the network has image",
+        ),
+        ({"values": {"image": np.zeros(3)}}, "input image: expected a value of shape .*x.*, found 3"),
         ({"compiler": TINYGRAD, "fp16": True}, "--fp16: compiled networks keep the precision"),
         ({"compiler": FASTEST, "gpu": "mali_g52"}, "--compiler fastest: no chip with GPU"),
     ],
@@ -97,7 +100,7 @@ def test_an_input_that_ncnn_does_not_take(tmp_path: Path) -> None:
     model = onnx_model.read(onnx_networks.classifier(tmp_path / "net.onnx"))
     model.types["image"] = "int64"
     with pytest.raises(NetworkError, match="input image: ncnn takes float32, found int64"):
-        ways.converted(tmp_path / "net.onnx", model, model.shapes({}), None)
+        ways.converted(tmp_path / "net.onnx", model, model.shapes({}), None, {})
 
 
 def test_a_recording_that_fails_is_not_tried_otherwise(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -248,3 +250,11 @@ def test_a_param_file_of_too_many_layers_is_refused() -> None:
     text = "7767517\n60000 60001\n" + "".join(f"ReLU r{at} 1 1 {at} {at + 1}\n" for at in range(60_000))
     with pytest.raises(LimitError, match=r"lines of the \.param file: expected at most 10000, found 60002"):
         layers_of(text)
+
+
+def test_nothing_is_left_in_the_home_folder(tmp_path: Path) -> None:
+    """ONNX Runtime would make a data base there when it is imported."""
+    environment = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    environment |= {"HOME": str(tmp_path), "XDG_CACHE_HOME": ""}
+    subprocess.run([sys.executable, "-c", f"import {onnx_model.__name__}"], env=environment, check=True)
+    assert list(tmp_path.iterdir()) == []
