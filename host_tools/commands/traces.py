@@ -40,7 +40,7 @@ def parse_trace(data: bytes, file: str, *, joint: bool = False) -> tuple[Trace, 
         except MagicError as error:
             if not (other := instead(data[:HEAD_BYTES])):
                 raise
-            raise MagicError(f"not a trace{other}", file=file) from error
+            raise MagicError(f"not a trace{other}", offset=0, file=file) from error
     else:
         delivery = Delivery(data)
         with layout.naming(file):

@@ -14,6 +14,9 @@ from typing import Any
 from tinygrad import Tensor
 from tinygrad.nn.onnx import OnnxRunner
 
+from trace_format import limits
+from trace_format.files import read_file
+
 OURS = "host_tools."
 
 
@@ -83,7 +86,7 @@ def _name(model: Path, output: str) -> str:
     """Name of the node that makes a value; tinygrad does not keep it."""
     import onnx  # only where something is wrong
 
-    for node in onnx.load(model, load_external_data=False).graph.node:
+    for node in onnx.load_model_from_string(read_file(model, limits.MODEL_BYTES)).graph.node:
         if output in node.output and node.name:
             return str(node.name)
     return output

@@ -39,7 +39,7 @@ def test_a_file_says_what_it_is(tmp_path: Path) -> None:
     assert list(recording.outputs) == ["prob"]
     assert len(recording.parameters) == 7
     assert repr(recording) == (
-        "<Recording lenet: v3d42, 14 jobs, in data float32 [1, 28, 28], out prob float32 [10], 501624 bytes>"
+        "<Recording lenet: v3d42, 14 jobs, in data float32 [1, 28, 28], out prob float32 [10], 501968 bytes>"
     )
     small = gramophone.Trace(small_trace()).save(tmp_path / "net.gtr")
     assert isinstance(gramophone.load(tmp_path / "net.gtr"), gramophone.Trace)
@@ -51,7 +51,9 @@ def test_a_file_says_what_it_is(tmp_path: Path) -> None:
 
 
 def test_a_damaged_file_says_what_is_wrong() -> None:
-    assert repr(gramophone.Trace(b"abc")).startswith("<Trace: 3 bytes: the trace at offset 0x3: too short")
+    assert repr(gramophone.Trace(b"abc")).startswith(
+        "<Trace: 3 bytes: the trace at offset 0x0: not a trace: expected"
+    )
     damaged = gramophone.SignedTrace(SIGNED.data[:-1] + bytes([SIGNED.data[-1] ^ 1]))
     assert repr(damaged).startswith(f"<SignedTrace: {len(damaged.data)} bytes: the signed trace")
     assert not gramophone.verify(damaged, ES256)
