@@ -9,6 +9,7 @@ from typing import Any
 
 from trace_format.errors import SectionError
 
+NEXT = "next_"  # begins the name of the output that is the next value of state which jobs change in place
 NOTE = "states"  # in the notes: input -> output that is its next value
 
 

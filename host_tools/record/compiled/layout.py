@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.model.noted_states import NEXT
 from host_tools.record.compiled.plan import Call, Kind, Plan
 from trace_format.schema import PAGE_BYTES
 
@@ -77,7 +78,7 @@ class Layout:
         Raises:
             PlanError: an input is missing, or of another size.
         """
-        content = {}
+        content = {at: self.plan.buffers[at].data for at in self.plan.named(Kind.STATE).values()}
         for name, at in self.plan.named(Kind.INPUT).items():
             buffer = self.plan.buffers[at]
             data = np.ascontiguousarray(inputs[name], buffer.dtype).tobytes() if name in inputs else b""
@@ -88,9 +89,11 @@ class Layout:
         return self.mark + filled[len(self.mark) :]
 
     def results(self, tensors: bytes) -> dict[str, NDArray[np.generic]]:
-        """The outputs in what the runner left."""
+        """The outputs in what the runner left, and state under the name that its next value has as an output."""
         found = {}
-        for name, at in self.plan.named(Kind.OUTPUT).items():
+        named = self.plan.named(Kind.OUTPUT)
+        named |= {NEXT + name: at for name, at in self.plan.named(Kind.STATE).items()}
+        for name, at in named.items():
             buffer, (_, offset) = self.plan.buffers[at], self.places[at]
             data = tensors[offset : offset + buffer.size]
             found[name] = np.frombuffer(data, buffer.dtype).reshape(buffer.shape).copy()

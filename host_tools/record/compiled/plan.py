@@ -23,7 +23,11 @@ class Kind(enum.Enum):
     CONSTANT = "constant"
     INPUT = "input"
     OUTPUT = "output"
+    STATE = "state"  # calls change it in place, and the next run finds it so
     WORK = "work"
+
+
+TENSORS = (Kind.INPUT, Kind.OUTPUT, Kind.STATE)  # what has a name
 
 
 @dataclass(frozen=True)
@@ -33,8 +37,8 @@ class Buffer:
     Attributes:
         kind: what it is for.
         size: in bytes.
-        data: content of a constant, else empty.
-        name, dtype, shape: of an input or output: its name, NumPy's name of the element type, dimensions.
+        data: content of a constant, first value of state, else empty.
+        name, dtype, shape: of an input, output or state: its name, NumPy's name of the element type, dimensions.
     """
 
     kind: Kind
@@ -92,7 +96,7 @@ class Plan:
     calls: list[Call]
 
     def named(self, kind: Kind) -> dict[str, int]:
-        """Name -> number of the inputs, or of the outputs, in the network's order."""
+        """Name -> number of the inputs, the outputs or the state, in the network's order."""
         return {buffer.name: at for at, buffer in enumerate(self.buffers) if buffer.kind == kind}
 
     def preparing(self) -> tuple[Plan, Plan]:
@@ -121,7 +125,7 @@ class Plan:
             replace(buffer, kind=Kind.OUTPUT, name=str(at), dtype="uint8", shape=(buffer.size,))
             if at in made
             else replace(buffer, kind=Kind.WORK)
-            if buffer.kind in (Kind.INPUT, Kind.OUTPUT)  # none of these calls has it, and its name may be a number
+            if buffer.kind in TENSORS  # none of these calls has it, and its name may be a number
             else buffer
             for at, buffer in enumerate(self.buffers)
         ]
@@ -135,9 +139,9 @@ class Plan:
         return Plan(buffers, self.kernels, self.calls)
 
     def trimmed(self) -> Plan:
-        """The plan without what no call names, but for inputs and outputs."""
+        """The plan without what no call names, but for inputs, outputs and state."""
         kept = {view.buffer for call in self.calls for view in call.views}
-        kept |= {at for at, buffer in enumerate(self.buffers) if buffer.kind in (Kind.INPUT, Kind.OUTPUT)}
+        kept |= {at for at, buffer in enumerate(self.buffers) if buffer.kind in TENSORS}
         number = {old: new for new, old in enumerate(sorted(kept))}
         kernel = {old: new for new, old in enumerate(sorted({call.kernel for call in self.calls}))}
         calls = [

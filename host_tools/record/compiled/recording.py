@@ -18,6 +18,8 @@ from host_tools.machine.boot import RAM_END, StoppedError, boot, qemu_version
 from host_tools.machine.console import ProgramError
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import ready_root
+from host_tools.model.noted_states import NEXT
+from host_tools.model.noted_states import NOTE as STATES
 from host_tools.record.compiled import runner
 from host_tools.record.compiled.layout import TENSORS, Layout, Tensors
 from host_tools.record.compiled.plan import Buffer, Kind
@@ -44,6 +46,7 @@ def record_plan(
     timeout: float,
     snapshot: str = "",
     notes: Mapping[str, Any],
+    results: bool = True,
 ) -> tuple[Trace, dict[str, Any]]:
     """Run a plan in the guest through the unmodified driver, and record the GPU.
 
@@ -53,20 +56,24 @@ def record_plan(
         inputs: values of the recorded run, by name.
         name, gpu, timeout, snapshot: as for `record_network`.
         notes: more of them for the trace.
+        results: the guest sends what it computed, through its serial port: a minute for 2 MB on a busy machine.
 
     Returns:
-        A raw trace with slots, and the outputs that the guest computed.
+        A raw trace with slots, and the outputs that the guest computed; without `results`, none.
 
     Raises:
         RecordError: the driver refuses a kernel, no job reached the GPU, a fault, or the mark is not found.
     """
     how: dict[str, Any] = {"name": name, "gpu": gpu, "timeout": timeout, "snapshot": snapshot, "notes": notes}
-    trace, files = _run(layout, shaders, inputs, results=True, **how)
+    trace, files = _run(layout, shaders, inputs, results=results, **how)
     left = files.get(f"{RESULT}0", b"")
-    if len(left) != layout.sizes[TENSORS]:
+    if results and len(left) != layout.sizes[TENSORS]:
         raise RecordError(f"the guest left no file {runner.RESULT} of {layout.sizes[TENSORS]} bytes in {FOLDER}")
+    if states := layout.plan.named(Kind.STATE):
+        trace = trace.with_(notes={**trace.notes, STATES: {name: NEXT + name for name in states}})
     with phase("naming inputs and outputs"):
-        return declared(trace, layout.mark, lambda address: _slots(layout, address)), layout.results(left)
+        trace = declared(trace, layout.mark, lambda address: _slots(layout, address))
+    return trace, layout.results(left) if results else {}
 
 
 def run_plan(
@@ -137,7 +144,12 @@ def _run(
 def _slots(layout: Layout, address: int) -> list[Slot]:
     """The slots, if the tensors' memory begins at a GPU address."""
     found = []
-    for kind, direction in ((Kind.INPUT, SlotKind.INPUT), (Kind.OUTPUT, SlotKind.OUTPUT)):
+    for kind, direction, begin in (
+        (Kind.INPUT, SlotKind.INPUT, ""),
+        (Kind.STATE, SlotKind.INPUT, ""),
+        (Kind.OUTPUT, SlotKind.OUTPUT, ""),
+        (Kind.STATE, SlotKind.OUTPUT, NEXT),
+    ):
         for name, at in layout.plan.named(kind).items():
             buffer = layout.plan.buffers[at]
             shape = slot_shape(buffer)
@@ -145,7 +157,7 @@ def _slots(layout: Layout, address: int) -> list[Slot]:
             strides = tuple(int(np.prod(shape[axis + 1 :], dtype=np.int64)) * size for axis in range(len(shape)))
             place = address + layout.places[at][1]
             bound = direction == SlotKind.INPUT
-            found.append(Slot(name, direction, TYPES[buffer.dtype], shape, strides, place, bound=bound))
+            found.append(Slot(begin + name, direction, TYPES[buffer.dtype], shape, strides, place, bound=bound))
     return found
 
 
