@@ -62,15 +62,19 @@ def drop_dead_memory(program: Program) -> None:
 def map_read_only(program: Program) -> None:
     """Map pages that no job writes without write permission, so that the GPU cannot.
 
-    Seen by replaying on the virtual GPU. Where page tables can forbid execution, executable pages lose it always:
-    a device executes only what the GPU cannot write to.
+    Seen by replaying on the virtual GPU. All pages of state that jobs change in place stay writable, because the
+    next replay may write at another place. Where page tables can forbid execution, executable pages lose write
+    permission always: a device executes only what the GPU cannot write to.
     """
     try:
         seen = program.seen()
     except NotFollowedError:  # it is not known what jobs write
         seen = None
     memory, mappings = program.memory, program.memory.mappings
-    keep = mappings.frames_that(seen.written) if seen else np.ones(len(mappings), np.bool_)
+    in_place = memory.frames_of(program.changed_in_place)
+    keep = np.ones(len(mappings), np.bool_)
+    if seen:
+        keep = mappings.frames_that(lambda frame: seen.written(frame) or frame in in_place)
     if program.profile.forbids_execution:
         keep &= mappings.flags & MAP_EXECUTE == 0
     memory.mappings = mappings.with_(flags=np.where(keep, mappings.flags, mappings.flags & ~MAP_WRITE))

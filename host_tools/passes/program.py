@@ -73,6 +73,7 @@ class Program:
         asked: pass that runs only if it is asked for -> its option's value.
         reports: such a pass -> what it has done.
         on_sheet: the image of what it becomes is a view of a sheet (`trace`).
+        changed_in_place: slots of state that jobs change where it lies, at places that data may decide.
     """
 
     timeout_margin: int | None = None
@@ -81,6 +82,7 @@ class Program:
     def __init__(self, trace: Trace) -> None:
         self.asked: Mapping[str, float] = {}
         self.reports: dict[str, Report] = {}
+        self.changed_in_place: list[Slot] = []
         self._trace = trace
         self._memory: Memory | Conflict | None = None
         self._packing: Packing | None = None  # of memory that has been changed

@@ -74,6 +74,7 @@ def keep(
     if not Columns(program.actions).is_op(Op.REPLAY_START).any():
         raise SlotError("state cannot be kept: the whole trace runs in every replay")
     _keep_memory(program, [slots[given] for given, _ in pairs], first or {})
+    program.changed_in_place = [slots[given] for given, left in pairs if _same_place(slots[given], slots[left])]
     _change_slots(program, pairs, set(open_slots))
     program.replace(meta={**program.meta, "retry_limit": 0})
 
