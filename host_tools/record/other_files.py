@@ -10,7 +10,7 @@ HEAD_BYTES = 16
 KNOWN = (
     (4, b"TFL3", "a TensorFlow Lite file; 'gramophone record tflite' takes it"),
     (0, b"7767517", "an ncnn .param file; 'gramophone record ncnn' takes it with its .bin"),
-    (0, b"GGUF", "a GGUF file of llama.cpp's, which no command takes"),
+    (0, b"GGUF", "a GGUF file; 'gramophone record gguf' takes it"),
     (
         0,
         b"PK\x03\x04",
