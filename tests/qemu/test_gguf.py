@@ -17,8 +17,11 @@ from numpy.typing import NDArray
 from host_tools import runners
 from host_tools.cli import main
 from host_tools.extras.gguf.model import read_model
+from host_tools.extras.gguf.recording import without_logits
 from host_tools.extras.gguf.reference import Reference
 from host_tools.machine.root import RecordRoot
+from host_tools.model.interpreter import interpreter
+from host_tools.passes.pipeline import build
 from signing.delivery import Delivery
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
@@ -78,6 +81,11 @@ def test_a_decoder_in_the_secure_world(root: RecordRoot, tmp_path: Path) -> None
     assert np.abs(found["logits"] - expected).max() < 1e-4 * np.abs(expected).max()
     again = replayed("qemu", trace, key, given)
     assert all(np.array_equal(found[name], again[name]) for name in names - {"given", *SETTINGS})
+    bare = build(without_logits(Trace.parse((tmp_path / "raw.gtr").read_bytes())), trust_note=True)
+    assert {slot.name for slot in bare.slots} == names - {"logits"}
+    with interpreter(bare) as run:
+        one = {"given": np.array([7], np.int32), **SETTINGS}
+        assert run.run(one)["chosen"].tolist() == chosen[:1]
 
 
 @pytest.mark.exhaustive

@@ -19,6 +19,7 @@ from host_tools.families.speed import speed_of
 from host_tools.machine.errors import RecordError
 from host_tools.model.interpreter import Interpreter, interpreter
 from host_tools.model.job_names import NOTE as CALLS
+from host_tools.passes.parameters import without_slots
 from host_tools.passes.pipeline import build
 from host_tools.record.checking import LEFT_OUT, UNCHECKED
 from host_tools.record.compiled.layout import PlanError, laid_out
@@ -89,7 +90,14 @@ def record_gguf(
         _check(trace, model, positions, tolerance)
     else:
         trace.notes[UNCHECKED] = LEFT_OUT
-    return trace if logits else trace.with_(slots=[slot for slot in trace.slots if slot.name != LOGITS])
+    return trace if logits else without_logits(trace)
+
+
+def without_logits(trace: Trace) -> Trace:
+    """The recording without that output, and without what copies it."""
+    kept = [number for number, slot in enumerate(trace.slots) if slot.name != LOGITS]
+    actions = without_slots(trace.actions, len(trace.slots), kept)
+    return trace.with_(actions=actions, slots=[trace.slots[number] for number in kept])
 
 
 def _inputs(token: int) -> dict[str, NDArray[Any]]:
