@@ -40,6 +40,8 @@ from trace_format.schema.log import LogKind
 from trace_format.schema.report import Status
 from trace_format.trace import Trace
 
+pytestmark = pytest.mark.usefixtures("checked_caches")
+
 # Pieces of keys that are looked for, as they are, and as HMAC's blocks have them (RFC 2104).
 PIECE, MASKS = 8, (0, 0x36, 0x5C)
 NONCE = bytes(range(20))

@@ -36,6 +36,7 @@ def test_it_fits_in_21_kib(folder: Path) -> None:
     assert firmware.sizes(folder)["in all, code and constants"] <= 21 * KIB
 
 
+@pytest.mark.usefixtures("checked_caches")
 @pytest.mark.sampled(3)  # no trouble, and a fault with and without a retry; in test_boards.py a job hangs
 @pytest.mark.parametrize("trouble", [{}, {"hang_job": 2}, {"fault_job": 1}])
 @pytest.mark.parametrize("retries", [0, 1])
@@ -64,6 +65,7 @@ def test_it_replays_and_reports_as_the_host_does(
     )
 
 
+@pytest.mark.usefixtures("checked_caches")
 @pytest.mark.parametrize("line", range(3))
 def test_each_interrupt_line_is_its_own(folder: Path, line: int) -> None:
     """The GPU's reset is done, and its interrupt is the only one."""

@@ -18,6 +18,8 @@ from tests.support.bare_metal import COMPILER, require
 from tests.support.rollback_samples import boot, by_key, trace, under, with_store
 from tests.support.trust_samples import policy
 
+pytestmark = pytest.mark.usefixtures("checked_caches")
+
 # The status register does not get a value that is waited for.
 DIVERGES = (*s.PROLOGUE, s.REPLAY[0], s.read("core0.INT_STS", 0x5A), *s.REPLAY[1:])
 
