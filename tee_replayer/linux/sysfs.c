@@ -12,6 +12,8 @@
 
 #include "gramophone_gpu.h"
 
+enum { FILES = 4 }; /* of a GPU that a process may have open */
+
 static char message[2 * GR_PATH];
 
 bool gr_fail(const char *format, ...)
@@ -100,12 +102,30 @@ bool gr_each(const char *folder, bool (*visit)(void *ctx, const char *name), voi
     return found;
 }
 
+void gr_driver_of(const char *device, char driver[64])
+{
+    char path[GR_PATH];
+    driver[0] = '\0';
+    if (gr_path(path, GR_DEVICES "/%s/driver", device))
+        gr_link_name(path, driver);
+}
+
+/* Files of a GPU, and the process that has one of them open. */
 struct search {
-    const char *const *files;
+    char files[FILES][GR_PATH];
     size_t count;
-    const char *process;
-    char *who;
+    const char *prefix, *process;
+    char who[64];
 };
+
+static bool add_file(void *ctx, const char *name)
+{
+    struct search *search = ctx;
+    if (search->count < FILES &&
+        (!strncmp(name, "card", 4) || !strncmp(name, "render", 6) || !strncmp(name, "uio", 3)))
+        gr_path(search->files[search->count++], "%s%s", search->prefix, name);
+    return false;
+}
 
 static bool is_file(void *ctx, const char *descriptor)
 {
@@ -131,17 +151,20 @@ static bool is_holder(void *ctx, const char *process)
     if (!gr_path(path, "/proc/%s/fd", process) || !gr_each(path, is_file, search))
         return false;
     gr_path(path, "/proc/%s/comm", process);
-    const long length = gr_read_text(path, search->who, 64);
+    const long length = gr_read_text(path, search->who, sizeof search->who);
     if (length > 0)
         search->who[length - 1] = '\0'; /* the line's end */
-    snprintf(path, sizeof path, "%s", process);
-    search->count = (size_t)atoi(process);
-    return true;
+    return !gr_fail("the GPU is busy: process %s (%s) has it open", process, search->who);
 }
 
-int gr_holder(const char *const *files, size_t count, char who[64])
+bool gr_check_free(const char *gpu)
 {
-    struct search search = {files, count, NULL, who};
-    who[0] = '\0';
-    return gr_each("/proc", is_holder, &search) ? (int)search.count : 0;
+    char folder[GR_PATH];
+    struct search search = {.prefix = "/dev/dri/"};
+    if (gr_path(folder, GR_DEVICES "/%s/drm", gpu))
+        gr_each(folder, add_file, &search);
+    search.prefix = "/dev/";
+    if (gr_path(folder, GR_DEVICES "/%s/uio", gpu))
+        gr_each(folder, add_file, &search);
+    return !gr_each("/proc", is_holder, &search);
 }

@@ -44,7 +44,11 @@ bool gr_lists(const char *path, const char *text);
 /* Call `visit` with the name of each entry of a folder until it returns true; whether it did. */
 bool gr_each(const char *folder, bool (*visit)(void *ctx, const char *name), void *ctx);
 
-/* The process that has one of these files open, as /proc says; 0: none. `who` takes its name. */
-int gr_holder(const char *const *files, size_t count, char who[64]);
+/* The driver that has a device; "" when none has. */
+void gr_driver_of(const char *device, char driver[64]);
+
+/* Whether no process has the GPU open: its nodes in /dev/dri, or its UIO device; false, with a message. A
+ * process that opens them later than this would find the device gone. */
+bool gr_check_free(const char *gpu);
 
 #endif

@@ -13,8 +13,6 @@
 #include "gramophone_gpu.h"
 #include "linux_target.h"
 
-enum { FILES = 4 };
-
 static const struct gr_block blocks[] = {GR_BLOCKS};
 
 static bool is_gpu(void *name, const char *device)
@@ -47,22 +45,13 @@ static bool find(char gpu[64], char carveout[64])
     return true;
 }
 
-/* The driver that has a device; "" when none has. */
-static void driver_of(const char *device, char driver[64])
-{
-    char path[GR_PATH];
-    driver[0] = '\0';
-    if (gr_path(path, GR_DEVICES "/%s/driver", device))
-        gr_link_name(path, driver);
-}
-
 /* Let go of a device, and offer it to this driver: "\n" is whichever fits. */
 static bool pass_on(const char *device, const char *driver)
 {
     char path[GR_PATH], current[64];
     if (!gr_path(path, GR_DEVICES "/%s/driver_override", device) || !gr_write_text(path, driver))
         return false;
-    driver_of(device, current);
+    gr_driver_of(device, current);
     if (current[0] &&
         (!gr_path(path, GR_DEVICES "/%s/driver/unbind", device) || !gr_write_text(path, device)))
         return false;
@@ -70,43 +59,10 @@ static bool pass_on(const char *device, const char *driver)
     return gr_write_text("/sys/bus/platform/drivers_probe", device);
 }
 
-struct files {
-    char names[FILES][GR_PATH];
-    size_t count;
-    const char *prefix;
-};
-
-static bool add_file(void *ctx, const char *name)
-{
-    struct files *files = ctx;
-    if (files->count < FILES &&
-        (!strncmp(name, "card", 4) || !strncmp(name, "render", 6) || !strncmp(name, "uio", 3)))
-        gr_path(files->names[files->count++], "%s%s", files->prefix, name);
-    return false;
-}
-
-/* Nobody has the GPU open: its nodes in /dev/dri, or its UIO device. A process that opens them later than
- * this would find the device gone. */
-static bool check_free(const char *gpu)
-{
-    char folder[GR_PATH], who[64];
-    struct files files = {.prefix = "/dev/dri/"};
-    if (gr_path(folder, GR_DEVICES "/%s/drm", gpu))
-        gr_each(folder, add_file, &files);
-    files.prefix = "/dev/";
-    if (gr_path(folder, GR_DEVICES "/%s/uio", gpu))
-        gr_each(folder, add_file, &files);
-    const char *names[FILES] = {0};
-    for (size_t i = 0; i < files.count; i++)
-        names[i] = files.names[i];
-    const int holder = gr_holder(names, files.count, who);
-    return !holder || gr_fail("the GPU is busy: process %d (%s) has it open", holder, who);
-}
-
 static bool is_with_uio(const char *device)
 {
     char driver[64];
-    driver_of(device, driver);
+    gr_driver_of(device, driver);
     return !strcmp(driver, GR_UIO_DRIVER);
 }
 
@@ -129,13 +85,13 @@ int gramophone_gpu_take(char driver[64])
     driver[0] = '\0';
     if (!find(gpu, carveout))
         return GRAMOPHONE_GPU_FAILED;
-    driver_of(gpu, driver);
+    gr_driver_of(gpu, driver);
     if (access("/sys/bus/platform/drivers/" GR_UIO_DRIVER, F_OK))
         return gr_fail("the kernel's driver " GR_UIO_DRIVER " is not there: modprobe " GR_UIO_DRIVER
                        " (README.md: where to get it)"),
                GRAMOPHONE_GPU_FAILED;
     /* The carve-out first: where it cannot be had, the GPU stays where it is. */
-    if ((!is_with_uio(gpu) && !check_free(gpu)) || !take(carveout) || !take(gpu))
+    if ((!is_with_uio(gpu) && !gr_check_free(gpu)) || !take(carveout) || !take(gpu))
         return GRAMOPHONE_GPU_FAILED;
     return GRAMOPHONE_GPU_OK;
 }
@@ -143,7 +99,7 @@ int gramophone_gpu_take(char driver[64])
 bool gr_may_give_back(bool *is_taken)
 {
     char gpu[64], carveout[64];
-    if (!find(gpu, carveout) || !check_free(gpu))
+    if (!find(gpu, carveout) || !gr_check_free(gpu))
         return false;
     *is_taken = is_with_uio(gpu);
     return true;
@@ -155,6 +111,6 @@ bool gr_give_back(char driver[64])
     driver[0] = '\0';
     if (!find(gpu, carveout) || !pass_on(gpu, "\n") || !pass_on(carveout, "\n"))
         return false;
-    driver_of(gpu, driver);
+    gr_driver_of(gpu, driver);
     return true;
 }
