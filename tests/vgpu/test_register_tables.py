@@ -30,11 +30,11 @@ def library() -> Path:
 
 @dataclass(frozen=True)
 class Model:
-    """A virtual GPU, and the profile that describes it; `powered`: it must be switched on first."""
+    """A virtual GPU, and its profile; `powered`: of a board, and the writes that switch it on."""
 
     gpu: str
     profile: Profile
-    powered: bool = False
+    powered: tuple[tuple[int, int], ...] | None = None
 
     @property
     def registers(self) -> dict[int, Register]:
@@ -50,9 +50,8 @@ class Model:
     def access(self, offset: int, value: int | None = None) -> int | str:
         """What a read of a new virtual GPU gives, or 0 for a write; its error when it stops."""
         with VirtualGpu(self.gpu, library=library()) as gpu:
-            if self.powered:
-                for at, word in ((PM + 0x10C, 0x5A000040), (RPIVID + 0xC, 0x5A000000), (RPIVID + 0x8, 0x5A000000)):
-                    gpu.write32(at, word)
+            for at, word in self.powered or ():
+                gpu.write32(at, word)
             try:
                 if value is None:
                     return gpu.read32(offset)
@@ -62,10 +61,12 @@ class Model:
             return 0
 
 
+SWITCHED_ON = ((PM + 0x10C, 0x5A000040), (RPIVID + 0xC, 0x5A000000), (RPIVID + 0x8, 0x5A000000))
 MODELS = [
     Model("v3d42", load("v3d42")),
-    Model("v3d42-pi4", load("v3d42"), powered=True),
+    Model("v3d42-pi4", load("v3d42"), SWITCHED_ON),
     Model("v3d71", load("v3d71")),
+    Model("v3d71-pi5", load("v3d71"), ()),
     Model("mali_g71", load("mali_g71")),
     Model("mali_g71-arch60", load("mali_g71")),
     Model("mali_g72", load("mali_g72")),
@@ -77,7 +78,7 @@ each_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.gp
 
 def words(model: Model) -> Iterator[int]:
     """Offsets of all words next to registers, and of some of the others; on a board only those of its blocks."""
-    window = range(model.profile.window_bytes if model.powered else 0, model.window_bytes, 4)
+    window = range(0 if model.powered is None else model.profile.window_bytes, model.window_bytes, 4)
     near = {at for r in model.registers for at in range(r - 8, r + 12, 4) if at in window}
     yield from sorted(near)
     yield from random.Random(1).sample(sorted(set(window) - near), SAMPLE)
@@ -153,9 +154,9 @@ def test_reset_values_of_power() -> None:
 
 @each_model
 def test_the_window(model: Model) -> None:
-    blocks = [b for b in model.profile.blocks.values() if not b.board or model.powered]
+    blocks = [b for b in model.profile.blocks.values() if not b.board or model.powered is not None]
     assert model.window_bytes == max(
-        model.profile.window_bytes, *(b.base + b.bytes * b.count for b in blocks if b.board or model.powered), 0
+        model.profile.window_bytes, *(b.base + b.bytes * b.count for b in blocks if b.board), 0
     )
     found = model.access(model.window_bytes)
     assert isinstance(found, str)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -14,6 +15,7 @@ from tests.support.sampling import few
 from tests.support.vgpu_model import BRIDGE, CORE, CSD_DONE, MMU_ON, PM, RPIVID, Board, library
 
 Boards = Callable[..., Board]
+SMS_REE, SMS_TEE = 0xC000, 0xC400  # of a Raspberry Pi 5
 
 
 @pytest.mark.parametrize(
@@ -198,3 +200,41 @@ def test_power_bridge_and_password(board: Boards) -> None:
     b = board(mmu=False, gpu="v3d42-pi4")
     with pytest.raises(VgpuError, match=r"pm 0x010c .* password 0x00, expected 0x5a"):
         b.gpu.write32(PM + 0x10C, 0x40)
+
+
+def test_power_by_sms(board: Boards) -> None:
+    """On a Raspberry Pi 5: a GPU that is off or in reset answers nothing, and a reset takes its time."""
+    b = board(mmu=False, gpu="v3d71-pi5")
+    b.hub(0x1200, MMU_ON)
+    for _ in range(2):  # a request that is repeated changes nothing
+        b.gpu.write32(SMS_TEE, 1 << 30)
+        assert b.gpu.read32(SMS_TEE) == b.gpu.read32(SMS_REE) == 0xD
+    b.gpu.write32(SMS_TEE, 1 << 29)
+    assert b.gpu.read32(SMS_TEE) == 0
+    b.gpu.write32(SMS_REE, 4)
+    assert b.gpu.read32(SMS_REE) == 0xB
+    b.gpu.advance(1)
+    assert b.gpu.read32(SMS_REE) == 0
+    assert b.hub(0x1200) == 0  # the MMU is off again
+    assert b.gpu.counters().resets == 1
+
+
+@pytest.mark.parametrize(
+    ("writes", "message"),
+    [
+        ([(SMS_TEE, 1 << 30)], "access to hub 0x000c: the GPU is off"),
+        ([(SMS_REE, 4)], "access to hub 0x000c: the GPU is held in reset"),
+        ([(SMS_TEE, 1 << 30), (SMS_REE, 4)], "write to sms 0x0000 (sms.REE_CS) of 0x00000004: the GPU is off"),
+        ([(SMS_REE, 5)], "write to sms 0x0000 (sms.REE_CS) of 0x00000005: a request that is not modelled"),
+    ],
+)
+def test_what_sms_refuses(board: Boards, writes: list[tuple[int, int]], message: str) -> None:
+    b = board(mmu=False, gpu="v3d71-pi5")
+
+    def access() -> None:
+        for offset, value in writes:
+            b.gpu.write32(offset, value)
+        b.hub(0xC)
+
+    with pytest.raises(VgpuError, match=re.escape(message)):
+        access()

@@ -12,7 +12,9 @@ enum {
     V3D_HUB = 0x0000,
     V3D_CORE = 0x4000,
     V3D_BRIDGE = 0x8000,
+    V3D_SMS = 0xc000, /* Raspberry Pi 5 */
     V3D_WINDOW_BYTES = 0xc000,
+    V3D_BOARD_WINDOW_BYTES = 0x10000, /* with the blocks of a board */
 };
 
 /* Byte offsets in the window; those of a repeated block: in the block. */
@@ -118,6 +120,8 @@ enum {
     BRIDGE_REVISION = 0x8000,
     BRIDGE_SW_INIT_0 = 0x8008,
     BRIDGE_SW_INIT_1 = 0x800c,
+    SMS_REE_CS = 0xc000,
+    SMS_TEE_CS = 0xc400,
 };
 
 /* Bits. */
@@ -222,12 +226,19 @@ enum {
 #define CORE_CSD_STATUS_HAVE_QUEUED 0x00000001u
 #define BRIDGE_SW_INIT_0_V3D_CLK_108 0x00000001u
 #define BRIDGE_SW_INIT_1_V3D_CLK_108 0x00000001u
+#define SMS_REE_CS_STATE 0x0000000fu
+#define SMS_REE_CS_STATE_SHIFT 0
+#define SMS_TEE_CS_POWER_OFF 0x40000000u
+#define SMS_TEE_CS_CLEAR_POWER_OFF 0x20000000u
+#define SMS_TEE_CS_STATE 0x0000000fu
+#define SMS_TEE_CS_STATE_SHIFT 0
 
 /* struct vgpu_block: name, first offset, bytes. */
 #define V3D_BLOCK_ROWS \
     {"hub", 0x0000, 0x4000}, \
     {"core0", 0x4000, 0x4000}, \
-    {"bridge", 0x8000, 0x4000},
+    {"bridge", 0x8000, 0x4000}, \
+    {"sms", 0xc000, 0x4000},
 
 /* struct vgpu_register, by offset, those of a repeated block once: name, offset, reset value, bits that
  * may be set in a write, access (1 read, 2 write; 0: not modelled). */
@@ -332,6 +343,8 @@ enum {
     {"core0.ERR_STAT", 0x4f20, 0x00000000u, 0x00000000u, 1}, \
     {"bridge.REVISION", 0x8000, 0x00000700u, 0x00000000u, 1}, \
     {"bridge.SW_INIT_0", 0x8008, 0x00000000u, 0x00000001u, 0}, \
-    {"bridge.SW_INIT_1", 0x800c, 0x00000000u, 0x00000001u, 3},
+    {"bridge.SW_INIT_1", 0x800c, 0x00000000u, 0x00000001u, 3}, \
+    {"sms.REE_CS", 0xc000, 0x00000000u, 0x0000000fu, 3}, \
+    {"sms.TEE_CS", 0xc400, 0x00000000u, 0x6000000fu, 3},
 
 #endif

@@ -7,6 +7,10 @@
 static const struct vgpu_register registers[] = {V3D_REGISTER_ROWS};
 static const struct vgpu_block blocks[] = {V3D_BLOCK_ROWS};
 
+/* What v3d_chip.h says of the profile's places. */
+_Static_assert((int)V3D71_BOARD_WINDOW_BYTES == (int)V3D_BOARD_WINDOW_BYTES, "the window");
+_Static_assert((int)V3D_SMS_REE_CS == (int)SMS_REE_CS && (int)V3D_SMS_TEE_CS == (int)SMS_TEE_CS, "sms");
+
 const struct v3d_chip v3d71_chip = {
     .version = V3D_71,
     .name = "v3d71",
@@ -19,4 +23,6 @@ const struct v3d_chip v3d71_chip = {
     .config_words = 8,
     .compute_done = CORE_INT_STS_CSDDONE,
     .interrupt_lines = 2,
+    .board_write = v3d_sms_write,
+    .board_is_on = v3d_sms_is_on,
 };

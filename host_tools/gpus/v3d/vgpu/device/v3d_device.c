@@ -53,7 +53,7 @@ static void start(struct vgpu *gpu)
 {
     struct v3d_device *dev = v3d_device_of(gpu);
     dev->chip = ((const struct v3d_kind *)gpu->family)->chip;
-    dev->has_power_blocks = gpu->family->window_bytes == V3D_BOARD_WINDOW_BYTES;
+    dev->has_board = gpu->family->window_bytes > V3D_WINDOW_BYTES;
     dev->mmu.track = gpu->options.track_access;
     for (size_t i = 0; i < dev->chip->register_count; i++)
         dev->known[dev->chip->registers[i].offset / 4] = (uint16_t)(i + 1);
@@ -103,7 +103,7 @@ static const struct vgpu_register *find(struct v3d_device *dev, uint32_t offset,
         fail_access(dev, what, offset, "the GPU is held in reset by the bridge (SW_INIT_1)");
         return NULL;
     }
-    if (dev->has_power_blocks && offset < V3D_WINDOW_BYTES && !v3d_power_is_on(dev, offset))
+    if (dev->has_board && offset < V3D_WINDOW_BYTES && !dev->chip->board_is_on(dev, offset))
         return NULL;
     return known;
 }
@@ -230,8 +230,8 @@ static void write32(struct vgpu *gpu, uint32_t offset, uint32_t value)
     }
     if (offset - dev->chip->queued_config < 4 * dev->chip->config_words)
         write_queued_config(dev, offset, value);
-    else if (offset >= V3D_PM)
-        v3d_power_write(dev, known, value);
+    else if (offset >= V3D_WINDOW_BYTES)
+        dev->chip->board_write(dev, known, value);
     else
         *v3d_reg(dev, offset) = value;
 }
@@ -239,6 +239,7 @@ static void write32(struct vgpu *gpu, uint32_t offset, uint32_t value)
 static void advance(struct vgpu *gpu)
 {
     v3d_jobs_advance(v3d_device_of(gpu));
+    v3d_sms_advance(v3d_device_of(gpu));
 }
 
 static void memory_changed(struct vgpu *gpu)
@@ -273,4 +274,5 @@ static void walk(struct vgpu *gpu, struct vgpu_run *run)
 static const struct v3d_kind v3d42 = KIND("v3d42", V3D_WINDOW_BYTES, v3d42_chip, 1);
 static const struct v3d_kind v3d42_pi4 = KIND("v3d42-pi4", V3D_BOARD_WINDOW_BYTES, v3d42_chip, 1);
 static const struct v3d_kind v3d71 = KIND("v3d71", V3D_WINDOW_BYTES, v3d71_chip, 2);
-VGPU_FAMILIES(&v3d42.family, &v3d42_pi4.family, &v3d71.family);
+static const struct v3d_kind v3d71_pi5 = KIND("v3d71-pi5", V3D71_BOARD_WINDOW_BYTES, v3d71_chip, 2);
+VGPU_FAMILIES(&v3d42.family, &v3d42_pi4.family, &v3d71.family, &v3d71_pi5.family);

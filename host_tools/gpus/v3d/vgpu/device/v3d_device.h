@@ -21,14 +21,14 @@ struct v3d_device {
     struct vgpu base; /* first: a struct vgpu * is a struct v3d_device * */
     const struct v3d_chip *chip;
     struct v3d_mmu mmu;
-    bool has_power_blocks;
+    bool has_board;                             /* and not the GPU alone */
     uint32_t reg[V3D_BOARD_WINDOW_BYTES / 4];   /* by window offset */
     uint16_t known[V3D_BOARD_WINDOW_BYTES / 4]; /* index into the chip's registers + 1 */
     struct v3d_completion pending[V3D_ENGINES]; /* jobs that will end, in order */
     unsigned pending_count;
     uint32_t compute_jobs_started;
     bool busy[V3D_ENGINES];
-    uint64_t mmuc_flush_ns, tlb_clear_ns, l2t_ns; /* when the busy bits fall */
+    uint64_t mmuc_flush_ns, tlb_clear_ns, l2t_ns, sms_ns; /* when the busy bits fall */
     bool mmuc_clean, mmu_stale; /* the MMU cache was flushed since the last load; the table must be loaded */
 };
 
@@ -57,10 +57,5 @@ void v3d_update_interrupt(struct v3d_device *dev);
 void v3d_csd_submit(struct v3d_device *dev);
 void v3d_list_submit(struct v3d_device *dev, unsigned engine);
 void v3d_jobs_advance(struct v3d_device *dev);
-
-/* v3d_power.c: power blocks of a Raspberry Pi 4. */
-void v3d_power_write(struct v3d_device *dev, const struct vgpu_register *known, uint32_t value);
-/* May the GPU's own registers be reached? If not, the GPU has failed. */
-bool v3d_power_is_on(struct v3d_device *dev, uint32_t offset);
 
 #endif

@@ -17,6 +17,8 @@ const struct v3d_chip v3d42_chip = {
     .config_words = 7,
     .compute_done = CORE_INT_STS_CSDDONE,
     .interrupt_lines = 1,
+    .board_write = v3d_power_write,
+    .board_is_on = v3d_power_is_on,
 };
 
 const struct vgpu_block *v3d_block(const struct v3d_chip *chip, uint32_t offset)
