@@ -154,6 +154,8 @@ def boot(
     placement = PLACEMENTS[job.gpu]
     place = {"gpu": placement.gpu, "base": f"{placement.base:#x}", "irq": str(placement.irqs[0])}
     place["window"] = f"{WINDOW:#x}"
+    if placement.map:
+        place["map"] = placement.map
     archive = job_archive(job)
     if len(archive) > MAX_JOB_BYTES:
         raise RecordError(f"the job's files are {len(archive)} bytes, more than {MAX_JOB_BYTES}")

@@ -54,6 +54,7 @@ class Placement:
         gpu: name of the virtual GPU: that of its profile, with a variant after a dash.
         module: kernel module of its driver.
         nodes: of the device tree, in order; see this file's head.
+        map: pieces of the register window that do not follow its first one, as the plugin takes them; "": none.
         setup: shell commands without which its user-space driver refuses to work.
         without_ncnn: why ncnn does not run on it, and what to do; "": it does.
     """
@@ -61,6 +62,7 @@ class Placement:
     gpu: str
     module: str
     nodes: tuple[dict[str, Any], ...]
+    map: str = ""
     setup: str = ""
     without_ncnn: str = ""
 
@@ -72,6 +74,11 @@ class Placement:
     def base(self) -> int:
         """Physical address of the GPU's register window."""
         return int(self._gpu_node["reg"][0][0])
+
+    @property
+    def compatible(self) -> str:
+        """How a device tree calls the GPU."""
+        return str(self._gpu_node["compatible"])
 
     @property
     def irqs(self) -> tuple[int, ...]:
@@ -86,7 +93,7 @@ def read(file: Path) -> tuple[Driver, dict[str, Placement]]:
     placements = {}
     for name, row in data.items():
         row = data[row["like"]] | row if "like" in row else row
-        texts = (row.get(key, "") for key in ("setup", "without_ncnn"))
+        texts = (row.get(key, "") for key in ("map", "setup", "without_ncnn"))
         placements[name] = Placement(row["gpu"], driver.module, tuple(row["nodes"]), *texts)
     return driver, placements
 

@@ -33,6 +33,13 @@ def test_v3d_with_the_power_domains_of_a_pi4() -> None:
     assert gpu["interrupts"] == cells(0, 74, 4)
 
 
+def test_v3d_at_the_places_of_a_pi5() -> None:
+    gpu = node(with_gpu(small_tree(), "v3d71-pi5"), "/gpu@1002000000")
+    first = cells(0x10, 0x02000000, 0, 0x4000, 0x10, 0x02008000, 0, 0x4000, 0x10, 0x02030800, 0, 0x700)
+    assert gpu["reg"].startswith(first)
+    assert gpu["reg-names"].startswith(b"hub\0core0\0sms\0")
+
+
 def test_mali() -> None:
     blob = with_gpu(small_tree(), "mali_g71")
     gpu, clock = node(blob, "/gpu@b000000"), node(blob, "/gpu-clock")
