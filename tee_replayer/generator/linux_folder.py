@@ -26,8 +26,13 @@ HERE = Path(__file__).resolve().parents[1] / "linux"
 
 @dataclass(frozen=True)
 class Linux:
-    """The platform of a process of Linux."""
+    """The platform of a process of Linux.
 
+    Attributes:
+        polls: its port polls the GPU's status, so a GPU may have several interrupts.
+    """
+
+    polls: bool = False
     name: ClassVar = PLATFORM
     notice: ClassVar = ""
     in_optee: ClassVar = False
@@ -35,7 +40,8 @@ class Linux:
 
     def fitted(self, options: Options) -> Linux:
         """As Platform: there is no option to fit to."""
-        check(options.profile)
+        if not self.polls:
+            check(options.profile)
         for given, reason in (
             (options.carveout_bytes, "the device tree says how large the carve-out is (carveout.dtso)"),
             (options.share_gpu, "'gramophone-gpu give-back' gives the GPU back"),
