@@ -28,6 +28,7 @@ DISK = 0x04000000  # a place for a RAM disk without a request; in the mailbox th
 CARVEOUT = raspi4b.BOARD.memory["carveout"]
 ARGUMENTS = "console=ttyAMA0,115200 panic=-1 quiet nokaslr"
 FIRST_GIB = 0x3B400000  # the rest of it is the VideoCore's
+SECOND_GIB = 1 << 30  # where it begins, and its size
 # Nodes of Debian's tree whose registers this machine lacks: their drivers end in an external abort.
 ABSENT = ("avs-monitor", "rng@", "hvs@", "pixelvalve", "vec@", "txp@", "dsi@", "csi@")
 ABSENT_ON_BUS = ("pcie", "ethernet", "usb")
@@ -66,7 +67,7 @@ def device_tree(root: RecordRoot, disk: range) -> bytes:
     """
     (blob,) = root.tree.glob("usr/lib/linux-image-*/broadcom/bcm2711-rpi-4-b.dtb")
     tree = Tree(blob.read_bytes())
-    tree.set("/memory@0", {"reg": [0, 0, FIRST_GIB]})
+    tree.set("/memory@0", {"reg": [0, 0, FIRST_GIB, 0, SECOND_GIB, SECOND_GIB]})
     ends = {"linux,initrd-start": [disk.start], "linux,initrd-end": [disk.stop]}
     tree.set("/chosen", {"bootargs": ARGUMENTS, **ends})
     tree.add(
