@@ -6,79 +6,49 @@ All of it in one boot, with `--exhaustive`: it takes minutes.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import tarfile
 from pathlib import Path
 
 import pytest
 
-from host_tools.extras.try_gpu.pack import TOP, pack
-from host_tools.machine.boot import GuestJob
 from host_tools.machine.root import RecordRoot
 from host_tools.passes.pipeline import KEEP_INPUTS, build
 from host_tools.runners import firmware, raspi4b
 from tests.support import raspi4b as pi
-from tests.support.bare_metal import COMPILER, require
-from tests.support.guest_programs import SHADER
 from tests.support.networks import recorded
 from tests.support.signing_samples import ES256
+from tests.support.try_gpu import guest_job, networks, said_by, unpacked
 
 pytestmark = pytest.mark.exhaustive
+GPU = "v3d42"
 REPLAYS = 100
 TIMEOUT_S = 3600  # one boot for all parts; on a busy computer it has a tenth of a core
-GUEST = Path(__file__).with_name("try_gpu_guest.py")
-PROGRAM = "gramophone-gpu"
 
 
 @pytest.fixture(scope="module")
 def folder(root: RecordRoot, shared_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The archive with MobileNet in it, unpacked and compiled as on a board."""
-    require(COMPILER, "gcc-aarch64-linux-gnu")
+    """The archive with MobileNet in it."""
     pi.qemu_or_skip()
     path = tmp_path_factory.mktemp("packed")
     raw = recorded("mobilenet_v1", shared_folder)
     (path / "mobilenet.gtr").write_bytes(build(raw, skip=KEEP_INPUTS).build())
-    archive = path / "pi4.tar"
-    archive.write_bytes(pack([path / "mobilenet.gtr"]).data)
-    with tarfile.open(archive) as tar:
-        tar.extractall(path, filter="data")
-    command = ["make", "-s", "-C", str(path / TOP), "CROSS_COMPILE=aarch64-linux-gnu-", "LDFLAGS=-static", PROGRAM]
-    subprocess.run([*command, "EXTRA_CFLAGS=-Werror"], check=True)
-    return path / TOP
+    return unpacked(path, GPU, [path / "mobilenet.gtr"])
 
 
 @pytest.fixture(scope="module")
 def said(folder: Path, root: RecordRoot, vadd: Path) -> dict[str, list[str]]:
     """What each part of the guest's program printed, by its name."""
-    wanted = [folder / PROGRAM, folder / "try-gpu.sh", folder / "networks.txt", *folder.glob("*.sgtr")]
-    files = {
-        f"try/{path.relative_to(folder)}": path.read_bytes() for path in [*wanted, *folder.glob("expected/*")]
-    }
-    files |= {
-        "job/vadd": vadd.read_bytes(),
-        "job/add.spv": SHADER.read_bytes(),
-        "job/guest.py": GUEST.read_bytes(),
-    }
-    programs = frozenset({f"try/{PROGRAM}", "job/vadd"})
-    job = GuestJob(f"python3.13 -S -B /job/guest.py {REPLAYS}", files, programs)
+    parts = "check lenet cut_offs obstacles vulkan others"
+    job = guest_job(folder, GPU, vadd, f"{REPLAYS} fec00000.gpu {GPU} {parts}")
     stub = firmware.build(ES256.public, platform="rpi4").binary.read_bytes()
     places = {raspi4b.KERNEL: root.kernel.read_bytes(), pi.DISK: pi.archive(root, job)}
-    found, _ = pi.boot(root, stub, places, timeout_s=TIMEOUT_S)
-    print(found.output)
-    return dict(json.loads(found.files["said"]))
-
-
-def networks(folder: Path) -> dict[str, list[str]]:
-    rows = [line.split() for line in (folder / "networks.txt").read_text().splitlines()]
-    return {trace.removesuffix(".sgtr"): slots for trace, *slots in rows}
+    return said_by(pi.boot(root, stub, places, timeout_s=TIMEOUT_S)[0])
 
 
 def test_each_network_gives_the_models_output_under_pressure(folder: Path, said: dict[str, list[str]]) -> None:
     lines = said["pressure"]
     assert [line for line in lines if line.startswith("status ")] == ["status 0"] * 3
     counts = {"lenet": REPLAYS, "mobilenet": 1}
-    for name, slots in networks(folder).items():
+    for name, slots in networks(folder, GPU).items():
         for slot in slots:
             count = counts.get(name, 2)
             assert f"try-gpu: {name}: {count} replays, {slot} is the model's output: byte for byte" in lines
@@ -88,7 +58,7 @@ def test_each_network_gives_the_models_output_under_pressure(folder: Path, said:
 def test_the_pages_stay_where_they_are(folder: Path, said: dict[str, list[str]]) -> None:
     """Each program says so at its end; the stress did move pages of others."""
     kept = [line for line in said["pages"] if line.endswith("are where they were")]
-    assert len(kept) == 2 * len(networks(folder))
+    assert len(kept) == 2 * len(networks(folder, GPU))
     assert all(int(count) > 0 for count in said["moved"])
 
 

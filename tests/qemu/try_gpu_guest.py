@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What runs in the guest of test_try_gpu.py: argument is the number of replays."""
+"""What runs in the guests of the tests of `try-gpu`: arguments are the number of replays, the GPU's device, the
+folder for its kind, and the functions to call.
+"""
 
 import json
 import os
@@ -10,7 +12,9 @@ from collections.abc import Callable, Mapping
 
 MANY = "40"  # they take some seconds
 EMPTY: Mapping[str, str] = {}
-REPLAYS, TRY, DEVICE = sys.argv[1], "/try", "fec00000.gpu"
+REPLAYS, DEVICE, KIND, *PARTS = sys.argv[1:]
+TRY, PROGRAM = "/try", f"./{KIND}/gramophone-gpu"
+LIST, EVERY = f"/try/{KIND}/networks.txt", f"/try/{KIND}/all.txt"
 SAID: dict[str, list[str]] = {}
 PRESSURE = """
 while :; do
@@ -64,7 +68,7 @@ def replaying() -> list[int]:
         try:
             with open(f"/proc/{name}/cmdline", encoding="ascii") as file:
                 words = file.read().split("\0")
-            if words[:2] == ["./gramophone-gpu", "replay"] and "--repeat" in words:
+            if words[:2] == [PROGRAM, "replay"] and "--repeat" in words:
                 found.append(int(name))
         except OSError:
             pass
@@ -95,9 +99,9 @@ def cut_off(name: str, cut: Callable[[int], None]) -> None:
 
 def networks(*names: str) -> None:
     """Have the script replay these."""
-    with open("/try/all.txt", encoding="ascii") as file:
+    with open(EVERY, encoding="ascii") as file:
         lines = [line for line in file if line.split(".")[0] in names]
-    with open("/try/networks.txt", "w", encoding="ascii") as file:
+    with open(LIST, "w", encoding="ascii") as file:
         file.writelines(lines)
 
 
@@ -126,14 +130,14 @@ def under_pressure(*names: str, repeat: str) -> None:
 
 
 def obstacles() -> None:
-    replay = ("./gramophone-gpu", "replay", "lenet.sgtr")
+    replay = (PROGRAM, "replay", f"{KIND}/lenet.sgtr")
     held = start("sh", "-c", "exec sleep 1000 <>/dev/dri/renderD128")
     time.sleep(1)
     run("busy", "sh", "try-gpu.sh", "--check")
     os.kill(held, signal.SIGKILL)
     os.waitpid(held, 0)
     run("not taken", *replay)
-    run("take", "./gramophone-gpu", "take")
+    run("take", PROGRAM, "take")
     become = f"import os; os.setuid(1000); os.execv({replay[0]!r}, {list(replay)!r})"
     run("hidden", "sh", "-c", f'ulimit -l unlimited; exec python3.13 -S -c "{become}"')
     with open("/proc/sys/kernel/io_uring_disabled", "w", encoding="ascii") as file:
@@ -146,7 +150,7 @@ def obstacles() -> None:
     os.rename("/dev/elsewhere", "/dev/mem")
     run("no room", "sh", "-c", f"ulimit -v 16000; {' '.join(replay)}")
     run("small pages", *replay, "--repeat", "3", environment={"GRAMOPHONE_NO_HUGE_PAGE": "1"})
-    run("give back", "./gramophone-gpu", "give-back")
+    run("give back", PROGRAM, "give-back")
 
 
 def cut_offs() -> None:
@@ -154,30 +158,44 @@ def cut_offs() -> None:
     cut_off("interrupted", lambda pid: os.killpg(pid, signal.SIGINT))
     cut_off("killed program", lambda pid: os.kill(replaying()[-1], signal.SIGKILL))
     cut_off("killed script", lambda pid: os.kill(pid, signal.SIGKILL))
-    with open("/try/lenet.sgtr", "rb") as file:
+    with open(f"/try/{KIND}/lenet.sgtr", "rb") as file:
         data = bytearray(file.read())
     data[-1] ^= 1
-    with open("/try/damaged.sgtr", "wb") as file:
+    with open(f"/try/{KIND}/damaged.sgtr", "wb") as file:
         file.write(data)
-    with open("/try/networks.txt", "w", encoding="ascii") as file:
+    with open(LIST, "w", encoding="ascii") as file:
         file.write("damaged.sgtr prob\n")
     end("damaged trace", script())
     SAID["damaged trace"].append(f"driver {driver()}")
 
 
-def main() -> None:
-    os.rename("/try/networks.txt", "/try/all.txt")
-    with open("/try/all.txt", encoding="ascii") as file:
+def check() -> None:
+    run("check", "sh", "try-gpu.sh", "--check")
+
+
+def lenet() -> None:
+    under_pressure("lenet", repeat=REPLAYS)
+
+
+def others() -> None:
+    """The self-tests, and MobileNet where it is there."""
+    with open(EVERY, encoding="ascii") as file:
         every = [line.split(".")[0] for line in file]
+    under_pressure(*[name for name in every if name not in ("lenet", "mobilenet")], repeat="2")
+    if "mobilenet" in every:
+        under_pressure("mobilenet", repeat="1")
+
+
+def vulkan() -> None:
+    run("vulkan", "/job/vadd", "/job/add.spv", "1000", "1")
+
+
+def main() -> None:
+    os.rename(LIST, EVERY)
     SAID.update(pages=[], moved=[])
     try:
-        run("check", "sh", "try-gpu.sh", "--check")
-        under_pressure("lenet", repeat=REPLAYS)
-        cut_offs()
-        obstacles()
-        run("vulkan", "/job/vadd", "/job/add.spv", "1000", "1")
-        under_pressure(*[name for name in every if name not in ("lenet", "mobilenet")], repeat="2")
-        under_pressure("mobilenet", repeat="1")
+        for part in PARTS:
+            globals()[part]()
     finally:
         with open("/out/said", "w", encoding="utf-8") as file:
             json.dump(SAID, file)

@@ -12,24 +12,25 @@ from host_tools.commands.streams import check_output, write
 from host_tools.extras.try_gpu.pack import SCRIPT, TOP, pack
 from host_tools.support.progress import phase
 from host_tools.support.results import Count, Result
+from trace_format import profile
 
 
 class PackedArchive(Result):
     """An archive for a board.
 
     Attributes:
-        networks: Name -> GPU jobs.
+        networks: GPU -> name -> GPU jobs.
     """
 
     file: str
     bytes: Count
-    networks: dict[str, Count]
+    networks: dict[str, dict[str, Count]]
 
 
 @click.command(
     "try-gpu",
     cls=GramophoneCommand,
-    example="gramophone try-gpu --pack pi4.tar",
+    example="gramophone try-gpu --pack pi.tar",
 )
 @click.option("--pack", "output", type=FILE, required=True, help="Archive to write.")
 @click.option(
@@ -42,17 +43,20 @@ class PackedArchive(Result):
 def try_gpu_command(output: Path, traces: tuple[Path, ...]) -> Outcome[PackedArchive]:
     """Pack an archive that replays networks on a Raspberry Pi.
 
-    For a Raspberry Pi 4, 400 or CM4 with a 64-bit system as it is. The archive has the replayer's sources, signed
-    networks and their expected outputs. On the board: tar xf FILE && sudo sh try-gpu/try-gpu.sh. It needs gcc and
-    make there, and gives the GPU back at the end.
+    For a Raspberry Pi 4, 400, CM4, 5, 500 or CM5 with a 64-bit system as it is. The archive has the replayer's
+    sources, signed networks and their expected outputs, for both GPUs. On the board: tar xf FILE && sudo sh
+    try-gpu/try-gpu.sh. It needs gcc and make there, and gives the GPU back at the end.
     """
     check_output(output)
     with phase("packing"):
         packed = pack(traces)
     write(output, packed.data)
-    jobs = ", ".join(f"{name} ({count} jobs)" for name, count in packed.networks.items())
+    lines = [
+        f"{profile.load(gpu).title}: {', '.join(f'{name} ({count} jobs)' for name, count in networks.items())}"
+        for gpu, networks in packed.networks.items()
+    ]
     return Outcome(
         PackedArchive(file=str(output), bytes=len(packed.data), networks=packed.networks),
-        f"{output}: {len(packed.data)} bytes: {jobs}\n"
-        f"on the board: tar xf {output.name} && sudo sh {TOP}/{SCRIPT}",
+        "\n".join([f"{output}: {len(packed.data)} bytes", *lines])
+        + f"\non the board: tar xf {output.name} && sudo sh {TOP}/{SCRIPT}",
     )

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from host_tools.extras.try_gpu.pack import PORT, SCRIPT
+from host_tools.extras.try_gpu.pack import COMPATIBLE, GPUS, LIST, PORT, SCRIPT
+from host_tools.machine.placements import PLACEMENTS
 
 GPU = "sys/bus/platform/devices/fec00000.gpu"
 DRIVERS = "sys/bus/platform/drivers"
@@ -37,6 +38,9 @@ class System:
         for made in (self.bin, self.own):
             made.mkdir()
         shutil.copy(PORT / SCRIPT, self.own)
+        for gpu in GPUS:
+            (self.own / gpu).mkdir()
+            (self.own / gpu / COMPATIBLE).write_text(f"{PLACEMENTS[gpu].compatible}\n", encoding="ascii")
         for name, text in SAYS.items():
             self.says(name, text)
         for name in TOOLS:
@@ -46,7 +50,6 @@ class System:
         self.write("proc/meminfo", "MemTotal: 2000000 kB\nMemAvailable: 1000000 kB\n")
         self.write("proc/sys/kernel/io_uring_disabled", "0\n")
         self.write("sys/kernel/security/lockdown", "[none] integrity confidentiality\n")
-        self.write("proc/self/smaps", "Size:                  8 kB\nKernelPageSize:        4 kB\n")
         for path in (
             "dev/mem",
             "dev/vcio",
@@ -83,9 +86,15 @@ class System:
         if driver:
             link.symlink_to(self.root / DRIVERS / driver)
 
-    def is_a_pi_5(self) -> None:
+    def is_a_pi_3(self) -> None:
+        self.write("proc/device-tree/compatible", "raspberrypi,3-model-b\0brcm,bcm2837\0")
+        self.write("proc/device-tree/model", "Raspberry Pi 3 Model B\0")
+
+    def is_a_pi_5(self, blocks: str = "hub\0core0\0sms\0") -> None:
         self.write("proc/device-tree/compatible", "raspberrypi,5-model-b\0brcm,bcm2712\0")
         self.write("proc/device-tree/model", "Raspberry Pi 5 Model B\0")
+        self.write(f"{GPU}/of_node/compatible", "brcm,2712-v3d\0")
+        self.write(f"{GPU}/of_node/reg-names", blocks)
 
     def is_a_computer(self) -> None:
         self.says("uname", "x86_64")
@@ -140,8 +149,8 @@ OBSTACLES: dict[str, tuple[Callable[[System], None], str, str]] = {
         "the 64-bit Raspberry Pi OS",
     ),
     "another board": (
-        lambda s: s.is_a_pi_5(),
-        "another board: expected a Raspberry Pi 4, 400 or CM4, found Raspberry Pi 5 Model B",
+        lambda s: s.is_a_pi_3(),
+        "another board: expected a Raspberry Pi 4, 400, CM4, 5, 500 or CM5, found Raspberry Pi 3 Model B",
         "",
     ),
     "no gcc": (lambda s: (s.bin / "gcc").unlink(), "no compiler: expected gcc, found none", "apt-get install gcc"),
@@ -166,11 +175,6 @@ OBSTACLES: dict[str, tuple[Callable[[System], None], str, str]] = {
         "no /proc/self/pagemap: expected a kernel with PROC_PAGE_MONITOR",
         "the distribution's own kernel",
     ),
-    "large pages": (
-        lambda s: s.write("proc/self/smaps", "KernelPageSize:       16 kB\n"),
-        "a kernel with large pages: expected 4 KiB, found 16 KiB",
-        "kernel=kernel8.img in config.txt, or Debian's linux-image-arm64",
-    ),
     "no idle driver": (
         lambda s: s.remove(f"{DRIVERS}/simple-pm-bus"),
         "no driver that does nothing: expected simple-pm-bus or alarmtimer, found neither",
@@ -183,8 +187,14 @@ OBSTACLES: dict[str, tuple[Callable[[System], None], str, str]] = {
     ),
     "no GPU": (
         lambda s: s.write(f"{GPU}/of_node/compatible", "brcm,other\0"),
-        "no GPU in the device tree: expected a device brcm,2711-v3d, found none",
+        "no GPU in the device tree: expected brcm,2711-v3d or brcm,2712-v3d, found neither",
         "dtoverlay=vc4-kms-v3d in config.txt, then reboot",
+    ),
+    "a Pi 5's old kernel": (
+        lambda s: s.is_a_pi_5(blocks="hub\0core0\0"),
+        "the kernel's driver could not use the GPU afterwards: expected registers sms in the device tree, found "
+        "none",
+        "apt full-upgrade: Raspberry Pi's kernels have them since 2025",
     ),
     "no driver": (
         lambda s: s.bind(""),
@@ -217,6 +227,12 @@ OBSTACLES: dict[str, tuple[Callable[[System], None], str, str]] = {
 
 def test_nothing_is_in_the_way(system: System) -> None:
     assert system.check() == (0, ["nothing is in the way"])
+    system.is_a_pi_5()
+    assert system.check() == (0, ["nothing is in the way"])
+
+
+def test_there_are_at_least_twelve() -> None:
+    assert len({what for _, what, _ in OBSTACLES.values()}) >= 12
 
 
 @pytest.mark.parametrize("name", OBSTACLES)
@@ -236,13 +252,14 @@ def test_outputs_that_differ(system: System) -> None:
         (system.bin / name).symlink_to(str(shutil.which(name)))
     system.says("zcat", "")
     system.says("dmesg", "")
-    (system.own / "expected").mkdir()
+    own = system.own / "v3d42"
+    (own / "expected").mkdir()
     values = np.arange(4, dtype=np.float32)
-    np.save(system.own / "expected/net.same.npy", values)
-    np.save(system.own / "expected/net.other.npy", values + np.float32(0.5))
+    np.save(own / "expected/net.same.npy", values)
+    np.save(own / "expected/net.other.npy", values + np.float32(0.5))
     np.save(system.own / "found.npy", values)
-    (system.own / "networks.txt").write_text("net.sgtr same other\n", encoding="ascii")
-    program = system.own / "gramophone-gpu"
+    (own / LIST).write_text("net.sgtr same other\n", encoding="ascii")
+    program = own / "gramophone-gpu"
     program.write_text(
         '#!/bin/sh\n[ "$1" != replay ] || for slot in same other; do cp found.npy result/net.$slot.npy; done\n',
         encoding="ascii",

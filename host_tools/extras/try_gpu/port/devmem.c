@@ -2,49 +2,60 @@
 /*
  * The port, in place of uio.c: a Raspberry Pi's V3D by /dev/mem, with a kernel as it is.
  *
- * Registers are mapped from /dev/mem: STRICT_DEVMEM refuses RAM, IO_STRICT_DEVMEM what a driver has claimed,
- * and v3d has let go of them. Memory is cached, and the V3D sees no cache: what is mapped is cleaned and
- * invalidated (DC CIVAC, which Linux allows to processes) before a job starts and after its interrupt. The
- * interrupt is polled.
+ * Memory is cached, and the V3D sees no cache: what is mapped is cleaned and invalidated (DC CIVAC, which
+ * Linux allows to processes) before a job starts and after its interrupt. The interrupts are polled.
  *
  * The replays are a child's. Its parent only waits, and switches the GPU off before the memory is anyone
  * else's, however the child has ended.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "devmem.h"
+#include "devmem_target.h"
 #include "gramophone_gpu.h"
 #include "replayer.h"
 
 enum {
     LINE = 64,
-    ALL_BYTES = 0x8000, /* hub, and core 0 behind it */
     SW_INIT_1 = 0x800c, /* of the bridge, which this chip lacks: it stands for power off and on */
     HUB_INT_STS = 0x50,
     HUB_INT_MSK_STS = 0x5c,
     INT_STS = 0x4050,
     INT_MSK_STS = 0x405c,
-    CSD_QUEUED_CFG0 = 0x4904, /* a write starts a job */
     ENDED_BY_SIGNAL = 128,
 };
 
 static struct {
     char gpu[64];
-    uint8_t *window;
+    struct gr_registers registers;
     struct gr_pinned pinned;
     uint64_t used;
     bool is_on;
 } port;
+
+/* A V3D 7.1 is off in its own block, too, before the domain goes, and left on: as v3d finds it after a start.
+ */
+static bool switch_on(void)
+{
+    port.is_on = gr_power_on(port.gpu) && gr_sms_on(port.registers.sms);
+    return port.is_on;
+}
+
+static bool switch_off(void)
+{
+    /* A process that was killed may have come as far as the domain; then no access is allowed. */
+    const bool is_reached = gr_power_is_on(port.gpu);
+    const bool good = (!is_reached || gr_sms_off(port.registers.sms)) && gr_power_off(port.gpu);
+    port.is_on = !good;
+    return good;
+}
 
 /* Wait for the child that replays; switch the GPU off, and end as it has ended. */
 _Noreturn static void guard(pid_t child)
@@ -58,7 +69,7 @@ _Noreturn static void guard(pid_t child)
     if (!WIFEXITED(status)) {
         fprintf(stderr, "error: signal %d has ended the program; the GPU is switched off\n",
                 WTERMSIG(status));
-        if (!gr_power_off(port.gpu) || !gr_power_on(port.gpu))
+        if (!switch_off() || !switch_on())
             fprintf(stderr, "error: the GPU cannot be switched off: reboot\n");
     }
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : ENDED_BY_SIGNAL + WTERMSIG(status));
@@ -72,32 +83,15 @@ static bool leave_guard(void)
     return !child || gr_fail("starting a process: %s", strerror(errno));
 }
 
-static bool map_registers(uint64_t base)
-{
-    const int mem = open("/dev/mem", O_RDWR | O_SYNC | O_CLOEXEC);
-    if (mem < 0)
-        return gr_fail("/dev/mem: %s: %s", strerror(errno),
-                       errno == ENOENT ? "expected a kernel with DEVMEM"
-                                       : "is this a container, or locked down?");
-    void *const window = mmap(NULL, ALL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, mem, (off_t)base);
-    close(mem);
-    if (window == MAP_FAILED)
-        return gr_fail("/dev/mem: registers at %#" PRIx64
-                       ": %s: another driver has them, or lockdown forbids it",
-                       base, strerror(errno));
-    port.window = window;
-    return true;
-}
-
 bool gr_uio_open(void)
 {
-    uint64_t base;
-    if (!gr_power_find(port.gpu, &base))
+    if (!gr_power_find(port.gpu))
         return false;
-    port.is_on = gr_power_is_on(port.gpu);
-    if (!port.is_on)
+    if (!gr_power_is_on(port.gpu))
         return gr_fail("%s: expected a driver that does nothing: 'gramophone-gpu take' binds it", port.gpu);
-    return gr_clock_check() && gr_pinned_open(&port.pinned) && map_registers(base) && leave_guard();
+    port.is_on = gr_clock_check() && gr_pinned_open(&port.pinned) &&
+                 gr_registers_map(port.gpu, &port.registers) && gr_sms_on(port.registers.sms);
+    return port.is_on && leave_guard();
 }
 
 void gr_uio_carveout(uint64_t *physical, uint64_t *bytes)
@@ -115,9 +109,7 @@ uint8_t *gr_uio_map_carveout(uint64_t bytes)
 void gr_uio_close(void)
 {
     const bool is_there = !port.pinned.memory || gr_pinned_check(&port.pinned);
-    if (port.window)
-        munmap(port.window, ALL_BYTES);
-    port.window = NULL;
+    gr_registers_unmap(&port.registers);
     gr_pinned_close(&port.pinned);
     if (!is_there) {
         fprintf(stderr, "error: %s\n", gramophone_gpu_error());
@@ -134,12 +126,12 @@ static void flush(void)
 
 static volatile uint32_t *at(uint32_t offset)
 {
-    return (volatile uint32_t *)(void *)(port.window + offset);
+    return (volatile uint32_t *)(void *)(port.registers.window + offset);
 }
 
 uint32_t gr_port_read32(uint32_t offset)
 {
-    if (!port.is_on || offset >= ALL_BYTES)
+    if (!port.is_on || offset >= GR_MAPPED_BYTES)
         return UINT32_MAX; /* no access reaches a GPU that is off: it would hang the bus */
     const uint32_t value = *at(offset);
     __asm__ volatile("dsb sy" ::: "memory");
@@ -148,13 +140,11 @@ uint32_t gr_port_read32(uint32_t offset)
 
 void gr_port_write32(uint32_t offset, uint32_t value)
 {
-    if (offset == SW_INIT_1 && value)
-        port.is_on = !gr_power_off(port.gpu);
-    else if (offset == SW_INIT_1)
-        port.is_on = gr_power_on(port.gpu);
-    if (!port.is_on || offset >= ALL_BYTES)
+    if (offset == SW_INIT_1)
+        (void)(value ? switch_off() : switch_on());
+    if (!port.is_on || offset >= GR_MAPPED_BYTES)
         return;
-    if (offset == CSD_QUEUED_CFG0)
+    if (offset == GR_JOB_START)
         flush();
     __asm__ volatile("dsb sy" ::: "memory");
     *at(offset) = value;
@@ -170,7 +160,7 @@ uint64_t gr_port_now_us(void)
 bool gr_port_wait_irq(unsigned line, uint32_t timeout_us)
 {
     const uint64_t start = gr_port_now_us();
-    (void)line; /* hub and core share one */
+    (void)line; /* whichever comes is looked at: the trace reads who it was */
     for (;;) {
         const bool is_late =
             gr_port_now_us() - start >= timeout_us; /* the status is read once more after it */

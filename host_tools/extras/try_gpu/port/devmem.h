@@ -5,11 +5,23 @@
 
 #include "uio.h"
 
-enum { GR_PAGE = 4096 };
+/* registers.c: the GPU's registers, hub and core 0 as the profile places them, and the block "sms" of a
+ * V3D 7.1. */
+enum { GR_BLOCKS_MAPPED = 2, GR_BLOCK_BYTES = 0x4000, GR_MAPPED_BYTES = GR_BLOCKS_MAPPED * GR_BLOCK_BYTES };
+struct gr_registers {
+    uint8_t *window;
+    volatile uint32_t *sms; /* NULL: the GPU has none */
+};
+bool gr_registers_map(const char *gpu, struct gr_registers *registers);
+void gr_registers_unmap(struct gr_registers *registers);
 
-/* power.c: the GPU's name in sysfs, and where its registers lie; the driver that has it, "" for none. */
-bool gr_power_find(char gpu[64], uint64_t *base);
-void gr_power_driver(const char *gpu, char driver[64]);
+/* sms.c: on, and reset; off. The GPU's clock must run, and its power domain be on. Without the block they do
+ * nothing. */
+bool gr_sms_on(volatile uint32_t *sms);
+bool gr_sms_off(volatile uint32_t *sms);
+
+/* power.c: the GPU's name in sysfs. */
+bool gr_power_find(char gpu[64]);
 /* Whether a driver that does nothing has it: then its power domain is on. */
 bool gr_power_is_on(const char *gpu);
 /* Off and on again is the reset. */

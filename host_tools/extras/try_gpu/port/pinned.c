@@ -21,9 +21,10 @@
 
 enum {
     MOST = 128 << 20,
-    PAGES = MOST / GR_PAGE,
+    PAGES = MOST / 4096, /* at most: a kernel's may be larger */
     LEAST = 16 << 20,
     TRIES = 1000,
+    ASKED = 8, /* for huge pages, at most */
     REGISTER_BUFFERS = 0,
     POPULATE_WRITE = 23
 };
@@ -35,19 +36,28 @@ struct unit {
     uint64_t frame, number; /* of its first page; in the mapping */
 };
 
-/* The kinds of pages that are tried: how the kernel calls them. The last kind is every kernel's. */
-static const struct kind {
-    const char *name;
+/* The kinds of huge pages that are tried: how the kernel calls them. Kernels with pages of 4 and of 16 KiB
+ * have both. */
+struct kind {
+    const char *name; /* NULL: the kernel's own pages */
     int shift;
-} kinds[] = {{"32768kB", 25}, {"2048kB", 21}, {NULL, 12}};
+};
+static const struct kind kinds[] = {{"32768kB", 25}, {"2048kB", 21}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* Bytes of the kernel's own pages: 4096, or 16384 with Raspberry Pi's kernel for its Pi 5. */
+static size_t own_page(void)
+{
+    static size_t bytes;
+    return bytes ? bytes : (bytes = (size_t)sysconf(_SC_PAGESIZE));
+}
 
 /* Read the frame numbers of pages; false with errno when not all could be read. */
 static bool read_frames(int file, const void *memory, uint64_t *frames, size_t count)
 {
     const size_t bytes = count * sizeof *frames;
     errno = 0;
-    return pread(file, frames, bytes, (off_t)((uintptr_t)memory / GR_PAGE * sizeof *frames)) ==
+    return pread(file, frames, bytes, (off_t)((uintptr_t)memory / own_page() * sizeof *frames)) ==
            (ssize_t)bytes;
 }
 
@@ -63,8 +73,8 @@ static bool find_frames(const uint8_t *memory, uint64_t *frames, size_t count)
     for (size_t i = 0; good && i < count; i++)
         for (int tries = 0; good && !(frames[i] & PRESENT); tries++) {
             nanosleep(&moment, NULL);
-            (void)*(const volatile uint8_t *)(memory + i * GR_PAGE);
-            good = tries < TRIES && read_frames(file, memory + i * GR_PAGE, &frames[i], 1);
+            (void)*(const volatile uint8_t *)(memory + i * own_page());
+            good = tries < TRIES && read_frames(file, memory + i * own_page(), &frames[i], 1);
         }
     close(file);
     for (size_t i = 0; good && i < count; i++)
@@ -103,6 +113,23 @@ static bool set_huge_pages(const char path[GR_PATH], size_t count)
     return gr_write_text(path, text);
 }
 
+/* Have the kernel make huge pages besides those that there are; how many it made. What is in their way for a
+ * moment (a page that is written to disk, or moved) is not when it is asked again with free memory put
+ * together. */
+static size_t make_huge_pages(const char path[GR_PATH], size_t before, size_t wanted)
+{
+    size_t made = 0;
+    for (unsigned asked = 0; asked < ASKED && made < wanted; asked++) {
+        if (asked)
+            (void)gr_write_text("/proc/sys/vm/compact_memory", "1");
+        if (!set_huge_pages(path, before + wanted))
+            return 0;
+        const size_t now = huge_pages(path);
+        made = now > before ? now - before : 0;
+    }
+    return made;
+}
+
 static uint8_t *map(const struct kind *kind, size_t bytes)
 {
     const int huge = kind->name ? MAP_HUGETLB | kind->shift << 26 /* MAP_HUGE_SHIFT */ : 0;
@@ -128,9 +155,7 @@ static uint8_t *map_most(const struct kind *kind, size_t *bytes)
     if (kind->name) {
         gr_path(path, "/sys/kernel/mm/hugepages/hugepages-%s/nr_hugepages", kind->name);
         before = huge_pages(path);
-        *bytes = set_huge_pages(path, before + (MOST >> kind->shift))
-                     ? (huge_pages(path) - before) << kind->shift
-                     : 0;
+        *bytes = make_huge_pages(path, before, MOST >> kind->shift) << kind->shift;
     }
     const size_t page = (size_t)1 << kind->shift, step = page > LEAST ? page : LEAST;
     uint8_t *memory = NULL;
@@ -183,50 +208,48 @@ static bool find_run(struct gr_pinned *pinned, const struct kind *kind)
 {
     static uint64_t frames[PAGES];
     static struct unit units[PAGES];
-    const uint64_t pages = ((uint64_t)1 << kind->shift) / GR_PAGE;
+    const uint64_t pages = ((uint64_t)1 << kind->shift) / own_page();
     size_t bytes, length;
     uint8_t *const all = map_most(kind, &bytes);
     if (!all)
         return gr_fail("memory: expected %d MiB that are free, found less: end other programs", LEAST >> 20);
     const size_t count = bytes >> kind->shift;
-    if (!pin(pinned, all, bytes) || !find_frames(all, frames, bytes / GR_PAGE))
+    if (!pin(pinned, all, bytes) || !find_frames(all, frames, bytes / own_page()))
         return false;
     for (size_t i = 0; i < count; i++)
         units[i] = (struct unit){frames[i * pages], i};
     qsort(units, count, sizeof *units, by_frame);
     const size_t best = longest_run(units, count, pages, &length);
     pinned->memory = in_order(all, units + best, length, kind->shift);
-    pinned->physical = units[best].frame * GR_PAGE;
+    pinned->physical = units[best].frame * own_page();
     pinned->bytes = length << kind->shift;
     return pinned->memory || gr_fail("memory: moving a page: %s", strerror(errno));
 }
 
 bool gr_pinned_open(struct gr_pinned *pinned)
 {
-    const long page = sysconf(_SC_PAGESIZE);
-    if (page != GR_PAGE) /* pagemap has an entry for each page, so frames would be others */
-        return gr_fail("memory: expected a kernel with pages of %d bytes, found %ld", GR_PAGE, page);
-    size_t i = getenv("GRAMOPHONE_NO_HUGE_PAGE") ? KINDS - 1 : 0;
+    const struct kind own = {NULL, __builtin_ctzl(own_page())};
+    size_t i = getenv("GRAMOPHONE_NO_HUGE_PAGE") ? KINDS : 0;
     while (i < KINDS && !find_run(pinned, &kinds[i]))
         gr_pinned_close(pinned), i++;
-    if (i == KINDS)
-        return false;
+    if (i == KINDS && !find_run(pinned, &own))
+        return gr_pinned_close(pinned), false;
     fprintf(stderr, "memory: %" PRIu64 " KiB at %#" PRIx64 ", of pages of %d KiB\n", pinned->bytes >> 10,
-            pinned->physical, 1 << (kinds[i].shift - 10));
+            pinned->physical, 1 << ((i < KINDS ? kinds[i].shift : own.shift) - 10));
     return true;
 }
 
 bool gr_pinned_check(const struct gr_pinned *pinned)
 {
     static uint64_t frames[PAGES];
-    const size_t count = pinned->bytes / GR_PAGE;
+    const size_t count = pinned->bytes / own_page();
     if (!find_frames(pinned->memory, frames, count))
         return false;
     for (size_t i = 0; i < count; i++)
-        if (frames[i] != pinned->physical / GR_PAGE + i)
+        if (frames[i] != pinned->physical / own_page() + i)
             return gr_fail("memory: page %zu: expected frame %#" PRIx64 ", found %#" PRIx64
                            ": the kernel has moved it",
-                           i, pinned->physical / GR_PAGE + i, frames[i]);
+                           i, pinned->physical / own_page() + i, frames[i]);
     fprintf(stderr, "memory: all %zu pages are where they were\n", count);
     return true;
 }

@@ -7,18 +7,16 @@
  * an override).
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "devmem.h"
+#include "devmem_target.h"
 #include "gramophone_gpu.h"
 
 #define DRIVERS "/sys/bus/platform/drivers"
-#define COMPATIBLE "brcm,2711-v3d"
-
-enum { FILES = 4, OFF_MS = 200 }; /* the domain goes off some ms after the last device has left it */
+enum { OFF_MS = 200 }; /* the domain goes off some ms after the last device has left it */
 
 static const char *const idle[] = {"simple-pm-bus", "alarmtimer"};
 enum { IDLE = sizeof idle / sizeof *idle };
@@ -26,30 +24,20 @@ enum { IDLE = sizeof idle / sizeof *idle };
 static bool is_gpu(void *name, const char *device)
 {
     char path[GR_PATH];
-    return gr_path(path, GR_DEVICES "/%s/of_node/compatible", device) && gr_lists(path, COMPATIBLE) &&
+    return gr_path(path, GR_DEVICES "/%s/of_node/compatible", device) && gr_lists(path, GR_COMPATIBLE) &&
            gr_copy_name(name, device);
 }
 
-bool gr_power_find(char gpu[64], uint64_t *base)
+bool gr_power_find(char gpu[64])
 {
-    if (!gr_each(GR_DEVICES, is_gpu, gpu))
-        return gr_fail(GR_DEVICES ": expected a device " COMPATIBLE ", found none");
-    *base = strtoull(gpu, NULL, 16); /* devices are named after their first register */
-    return *base || gr_fail(GR_DEVICES "/%s: expected a name that begins with an address", gpu);
-}
-
-void gr_power_driver(const char *gpu, char driver[64])
-{
-    char path[GR_PATH];
-    driver[0] = '\0';
-    if (gr_path(path, GR_DEVICES "/%s/driver", gpu))
-        gr_link_name(path, driver);
+    return gr_each(GR_DEVICES, is_gpu, gpu) ||
+           gr_fail(GR_DEVICES ": expected a device " GR_COMPATIBLE ", found none");
 }
 
 bool gr_power_is_on(const char *gpu)
 {
     char driver[64];
-    gr_power_driver(gpu, driver);
+    gr_driver_of(gpu, driver);
     for (size_t i = 0; i < IDLE; i++)
         if (!strcmp(driver, idle[i]))
             return true;
@@ -59,7 +47,7 @@ bool gr_power_is_on(const char *gpu)
 static bool unbind(const char *gpu)
 {
     char path[GR_PATH], driver[64];
-    gr_power_driver(gpu, driver);
+    gr_driver_of(gpu, driver);
     return !driver[0] || (gr_path(path, GR_DEVICES "/%s/driver/unbind", gpu) && gr_write_text(path, gpu));
 }
 
@@ -92,60 +80,30 @@ bool gr_power_on(const char *gpu)
         gpu);
 }
 
-struct files {
-    char names[FILES][GR_PATH];
-    size_t count;
-};
-
-static bool add_file(void *ctx, const char *name)
-{
-    struct files *files = ctx;
-    if (files->count < FILES && (!strncmp(name, "card", 4) || !strncmp(name, "render", 6)))
-        gr_path(files->names[files->count++], "/dev/dri/%s", name);
-    return false;
-}
-
-/* A process that has the GPU open would keep a device that is gone. */
-static bool check_free(const char *gpu)
-{
-    char folder[GR_PATH], who[64];
-    struct files files = {.count = 0};
-    if (gr_path(folder, GR_DEVICES "/%s/drm", gpu))
-        gr_each(folder, add_file, &files);
-    const char *names[FILES] = {0};
-    for (size_t i = 0; i < files.count; i++)
-        names[i] = files.names[i];
-    const int holder = gr_holder(names, files.count, who);
-    return !holder || gr_fail("the GPU is busy: process %d (%s) has it open", holder, who);
-}
-
 int gramophone_gpu_take(char driver[64])
 {
     char gpu[64];
-    uint64_t base;
     driver[0] = '\0';
-    if (!gr_power_find(gpu, &base))
+    if (!gr_power_find(gpu))
         return GRAMOPHONE_GPU_FAILED;
-    gr_power_driver(gpu, driver);
+    gr_driver_of(gpu, driver);
     if (gr_power_is_on(gpu))
         return GRAMOPHONE_GPU_OK;
-    return check_free(gpu) && unbind(gpu) && gr_power_on(gpu) ? GRAMOPHONE_GPU_OK : GRAMOPHONE_GPU_FAILED;
+    return gr_check_free(gpu) && unbind(gpu) && gr_power_on(gpu) ? GRAMOPHONE_GPU_OK : GRAMOPHONE_GPU_FAILED;
 }
 
 bool gr_may_give_back(bool *is_taken)
 {
     char gpu[64];
-    uint64_t base;
-    *is_taken = gr_power_find(gpu, &base) && gr_power_is_on(gpu);
+    *is_taken = gr_power_find(gpu) && gr_power_is_on(gpu);
     return gpu[0];
 }
 
 bool gr_give_back(char driver[64])
 {
     char gpu[64];
-    uint64_t base;
-    const bool good = gr_power_find(gpu, &base) && gr_power_off(gpu) && offer(gpu, "\n");
+    const bool good = gr_power_find(gpu) && gr_power_off(gpu) && offer(gpu, "\n");
     if (good)
-        gr_power_driver(gpu, driver);
+        gr_driver_of(gpu, driver);
     return good;
 }

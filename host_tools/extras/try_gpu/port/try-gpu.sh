@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# For owners of a Raspberry Pi 4, 400 or CM4 with a 64-bit system: replays networks on its GPU.
+# For owners of a Raspberry Pi 4, 400, CM4, 5, 500 or CM5 with a 64-bit system: replays networks on its GPU.
 #
 #   sudo sh try-gpu.sh              compile, check, replay, give the GPU back, write result.tar
 #   sudo sh try-gpu.sh --check      only check
@@ -14,9 +14,10 @@ cd "$(dirname "$0")" || exit 2
 here=$(pwd -P)
 root=${TRY_GPU_ROOT:-} # where /proc, /sys and /dev are: tests have others
 repeat=${TRY_GPU_REPEAT:-20}
-program=./gramophone-gpu
 platform=$root/sys/bus/platform
-gpu=
+gpu=     # name of its device
+kind=    # folder for it
+program= # in that folder
 
 say() { echo "try-gpu: $*"; }
 # stop WHAT [WAY OUT]
@@ -30,9 +31,15 @@ driver_of() { basename "$(readlink "$platform/devices/$gpu/driver" 2>/dev/null |
 
 find_gpu() {
     for device in "$platform"/devices/*; do
-        tr '\0' '\n' 2>/dev/null <"$device/of_node/compatible" | grep -qx brcm,2711-v3d && gpu=$(basename "$device") && return
+        for file in */compatible.txt; do
+            tr '\0' '\n' 2>/dev/null <"$device/of_node/compatible" | grep -qxF "$(cat "$file")" || continue
+            gpu=$(basename "$device")
+            kind=$(dirname "$file")
+            program=./$kind/gramophone-gpu
+            return
+        done
     done
-    stop "no GPU in the device tree: expected a device brcm,2711-v3d, found none" \
+    stop "no GPU in the device tree: expected brcm,2711-v3d or brcm,2712-v3d, found neither" \
         "dtoverlay=vc4-kms-v3d in config.txt, then reboot"
 }
 
@@ -44,19 +51,21 @@ check_system() {
     *) stop "not a Raspberry Pi: expected aarch64, found $machine" "copy the archive to the board, and run it there" ;;
     esac
     [ "$(id -u)" = 0 ] || stop "not root: expected user 0, found $(id -u)" "sudo sh try-gpu.sh"
-    tr '\0' '\n' 2>/dev/null <"$root/proc/device-tree/compatible" | grep -qx brcm,bcm2711 ||
-        stop "another board: expected a Raspberry Pi 4, 400 or CM4, found $(tr -d '\0' 2>/dev/null <"$root/proc/device-tree/model" || echo 'no device tree')"
-    if [ ! -x "$program" ]; then
-        command -v gcc >/dev/null || stop "no compiler: expected gcc, found none" "apt-get install gcc"
-        command -v make >/dev/null || stop "no make: expected it, found none" "apt-get install make"
-        case $(gcc -dumpmachine) in
-        aarch64*) ;;
-        *) stop "a 32-bit system on a 64-bit kernel: expected gcc for aarch64, found $(gcc -dumpmachine)" \
-            "the 64-bit Raspberry Pi OS" ;;
-        esac
-    fi
+    tr '\0' '\n' 2>/dev/null <"$root/proc/device-tree/compatible" | grep -qx 'brcm,bcm271[12]' ||
+        stop "another board: expected a Raspberry Pi 4, 400, CM4, 5, 500 or CM5, found $(tr -d '\0' 2>/dev/null <"$root/proc/device-tree/model" || echo 'no device tree')"
     (: >result.new) 2>/dev/null || stop "this folder cannot be written to" "copy it elsewhere"
     rm -f result.new
+}
+
+check_tools() {
+    [ ! -x "$program" ] || return 0
+    command -v gcc >/dev/null || stop "no compiler: expected gcc, found none" "apt-get install gcc"
+    command -v make >/dev/null || stop "no make: expected it, found none" "apt-get install make"
+    case $(gcc -dumpmachine) in
+    aarch64*) ;;
+    *) stop "a 32-bit system on a 64-bit kernel: expected gcc for aarch64, found $(gcc -dumpmachine)" \
+        "the 64-bit Raspberry Pi OS" ;;
+    esac
 }
 
 check_kernel() {
@@ -69,9 +78,6 @@ check_kernel() {
         stop "io_uring is off, and nothing else pins memory" "sysctl kernel.io_uring_disabled=0"
     [ -e "$root/proc/self/pagemap" ] || stop "no /proc/self/pagemap: expected a kernel with PROC_PAGE_MONITOR" \
         "the distribution's own kernel"
-    page=$(awk '/^KernelPageSize:/ {print $2; exit}' "$root/proc/self/smaps")
-    [ "$page" = 4 ] || stop "a kernel with large pages: expected 4 KiB, found $page KiB" \
-        "kernel=kernel8.img in config.txt, or Debian's linux-image-arm64"
     [ -d "$platform/drivers/simple-pm-bus" ] || [ -d "$platform/drivers/alarmtimer" ] ||
         stop "no driver that does nothing: expected simple-pm-bus or alarmtimer, found neither" \
             "a kernel with SIMPLE_PM_BUS or RTC_CLASS"
@@ -92,6 +98,10 @@ check_clock() {
 }
 
 check_gpu() {
+    ! grep -qx brcm,2712-v3d "$kind/compatible.txt" ||
+        tr '\0' '\n' <"$platform/devices/$gpu/of_node/reg-names" | grep -qx sms ||
+        stop "the kernel's driver could not use the GPU afterwards: expected registers sms in the device tree, found none" \
+            "apt full-upgrade: Raspberry Pi's kernels have them since 2025"
     case $(driver_of) in
     v3d) ;;
     none) stop "the GPU has no driver: expected v3d, found none" "modprobe v3d, or sh try-gpu.sh --give-back" ;;
@@ -109,13 +119,13 @@ check_gpu() {
 }
 
 build() {
-    [ -x "$program" ] || make -s gramophone-gpu >build.log 2>&1 ||
+    [ -x "$program" ] || make -s -C "$kind" gramophone-gpu >build.log 2>&1 ||
         stop "it does not compile: $(tail -n 1 build.log)" "apt-get install gcc make libc6-dev; build.log has the rest"
 }
 
 running() {
     for process in /proc/[0-9]*; do
-        [ "$(readlink "$process/exe" 2>/dev/null)" != "$here/gramophone-gpu" ] || return 0
+        [ "$(readlink "$process/exe" 2>/dev/null)" != "$here/$kind/gramophone-gpu" ] || return 0
     done
     return 1
 }
@@ -152,14 +162,14 @@ one() {
     options=
     for slot; do options="$options --output $slot=$out.$slot.npy"; done
     # shellcheck disable=SC2086 # options are words
-    $program replay "$trace" $options --json >"$out.once.json" 2>"$out.txt" &&
-        $program replay "$trace" $options --repeat "$repeat" --json >"$out.json" 2>>"$out.txt" || {
+    $program replay "$kind/$trace" $options --json >"$out.once.json" 2>"$out.txt" &&
+        $program replay "$kind/$trace" $options --repeat "$repeat" --json >"$out.json" 2>>"$out.txt" || {
         say "$name: failed: $(grep '^error' "$out.txt" || tail -n 1 "$out.txt")"
         return 1
     }
     good=0
     for slot; do
-        found=$(same "$out.$slot.npy" "expected/$name.$slot.npy") || good=1
+        found=$(same "$out.$slot.npy" "$kind/expected/$name.$slot.npy") || good=1
         say "$name: $repeat replays, $slot $found"
     done
     return $good
@@ -178,15 +188,15 @@ case ${1:-} in
 esac
 say "a Raspberry Pi authenticates traces and checks them; it keeps nothing secret, for it has no memory firewall"
 check_system
+find_gpu
+check_tools
 if [ "${1:-}" = --give-back ]; then
-    find_gpu
     build
     give_back
     say "the GPU is with $(driver_of)"
     exit 0
 fi
 check_kernel
-find_gpu
 check_gpu
 check_clock
 [ "${1:-}" != --check ] || { say "nothing is in the way"; exit 0; }
@@ -202,7 +212,7 @@ taken=$($program take 2>&1) || stop "the GPU cannot be taken: $taken"
 while read -r trace slots; do
     # shellcheck disable=SC2086 # slots are words
     one "$trace" $slots || status=1
-done <networks.txt
+done <"$kind/networks.txt"
 give_back
 kill -9 $watcher
 dmesg 2>/dev/null | grep -i -E 'v3d|asb|SError|Unhandled' | tail -n 40 >result/kernel.txt

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Memory in one piece, of pages of 4 KiB and of 16 KiB: Raspberry Pi's kernel for its Pi 5 has these."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from host_tools.extras.try_gpu.pack import PORT
+from tee_replayer.generator.linux_folder import HERE as LINUX
+from tests.support.bare_metal import require
+
+WRAPPED = ("sysconf", "open", "pread", "syscall", "mmap")
+MOST = 128 << 20
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """pinned.c for this machine, over made-up frames."""
+    out = tmp_path_factory.mktemp("pinned") / "pinned"
+    sources = [PORT / "pinned.c", LINUX / "sysfs.c", Path(__file__).with_name("pinned_main.c")]
+    flags = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{PORT}", f"-I{LINUX}"]
+    wrap = [f"-Wl,--wrap={name}" for name in WRAPPED]
+    subprocess.run([require("gcc", "gcc"), *flags, *wrap, "-o", out, *sources], check=True)
+    return out
+
+
+@pytest.mark.parametrize("page", [4096, 16384])
+def test_the_longest_run_is_found_and_put_in_order(program: Path, page: int) -> None:
+    """And a page that is no longer where it was is found."""
+    environment = {"GRAMOPHONE_NO_HUGE_PAGE": "1"}
+    done = subprocess.run([program, str(page)], env=environment, capture_output=True, text=True, check=True)
+    pages = MOST // page
+    found, checked = done.stdout.splitlines()
+    assert found == f"{pages // 4 * 3} pages from frame 0x1000 of {pages}"
+    assert done.stderr.splitlines()[0].endswith(f" KiB at {0x1000 * page:#x}, of pages of {page >> 10} KiB")
+    assert checked.startswith("1 0 memory: page 7: expected frame 0x1007, found 0x100c: the kernel has moved it")
