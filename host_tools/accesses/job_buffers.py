@@ -8,7 +8,7 @@ compared wherever their carve-outs have it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -49,7 +49,7 @@ class _Stop(Exception):
     """The job that is looked at is over."""
 
 
-class _Watch(Watch):
+class MemoryWatch(Watch):
     """Watches a replay to the end of a job, and knows where the GPU has each page."""
 
     def __init__(self, trace: Trace, until: int | None = None) -> None:
@@ -112,7 +112,7 @@ def after(trace: Trace, inputs: Inputs, job: int) -> list[Written]:
         GramophoneError: there is no such job.
         DivergenceError: as `Interpreter.run`.
     """
-    watch = _Watch(trace, job)
+    watch = MemoryWatch(trace, job)
     try:
         watch.follow(inputs)
         place = {page: frame for frame, page in watch.pages.items()}
@@ -135,9 +135,20 @@ def after(trace: Trace, inputs: Inputs, job: int) -> list[Written]:
         watch.close()
 
 
+def check_same_slots(trace: Trace, other: Trace, given: Container[str], file: str) -> None:
+    """GramophoneError: a slot with one of these names is no slot of the other trace, which is in `file`."""
+    for slot in trace.slots:
+        if slot.name in given and not any(
+            (found.name, found.shape, found.dtype) == (slot.name, slot.shape, slot.dtype) for found in other.slots
+        ):
+            raise GramophoneError(
+                f"{file}: no slot {slot.name} of the same shape and type: nothing can be compared"
+            )
+
+
 def digests(trace: Trace, inputs: Inputs) -> list[Digest]:
     """What each job wrote, of those that write; as `after`."""
-    watch = _Watch(trace)
+    watch = MemoryWatch(trace)
     try:
         watch.follow(inputs)
         return [digest for digest in watch.digests if digest.bytes]
@@ -147,7 +158,7 @@ def digests(trace: Trace, inputs: Inputs) -> list[Digest]:
 
 def written_by(trace: Trace, inputs: Inputs, job: int) -> bytes:
     """The bytes that a job wrote, in the order of addresses; as `after`."""
-    watch = _Watch(trace, job)
+    watch = MemoryWatch(trace, job)
     try:
         watch.follow(inputs)
         return b"".join(piece.data for piece in watch.written(job))

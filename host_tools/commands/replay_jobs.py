@@ -25,7 +25,6 @@ from host_tools.support.progress import phase
 from host_tools.support.results import Amount, Count, Result, fields, one_of
 from host_tools.support.tensors import npy
 from host_tools.vgpu import confined
-from trace_format.errors import GramophoneError
 from trace_format.trace import Trace
 
 LONGEST = 40  # characters of a layer's name in a file's
@@ -186,13 +185,7 @@ def _dump(trace: Trace, inputs: Inputs, job: int, folder: Path) -> Outcome[Until
 
 def _compare(trace: Trace, file: Path, inputs: Inputs) -> Outcome[Compared]:
     other = parse(read(file), str(file))
-    for slot in trace.slots:
-        if slot.name in inputs and not any(
-            (found.name, found.shape, found.dtype) == (slot.name, slot.shape, slot.dtype) for found in other.slots
-        ):
-            raise GramophoneError(
-                f"{file}: no slot {slot.name} of the same shape and type: nothing can be compared"
-            )
+    job_buffers.check_same_slots(trace, other, inputs, str(file))
     with phase("replaying both"):
         one = confined.call(lambda: job_buffers.digests(trace, inputs), list[Digest])
         two = confined.call(lambda: job_buffers.digests(other, inputs), list[Digest])
