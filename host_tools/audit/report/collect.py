@@ -176,22 +176,37 @@ def _slot(slot: Any) -> facts.Slot:
     )
 
 
-def _run(asked: Asked, trace: Trace) -> tuple[facts.Run, data_flow.Run | None]:
-    """A run with the values given, recorded ones where there are, and random ones for other inputs."""
-    try:
-        compute = FULL if executes_shaders(trace.gpu) else NONE
-    except GramophoneError:  # no compiler; the run says so
-        compute = NONE
-    if not asked.run:
-        return facts.Run(facts.NOT_ASKED, "it was not run", compute, {}), None
+def chosen_values(
+    trace: Trace, given: Mapping[str, NDArray[Any]], files: Mapping[str, str]
+) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """Values for a run, and where those of each slot are from: given ones, recorded ones where there are, and
+    random ones for other inputs.
+
+    Args:
+        trace: that is to be run.
+        given: values by slot name.
+        files: where these are from.
+    """
     random = random_inputs(trace, SEED)
-    values, origins = dict(asked.values), dict(asked.files)
+    values, origins = dict(given), dict(files)
     for slot in trace.slots:
         if not slot.kind.is_given or slot.name in values:
             continue
         origins[slot.name] = "recorded" if slot.bound else "zeros"
         if slot.kind == SlotKind.INPUT and not slot.bound:
             values[slot.name], origins[slot.name] = random[slot.name], "random"
+    return values, origins
+
+
+def _run(asked: Asked, trace: Trace) -> tuple[facts.Run, data_flow.Run | None]:
+    """A run with the values of `chosen_values`."""
+    try:
+        compute = FULL if executes_shaders(trace.gpu) else NONE
+    except GramophoneError:  # no compiler; the run says so
+        compute = NONE
+    if not asked.run:
+        return facts.Run(facts.NOT_ASKED, "it was not run", compute, {}), None
+    values, origins = chosen_values(trace, asked.values, asked.files)
     try:
         seen = data_flow.follow(trace, values)
     except GramophoneError as error:
