@@ -53,6 +53,12 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
     "dump net.gtr --format text -o out": {"net.gtr": TRACE},
     "lint net.gtr": {"net.gtr": TRACE},
     "report net.sgtr --key pub.pem --no-run": {"net.sgtr": SIGNED_TRACE, "pub.pem": PUBLIC_KEY},
+    "open net.gtr --key pub.pem --input x=array.npy --compare other.gtr --no-browser": {
+        "net.gtr": TRACE,
+        "pub.pem": PUBLIC_KEY,
+        "array.npy": TENSOR,
+        "other.gtr": TRACE,
+    },
     "report net.gtr --input x=array.npy -o out": {"net.gtr": TRACE, "array.npy": TENSOR},
     "diff net.gtr other.gtr": {"net.gtr": TRACE, "other.gtr": TRACE},
     "key new -o out --passphrase-file horse.txt": {"horse.txt": SECRET},

@@ -24,6 +24,7 @@ MEANINGS = {
     "--check": "instead of writing",
     "--chip": "Board",
     "--co-execute": "CPU",
+    "--compare": "Trace to compare with",
     "--constants": "Constants of a board",
     "--device-id": "[Dd]evice",
     "--dry-run": "Print the ",

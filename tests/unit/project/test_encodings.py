@@ -23,7 +23,7 @@ PACKAGES = ("host_tools", "signing", "trace_format", "tee_replayer")
 # What runs in the guest, whose locale is known, and a reader of ASCII whose own hash names the recording roots.
 EXEMPT = ("host_tools/record/ncnn/guest/", "host_tools/machine/kernel_modules.py")
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
-NO_TEXT = ("os.open", "tarfile.open", "token.open")  # calls called open of what is no text
+NO_TEXT = ("os.open", "tarfile.open", "token.open", "webbrowser.open")  # calls called open of what is no text
 # The odd name is that of a file, a trace and a folder.
 COMMAND_LINES = (
     "key new -o größe.pem",
