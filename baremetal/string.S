@@ -16,40 +16,41 @@ memcpy:
     b 0b
 1:  ands x5, x1, #7
     b.ne 6f
-8:  subs x2, x2, #32
+    subs x2, x2, #32
     b.lo 5f
-    ldp x4, x5, [x1], #16
+8:  ldp x4, x5, [x1], #16
     ldp x6, x7, [x1], #16
     stp x4, x5, [x3], #16
     stp x6, x7, [x3], #16
-    b 8b
-5:  add x2, x2, #32
-2:  subs x2, x2, #8
-    b.lo 4f
+    subs x2, x2, #32
+    b.hs 8b
+5:  tbz x2, #4, 2f                  // what is left is 32 more than x2, whose lowest bits are the same
+    ldp x4, x5, [x1], #16
+    stp x4, x5, [x3], #16
+2:  tbz x2, #3, 4f
     ldr x4, [x1], #8
     str x4, [x3], #8
-    b 2b
-4:  add x2, x2, #8
+4:  and x2, x2, #7
 3:  cbz x2, 9f
-    ldrb w4, [x1], #1
+0:  ldrb w4, [x1], #1
     strb w4, [x3], #1
-    sub x2, x2, #1
-    b 3b
-6:  sub x6, x1, x5                  // each word of two; none is read that has no byte of the source
+    subs x2, x2, #1
+    b.ne 0b
+    ret
+6:  sub x1, x1, x5                  // each word of two; none is read that has no byte of the source
     lsl x7, x5, #3
     neg x8, x7                      // shifts count modulo 64
-    ldr x4, [x6], #8
+    sub x2, x2, #8
+    ldr x4, [x1]
 7:  lsr x9, x4, x7
-    ldr x4, [x6], #8
+    ldr x4, [x1, #8]!
     lsl x10, x4, x8
     orr x9, x9, x10
     str x9, [x3], #8
-    sub x2, x2, #8
-    cmp x2, #8
+    subs x2, x2, #8
     b.hs 7b
-    sub x6, x6, #8
-    add x1, x6, x5
-    b 3b
+    add x1, x1, x5
+    b 4b
 
 memset:                             // x0 to, w1 byte, x2 bytes
     mov x3, x0
@@ -58,17 +59,17 @@ memset:                             // x0 to, w1 byte, x2 bytes
     and w1, w1, #0xff
     mov x4, #0x0101010101010101
     mul x4, x1, x4
-8:  subs x2, x2, #32
+    subs x2, x2, #32
     b.lo 5f
+8:  stp x4, x4, [x3], #16
     stp x4, x4, [x3], #16
+    subs x2, x2, #32
+    b.hs 8b
+5:  tbz x2, #4, 2f                  // as in memcpy
     stp x4, x4, [x3], #16
-    b 8b
-5:  add x2, x2, #32
-2:  subs x2, x2, #8
-    b.lo 7f
+2:  tbz x2, #3, 7f
     str x4, [x3], #8
-    b 2b
-7:  add x2, x2, #8
+7:  and x2, x2, #7
 6:  cbz x2, 9f
     strb w1, [x3], #1
     sub x2, x2, #1
