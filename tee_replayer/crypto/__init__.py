@@ -59,8 +59,8 @@ LICENCE = "LICENSE.txt"
 _S2N = "aws-lc/third_party/s2n-bignum/s2n-bignum-imported"
 _S2N_MACHINES = {"aarch64": "arm", "arm64": "arm", "x86_64": "x86_att"}
 _S2N_FUNCTIONS = (
-    "fastmul/bignum_mul_4_8_alt.S",
     "generic/bignum_modinv.S",
+    "generic/bignum_mul.S",
     "p256/bignum_add_p256.S",
     "p256/bignum_montmul_p256_alt.S",
     "p256/bignum_montsqr_p256_alt.S",
@@ -70,7 +70,6 @@ _S2N_REDUCTION = {"arm": "p256/bignum_mod_n256.S", "x86_att": "p256/bignum_mod_n
 _S2N_HEADERS = {"arm": "_internal_s2n_bignum_arm.h", "x86_att": "_internal_s2n_bignum_x86_att.h"}
 # P-384, and the order's numbers.
 _S2N_P384 = (
-    "fastmul/bignum_mul_6_12_alt.S",
     "p384/bignum_add_p384.S",
     "p384/bignum_montmul_p384_alt.S",
     "p384/bignum_sub_p384.S",

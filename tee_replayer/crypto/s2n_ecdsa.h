@@ -170,7 +170,7 @@ static void affine_x(number x, const struct point *point)
 static void multiply_modulo_n(number product, const number a, const number b)
 {
     uint64_t whole[2 * WORDS];
-    multiply_whole(whole, a, b);
+    bignum_mul(2 * WORDS, whole, WORDS, a, WORDS, b);
     reduce_modulo_n(product, 2 * WORDS, whole);
 }
 

@@ -10,7 +10,6 @@
 #define field_square bignum_montsqr_p256_alt
 #define field_add bignum_add_p256
 #define field_subtract bignum_sub_p256
-#define multiply_whole bignum_mul_4_8_alt
 #define reduce_modulo_n bignum_mod_n256_alt
 #define verify_signature gr_signature_verify
 

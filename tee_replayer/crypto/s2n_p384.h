@@ -35,7 +35,6 @@
 #undef field_square
 #undef field_add
 #undef field_subtract
-#undef multiply_whole
 #undef reduce_modulo_n
 #undef verify_signature
 #define field_multiply bignum_montmul_p384_alt
@@ -43,7 +42,6 @@
 #define field_square(square, a) bignum_montmul_p384_alt(square, a, a)
 #define field_add bignum_add_p384
 #define field_subtract bignum_sub_p384
-#define multiply_whole bignum_mul_6_12_alt
 #define reduce_modulo_n bignum_mod_n384_alt
 #define verify_signature gr_es384_verify
 
