@@ -63,7 +63,6 @@ _S2N_FUNCTIONS = (
     "generic/bignum_mul.S",
     "p256/bignum_add_p256.S",
     "p256/bignum_montmul_p256_alt.S",
-    "p256/bignum_montsqr_p256_alt.S",
     "p256/bignum_sub_p256.S",
 )
 _S2N_REDUCTION = {"arm": "p256/bignum_mod_n256.S", "x86_att": "p256/bignum_mod_n256_alt.S"}

@@ -7,7 +7,6 @@
 
 /* Of some functions, those variants that need neither SIMD registers nor extensions of x86-64. */
 #define field_multiply bignum_montmul_p256_alt
-#define field_square bignum_montsqr_p256_alt
 #define field_add bignum_add_p256
 #define field_subtract bignum_sub_p256
 #define reduce_modulo_n bignum_mod_n256_alt

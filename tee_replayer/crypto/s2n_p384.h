@@ -32,14 +32,11 @@
 #define verdict verdict384
 
 #undef field_multiply
-#undef field_square
 #undef field_add
 #undef field_subtract
 #undef reduce_modulo_n
 #undef verify_signature
 #define field_multiply bignum_montmul_p384_alt
-/* Without s2n-bignum's square of its own, which is 928 bytes. */
-#define field_square(square, a) bignum_montmul_p384_alt(square, a, a)
 #define field_add bignum_add_p384
 #define field_subtract bignum_sub_p384
 #define reduce_modulo_n bignum_mod_n384_alt
