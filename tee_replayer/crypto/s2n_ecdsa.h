@@ -27,25 +27,22 @@ static bool is_less(const number a, const number b)
 /* p = 2 p. Right for all points: none is of order two, and infinity's z stays 0. */
 static void double_point(struct point *p)
 {
-    number delta, gamma, beta, alpha, t;
-    field_square(delta, p->z);
-    field_square(gamma, p->y);
-    field_multiply(beta, p->x, gamma);
-    field_subtract(alpha, p->x, delta);
-    field_add(t, p->x, delta);
+    number alpha, beta, gamma, t;
+    field_square(t, p->z);
+    field_subtract(alpha, p->x, t);
+    field_add(t, p->x, t);
     field_multiply(t, alpha, t);
     field_add(alpha, t, t);
     field_add(alpha, alpha, t); /* 3 x^2 - 3 z^4: the slope */
-    field_multiply(p->z, p->y, p->z);
-    field_add(p->z, p->z, p->z);
-    field_add(beta, beta, beta);
-    field_add(beta, beta, beta); /* 4 x y^2 */
+    field_add(t, p->y, p->y);
+    field_multiply(p->z, t, p->z);
+    field_multiply(gamma, t, p->y); /* 2 y^2 */
+    field_add(t, gamma, gamma);
+    field_multiply(beta, p->x, t);   /* 4 x y^2 */
+    field_multiply(gamma, gamma, t); /* 8 y^4 */
     field_square(t, alpha);
     field_subtract(t, t, beta);
     field_subtract(p->x, t, beta);
-    field_add(gamma, gamma, gamma);
-    field_square(gamma, gamma);
-    field_add(gamma, gamma, gamma); /* 8 y^4 */
     field_subtract(t, beta, p->x);
     field_multiply(t, alpha, t);
     field_subtract(p->y, t, gamma);
