@@ -153,8 +153,16 @@ OBSTACLES: dict[str, tuple[Callable[[System], None], str, str]] = {
         "another board: expected a Raspberry Pi 4, 400, CM4, 5, 500 or CM5, found Raspberry Pi 3 Model B",
         "",
     ),
-    "no gcc": (lambda s: (s.bin / "gcc").unlink(), "no compiler: expected gcc, found none", "apt-get install gcc"),
-    "no make": (lambda s: (s.bin / "make").unlink(), "no make: expected it, found none", "apt-get install make"),
+    "no gcc": (
+        lambda s: (s.bin / "gcc").unlink(),
+        "no compiler: expected gcc, found none",
+        "sudo apt-get install gcc",
+    ),
+    "no make": (
+        lambda s: (s.bin / "make").unlink(),
+        "no make: expected it, found none",
+        "sudo apt-get install make",
+    ),
     "lockdown": (
         lambda s: s.write("sys/kernel/security/lockdown", "none [integrity] confidentiality\n"),
         "the kernel is locked down: /dev/mem is closed",
@@ -168,7 +176,7 @@ OBSTACLES: dict[str, tuple[Callable[[System], None], str, str]] = {
     "io_uring off": (
         lambda s: s.write("proc/sys/kernel/io_uring_disabled", "2\n"),
         "io_uring is off, and nothing else pins memory",
-        "sysctl kernel.io_uring_disabled=0",
+        "sudo sysctl kernel.io_uring_disabled=0",
     ),
     "no pagemap": (
         lambda s: s.remove("proc/self/pagemap"),
@@ -194,17 +202,17 @@ OBSTACLES: dict[str, tuple[Callable[[System], None], str, str]] = {
         lambda s: s.is_a_pi_5(blocks="hub\0core0\0"),
         "the kernel's driver could not use the GPU afterwards: expected registers sms in the device tree, found "
         "none",
-        "apt full-upgrade: Raspberry Pi's kernels have them since 2025",
+        "sudo apt full-upgrade: Raspberry Pi's kernels have them since 2025",
     ),
     "no driver": (
         lambda s: s.bind(""),
         "the GPU has no driver: expected v3d, found none",
-        "modprobe v3d, or sh try-gpu.sh --give-back",
+        "sudo modprobe v3d, or sudo sh try-gpu.sh --give-back",
     ),
     "cut off": (
         lambda s: s.bind("simple-pm-bus"),
         "an earlier run was cut off and has the GPU",
-        "sh try-gpu.sh --give-back",
+        "sudo sh try-gpu.sh --give-back",
     ),
     "another driver": (
         lambda s: s.bind("vfio-platform"),
@@ -214,13 +222,13 @@ OBSTACLES: dict[str, tuple[Callable[[System], None], str, str]] = {
     "a desktop": (
         lambda s: s.held(),
         "the GPU is in use by labwc (812), a desktop perhaps",
-        "systemctl isolate multi-user.target",
+        "sudo systemctl isolate multi-user.target",
     ),
     "clock": (
         lambda s: s.runs("6.18.2-arm64"),
         "the GPU's clock may be off, and no /dev/vcio to ask the firmware: expected Linux before 6.17, found "
         "6.18.2-arm64",
-        "GRAMOPHONE_CLOCK_IS_ON=1 tries it; a board that hangs needs its plug pulled",
+        "sudo GRAMOPHONE_CLOCK_IS_ON=1 sh try-gpu.sh tries it; a board that hangs needs its plug pulled",
     ),
 }
 

@@ -59,8 +59,8 @@ check_system() {
 
 check_tools() {
     [ ! -x "$program" ] || return 0
-    command -v gcc >/dev/null || stop "no compiler: expected gcc, found none" "apt-get install gcc"
-    command -v make >/dev/null || stop "no make: expected it, found none" "apt-get install make"
+    command -v gcc >/dev/null || stop "no compiler: expected gcc, found none" "sudo apt-get install gcc"
+    command -v make >/dev/null || stop "no make: expected it, found none" "sudo apt-get install make"
     case $(gcc -dumpmachine) in
     aarch64*) ;;
     *) stop "a 32-bit system on a 64-bit kernel: expected gcc for aarch64, found $(gcc -dumpmachine)" \
@@ -75,7 +75,7 @@ check_kernel() {
     esac
     [ -e "$root/dev/mem" ] || stop "no /dev/mem: expected a kernel with DEVMEM, found none" "the distribution's own kernel"
     [ "$(cat "$root/proc/sys/kernel/io_uring_disabled" 2>/dev/null || echo 0)" -lt 2 ] ||
-        stop "io_uring is off, and nothing else pins memory" "sysctl kernel.io_uring_disabled=0"
+        stop "io_uring is off, and nothing else pins memory" "sudo sysctl kernel.io_uring_disabled=0"
     [ -e "$root/proc/self/pagemap" ] || stop "no /proc/self/pagemap: expected a kernel with PROC_PAGE_MONITOR" \
         "the distribution's own kernel"
     [ -d "$platform/drivers/simple-pm-bus" ] || [ -d "$platform/drivers/alarmtimer" ] ||
@@ -94,18 +94,18 @@ check_clock() {
     minor=${minor%%[!0-9]*}
     [ "$major" -lt 6 ] || { [ "$major" -eq 6 ] && [ "$minor" -lt 17 ]; } || [ -n "${GRAMOPHONE_CLOCK_IS_ON:-}" ] ||
         stop "the GPU's clock may be off, and no /dev/vcio to ask the firmware: expected Linux before 6.17, found $release" \
-            "GRAMOPHONE_CLOCK_IS_ON=1 tries it; a board that hangs needs its plug pulled"
+            "sudo GRAMOPHONE_CLOCK_IS_ON=1 sh try-gpu.sh tries it; a board that hangs needs its plug pulled"
 }
 
 check_gpu() {
     ! grep -qx brcm,2712-v3d "$kind/compatible.txt" ||
         tr '\0' '\n' <"$platform/devices/$gpu/of_node/reg-names" | grep -qx sms ||
         stop "the kernel's driver could not use the GPU afterwards: expected registers sms in the device tree, found none" \
-            "apt full-upgrade: Raspberry Pi's kernels have them since 2025"
+            "sudo apt full-upgrade: Raspberry Pi's kernels have them since 2025"
     case $(driver_of) in
     v3d) ;;
-    none) stop "the GPU has no driver: expected v3d, found none" "modprobe v3d, or sh try-gpu.sh --give-back" ;;
-    simple-pm-bus | alarmtimer) stop "an earlier run was cut off and has the GPU" "sh try-gpu.sh --give-back" ;;
+    none) stop "the GPU has no driver: expected v3d, found none" "sudo modprobe v3d, or sudo sh try-gpu.sh --give-back" ;;
+    simple-pm-bus | alarmtimer) stop "an earlier run was cut off and has the GPU" "sudo sh try-gpu.sh --give-back" ;;
     *) stop "another driver has the GPU: expected v3d, found $(driver_of)" ;;
     esac
     for node in "$platform/devices/$gpu"/drm/*; do
@@ -113,14 +113,14 @@ check_gpu() {
             [ "$(readlink "$held" 2>/dev/null)" = "/dev/dri/$(basename "$node")" ] || continue
             pid=${held%/fd/*}
             stop "the GPU is in use by $(cat "$pid/comm") ($(basename "$pid")), a desktop perhaps" \
-                "systemctl isolate multi-user.target"
+                "sudo systemctl isolate multi-user.target"
         done
     done
 }
 
 build() {
     [ -x "$program" ] || make -s -C "$kind" gramophone-gpu >build.log 2>&1 ||
-        stop "it does not compile: $(tail -n 1 build.log)" "apt-get install gcc make libc6-dev; build.log has the rest"
+        stop "it does not compile: $(tail -n 1 build.log)" "sudo apt-get install gcc make libc6-dev; build.log has the rest"
 }
 
 running() {
