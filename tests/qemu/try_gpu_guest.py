@@ -131,8 +131,9 @@ def under_pressure(*names: str, repeat: str) -> None:
 
 def obstacles() -> None:
     replay = (PROGRAM, "replay", f"{KIND}/lenet.sgtr")
+    until(lambda: os.path.exists("/dev/dri/renderD128"))  # the driver was bound, and may not be ready yet
     held = start("sh", "-c", "exec sleep 1000 <>/dev/dri/renderD128")
-    time.sleep(1)
+    until(lambda: os.readlink(f"/proc/{held}/fd/0") == "/dev/dri/renderD128")
     run("busy", "sh", "try-gpu.sh", "--check")
     os.kill(held, signal.SIGKILL)
     os.waitpid(held, 0)
