@@ -30,11 +30,15 @@ class Tensor:
 class Graph:
     """The graph.
 
+    Args:
+        prefix: of all names, for nodes that are added to others.
+
     Attributes:
         results: what the call that is translated makes, as its file says.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = "") -> None:
+        self._prefix = prefix
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self.results: tuple[Tensor, ...] = ()
@@ -43,7 +47,7 @@ class Graph:
     def name(self, what: str) -> Name:
         """A new one."""
         self._count += 1
-        return f"{what}/{self._count}"
+        return f"{self._prefix}{what}/{self._count}"
 
     def node(self, kind: str, *inputs: Name | None, **attributes: Any) -> Name:
         """A node of ONNX's of one output; an input that is None is left out. Attributes that are None, too."""

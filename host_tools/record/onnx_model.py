@@ -21,8 +21,10 @@ from google.protobuf.message import DecodeError
 
 from host_tools.machine.errors import RecordError
 from host_tools.record.inputs import no_input
+from host_tools.record.onnx_answers import numbers_only
 from host_tools.record.other_files import HEAD_BYTES, instead
 from host_tools.record.preflight import NetworkError
+from host_tools.record.rewriting.table import TABLE
 from host_tools.support import contained
 from host_tools.support.sandbox import Sandbox
 from trace_format import limits
@@ -34,6 +36,7 @@ Shape = tuple[int, ...]
 OWN_DOMAINS = ("", "ai.onnx")
 # What ONNX Runtime's quantizer writes, and is compiled as ONNX's own are.
 RUNTIME_OPERATORS = {("com.microsoft", "DynamicQuantizeLSTM")}
+REWRITTEN = {(domain, kind) for domain, kinds in TABLE.items() for kind in kinds}
 WEIGHTS = (".data", ".onnx_data", ".bin", ".weights", ".weight", ".bias", ".raw")  # what exporters call them
 
 
@@ -128,6 +131,7 @@ def _read(path: Path) -> OnnxModel:
     model = _load(path)
     try:
         onnx.external_data_helper.load_external_data_for_model(model, str(path.parent))
+        numbers_only(model)
         check_domains(model)
     except (onnx.checker.ValidationError, ValueError, FileNotFoundError) as error:
         raise NetworkError(f"weights in another file: {' '.join(str(error).split())}") from None
@@ -322,12 +326,12 @@ def _name(node: Any) -> str:
 
 
 def check_domains(model: Any) -> None:
-    """Refuse operators that are not ONNX's own.
+    """Refuse operators that are neither ONNX's own nor rewritten as such.
 
     Raises:
         NetworkError: names them.
     """
-    own = RUNTIME_OPERATORS | {(function.domain, function.name) for function in model.functions}
+    own = RUNTIME_OPERATORS | REWRITTEN | {(function.domain, function.name) for function in model.functions}
     wrong = [
         f"{_name(node)} ({':'.join(filter(None, (node.domain, node.op_type)))})"
         for node in model.graph.node
@@ -335,7 +339,9 @@ def check_domains(model: Any) -> None:
         and not (node.domain in OWN_DOMAINS and onnx.defs.has(node.op_type))
     ]
     if wrong:
-        raise NetworkError(f"ONNX {onnx.__version__} has no such operators: {', '.join(wrong)}")
+        raise NetworkError(
+            f"operators that are not taken, of ONNX {onnx.__version__} or beside it: {', '.join(wrong)}"
+        )
 
 
 def _sizes(item: Any) -> tuple[int | None, ...]:

@@ -31,6 +31,7 @@ from tinygrad.uop.ops import Ops, UOp, buffers
 from host_tools.record.compiled import (
     exponentials,
     grams,
+    lookup,
     loops,
     recurrent,
     resized,
@@ -45,6 +46,7 @@ from host_tools.record.compiled.operators import OPERATORS
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
 from host_tools.record.compiled.refusals import saying_where, saying_which
 from host_tools.record.compiled.unrolling import within_registers
+from host_tools.record.rewriting.table import TABLE
 
 REDUCTIONS = (
     "AveragePool",
@@ -78,6 +80,7 @@ def operators(runner: OnnxRunner) -> dict[str, Any]:
             OpSetId(Domain.ONNX, 13): exponentials.softmax,
         },
         **grams.OPERATORS,
+        **lookup.OPERATORS,
         **resized.OPERATORS,
         **sampled.OPERATORS,
         **spectrum.OPERATORS,
@@ -90,7 +93,8 @@ def operators(runner: OnnxRunner) -> dict[str, Any]:
 
 def operator_names() -> list[str]:
     """Names of all that there are: no file is read, as they only keep the reader that they are given."""
-    return sorted(operators(OnnxRunner.__new__(OnnxRunner)))
+    own = operators(OnnxRunner.__new__(OnnxRunner)).keys() - lookup.OPERATORS.keys()
+    return sorted(own.union(*TABLE.values()))
 
 
 def compiled(

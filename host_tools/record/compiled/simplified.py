@@ -19,6 +19,7 @@ import onnx.inliner
 from host_tools.record import onnx_model
 from host_tools.record.onnx_model import OnnxModel, Shape
 from host_tools.record.preflight import NetworkError
+from host_tools.record.rewriting.table import rewritten
 from host_tools.support import contained
 from host_tools.support.sandbox import Sandbox
 
@@ -85,7 +86,8 @@ def fixed(data: bytes, shapes: Mapping[str, Shape]) -> Any:
 
 
 def for_compiler(network: Any) -> bytes:
-    """The file of a network without what the front end cannot read: unused domains, empty constants, doubles."""
+    """The file of a network without what the front end cannot read: other domains, empty constants, doubles."""
+    rewritten(network)
     used = {node.domain for node in network.graph.node} | {""}
     kept = [item for item in network.opset_import if item.domain in used]
     del network.opset_import[:]

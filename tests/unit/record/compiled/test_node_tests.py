@@ -40,7 +40,8 @@ SAMPLE = """
     test_tfidfvectorizer_tf_batch_uniandbigrams_skip5 test_resize_downsample_scales_linear_align_corners
     test_resize_downsample_sizes_cubic_antialias test_resize_tf_crop_and_resize_extrapolation_value
     test_linear_attention_gated_delta test_flexattention_score_mod test_causal_conv_with_state_silu_with_past_state
-    test_affine_grid_2d_expanded
+    test_affine_grid_2d_expanded test_ai_onnx_ml_tree_ensemble_single_tree
+    test_ai_onnx_ml_tree_ensemble_set_membership
 """
 
 

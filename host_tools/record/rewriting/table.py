@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Which operators are rewritten, and by what; and the rewriting of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import onnx
+
+from host_tools.record.onnx_graph import Graph
+from host_tools.record.rewriting import columns, linear, trees
+from host_tools.record.rewriting.node import Rewrite, read
+
+TABLES, RUNTIME = "ai.onnx.ml", "com.microsoft"
+TABLE: Mapping[str, Mapping[str, Rewrite]] = {
+    TABLES: {
+        "ArrayFeatureExtractor": columns.array_feature_extractor,
+        "Binarizer": columns.binarizer,
+        "FeatureVectorizer": columns.feature_vectorizer,
+        "Imputer": columns.imputer,
+        "LabelEncoder": columns.label_encoder,
+        "LinearClassifier": linear.classifier,
+        "LinearRegressor": linear.regressor,
+        "Normalizer": columns.normalizer,
+        "OneHotEncoder": columns.one_hot,
+        "Scaler": columns.scaler,
+        "TreeEnsemble": trees.ensemble,
+        "TreeEnsembleClassifier": trees.classifier,
+        "TreeEnsembleRegressor": trees.regressor,
+    },
+}
+
+
+def rewritten(network: Any) -> None:
+    """Put operators that a front end has in place of the others, in ONNX's message of a network.
+
+    Raises:
+        NetworkError: a node has texts, or is of a variant that is not computed.
+    """
+    graph = network.graph
+    if not any(node.domain in TABLE and node.op_type in TABLE[node.domain] for node in graph.node):
+        return
+    made = Graph("rewritten/")
+    constants = {item.name: item for item in graph.initializer}
+    nodes = []
+    for node in graph.node:
+        rewrite = TABLE.get(node.domain, {}).get(node.op_type)
+        if rewrite is None:
+            nodes.append(node)
+            continue
+        results = rewrite(made, read(node, constants))
+        nodes += made.nodes
+        made.nodes.clear()
+        pairs = zip(results, node.output, strict=False)
+        nodes += [onnx.helper.make_node("Identity", [ours], [theirs]) for ours, theirs in pairs if theirs]
+    kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del graph.node[:]
+    graph.node.extend(kept)
+    graph.initializer.extend(made.constants)

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Operators of ai.onnx.ml as ONNX's own compute what ONNX Runtime computes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+from host_tools.record import onnx_model
+from host_tools.record.compiled import simplified
+from host_tools.record.preflight import NetworkError
+from host_tools.record.rewriting.forests import ABOVE, BELOW, BITS, EQUAL, NO_NUMBER
+from host_tools.record.rewriting.table import TABLE, TABLES
+from tests.support import node_cases, onnx_tables
+from tests.support.node_cases import NodeCase, Why
+from tests.support.sampling import SomeOf
+
+pytestmark = pytest.mark.usefixtures("without_sandboxes")
+COUNT = 100  # of each operator
+
+
+def leaves(node: Any, tables: dict[str, NDArray[Any]], x: NDArray[np.float32]) -> NDArray[np.int32]:
+    """TreeLeaves, which ONNX Runtime has not, by NumPy."""
+    words, bounds, children, roots = (tables[name] for name in node.input[1:])
+    rows, at = np.arange(len(x))[:, None], np.tile(roots, (len(x), 1))
+    for _ in range(next(item.i for item in node.attribute if item.name == "levels")):
+        word, bound = words[at], bounds[at]
+        value = x[rows, word >> BITS]
+        answers = {BELOW: value < bound, EQUAL: value == bound, ABOVE: value > bound, NO_NUMBER: np.isnan(value)}
+        leads = np.any([(word & bit != 0) & answer for bit, answer in answers.items()], 0)
+        at = children[at * 2 + ~leads]
+    return at.astype(np.int32)
+
+
+def computed(model: bytes, x: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
+    """What the rewritten network computes, by ONNX Runtime."""
+    network = onnx.load_model_from_string(simplified.for_compiler(onnx.load_model_from_string(model)))
+    graph, given = network.graph, {"x": x}
+    tables = {item.name: numpy_helper.to_array(item) for item in graph.initializer}
+    for node in [node for node in graph.node if node.op_type == "TreeLeaves"]:
+        name = node.output[0]
+        given[name] = leaves(node, tables, x)  # type: ignore[assignment]
+        graph.input.append(helper.make_tensor_value_info(name, TensorProto.INT32, given[name].shape))
+        graph.node.remove(node)
+    return onnx_model.session(onnx_model.described(network))(given)
+
+
+def reference(model: bytes, x: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
+    return onnx_model.session(onnx_model.described(onnx.load_model_from_string(model)))({"x": x})
+
+
+def case(kind: str, seed: int) -> NodeCase:
+    model, x = onnx_tables.drawn(kind, seed)
+    return NodeCase(f"{kind} {seed}", model, {"x": x}, reference(model, x), 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize("kind", onnx_tables.KINDS)
+def test_random_networks(kind: str, some_of: SomeOf) -> None:
+    wrong = {}
+    for seed in some_of(range(COUNT), 10):
+        one = case(kind, seed)
+        if problem := one.problem(computed(one.model, one.inputs["x"])):
+            wrong[seed] = problem
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("kind", ["LabelEncoder", "TreeEnsemble", "TreeEnsembleClassifier"])
+def test_on_this_machine(kind: str) -> None:
+    """The look-up kernel among them, where values are no numbers, too."""
+    assert node_cases.run(case(kind, 3)) == (Why.PASSED, "")
+
+
+def test_all_are_drawn() -> None:
+    assert set(TABLE[TABLES]) - set(onnx_tables.KINDS) == {"ArrayFeatureExtractor", "FeatureVectorizer"}
+
+
+def test_columns() -> None:
+    nodes = [
+        helper.make_node("FeatureVectorizer", ["x", "x"], ["twice"], domain="ai.onnx.ml", inputdimensions=[3, 3]),
+        helper.make_node("ArrayFeatureExtractor", ["twice", "places"], ["y"], domain="ai.onnx.ml"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "columns",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.array([4, 0]), "places")],
+    )
+    sets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
+    model = helper.make_model(graph, opset_imports=sets, ir_version=9).SerializeToString()
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert np.array_equal(computed(model, x)["y"], [[1, 0], [4, 3]])
+    assert np.array_equal(reference(model, x)["y"], [[1, 0], [4, 3]])
+
+
+def trees(**changed: Any) -> bytes:
+    attributes: dict[str, Any] = {
+        "nodes_treeids": [0, 0, 0],
+        "nodes_nodeids": [0, 1, 2],
+        "nodes_featureids": [0, 0, 0],
+        "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
+        "nodes_values": [0.0, 0.0, 0.0],
+        "nodes_truenodeids": [1, 0, 0],
+        "nodes_falsenodeids": [2, 0, 0],
+        "target_treeids": [0, 0],
+        "target_nodeids": [1, 2],
+        "target_ids": [0, 0],
+        "target_weights": [1.0, 2.0],
+    }
+    node = helper.make_node("TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", **(attributes | changed))
+    graph = helper.make_graph(
+        [node],
+        "tree",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 1])],
+    )
+    sets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    model: bytes = helper.make_model(graph, opset_imports=sets, ir_version=9).SerializeToString()
+    return model
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"nodes_truenodeids": [7, 0, 0]}, "leads to one that is not there"),
+        ({"nodes_modes": ["BRANCH_LEQ"] * 3, "nodes_truenodeids": [1, 2, 0]}, "has no root"),
+        ({"nodes_modes": ["BRANCH_LEQ", "LEAF", "TWIG"]}, "nodes_modes: expected"),
+        ({"aggregate_function": "MEDIAN"}, "aggregate_function MEDIAN, which is none of SUM"),
+        ({"post_transform": "TANH", "n_targets": 1}, "post_transform TANH, which is none of NONE"),
+        ({"n_targets": 2, "base_values": [1.0, 2.0]}, "depends on which leaves vote"),
+    ],
+)
+def test_trees_that_are_refused(changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(NetworkError, match=said):
+        simplified.for_compiler(onnx.load_model_from_string(trees(**changed)))
+
+
+def test_a_circle_is_refused() -> None:
+    circle = {
+        "nodes_modes": ["BRANCH_LEQ", "BRANCH_LEQ", "LEAF"],
+        "nodes_truenodeids": [1, 1, 0],
+        "nodes_falsenodeids": [2, 2, 0],
+        "target_nodeids": [2, 2],
+    }
+    with pytest.raises(NetworkError, match="or with a circle"):
+        simplified.for_compiler(onnx.load_model_from_string(trees(**circle)))
