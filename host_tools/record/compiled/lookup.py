@@ -14,18 +14,19 @@ TOGETHER = 4  # levels of a kernel: each one's loads wait for the level above
 INFINITY = 0x7F800000  # bits of a float32 that is no number are above
 
 
-def tree_leaves(
-    x: Tensor, words: Tensor, thresholds: Tensor, children: Tensor, roots: Tensor, levels: int
+def tree_votes(
+    x: Tensor, words: Tensor, thresholds: Tensor, children: Tensor, roots: Tensor, weights: Tensor, levels: int
 ) -> Tensor:
-    """Where each tree ends for each row.
+    """What the leaf says that each tree ends at, for each row.
 
     Args:
         x: rows of float32.
         words, thresholds, children, roots: as `Forest`, the children of a node one behind the other.
+        weights: of each node: a few numbers.
         levels: as `Forest`.
 
     Returns:
-        The number of a node, of shape [rows, trees].
+        Those numbers, of shape [rows, trees, numbers].
     """
     rows, columns = (1, *x.shape)[-2:]
     values, trees = x.reshape(-1), int(roots.shape[0])
@@ -41,7 +42,8 @@ def tree_leaves(
         node = children[node * 2 + is_true.where(0, 1)]
         if level % TOGETHER == TOGETHER - 1:
             node = node.contiguous()
-    return node.contiguous()
+    # It has memory, or a sum over trees would look at all nodes.
+    return weights[node.contiguous()].contiguous()
 
 
 def _asks(word: Tensor, bit: int) -> Tensor:
@@ -53,4 +55,4 @@ def _is_no_number(value: Tensor) -> Tensor:
     return value.bitcast(dtypes.int32).bitwise_and(0x7FFFFFFF) > INFINITY
 
 
-OPERATORS = {"TreeLeaves": tree_leaves}  # no operator of ONNX's: rewriting/trees.py
+OPERATORS = {"TreeVotes": tree_votes}  # no operator of ONNX's: rewriting/trees.py

@@ -73,10 +73,10 @@ def _sums(graph: Graph, x: Name, forest: Forest, count: int, how: str) -> Name:
     if how not in AGGREGATES:
         raise NetworkError(f"aggregate_function {how}, which is none of {', '.join(AGGREGATES)}")
     tables = (forest.words, forest.thresholds, forest.children.reshape(-1), forest.roots.astype(np.int32))
-    leaves = graph.node("TreeLeaves", x, *(graph.constant(table) for table in tables), levels=forest.levels)
     votes = _votes(forest)
+    constants = [graph.constant(table) for table in (*tables, votes.weights)]
+    said = graph.node("TreeVotes", x, *constants, levels=forest.levels)  # rows, trees, places
     trees, wide = votes.columns.shape
-    said = graph.node("Gather", graph.constant(votes.weights), leaves, axis=0)  # rows, trees, places
     flat = graph.reshaped(said, (-1, trees * wide))
     hits = votes.columns.reshape(-1, 1) == np.arange(count)
     if how in ("SUM", "AVERAGE"):

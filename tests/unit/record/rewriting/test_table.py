@@ -24,9 +24,9 @@ pytestmark = pytest.mark.usefixtures("without_sandboxes")
 COUNT = 100  # of each operator
 
 
-def leaves(node: Any, tables: dict[str, NDArray[Any]], x: NDArray[np.float32]) -> NDArray[np.int32]:
-    """TreeLeaves, which ONNX Runtime has not, by NumPy."""
-    words, bounds, children, roots = (tables[name] for name in node.input[1:])
+def votes(node: Any, tables: dict[str, NDArray[Any]], x: NDArray[np.float32]) -> NDArray[np.float32]:
+    """TreeVotes, which ONNX Runtime has not, by NumPy."""
+    words, bounds, children, roots, weights = (tables[name] for name in node.input[1:])
     rows, at = np.arange(len(x))[:, None], np.tile(roots, (len(x), 1))
     for _ in range(next(item.i for item in node.attribute if item.name == "levels")):
         word, bound = words[at], bounds[at]
@@ -34,7 +34,7 @@ def leaves(node: Any, tables: dict[str, NDArray[Any]], x: NDArray[np.float32]) -
         answers = {BELOW: value < bound, EQUAL: value == bound, ABOVE: value > bound, NO_NUMBER: np.isnan(value)}
         leads = np.any([(word & bit != 0) & answer for bit, answer in answers.items()], 0)
         at = children[at * 2 + ~leads]
-    return at.astype(np.int32)
+    return np.asarray(weights[at], np.float32)
 
 
 def computed(model: bytes, x: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
@@ -42,10 +42,10 @@ def computed(model: bytes, x: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
     network = onnx.load_model_from_string(simplified.for_compiler(onnx.load_model_from_string(model)))
     graph, given = network.graph, {"x": x}
     tables = {item.name: numpy_helper.to_array(item) for item in graph.initializer}
-    for node in [node for node in graph.node if node.op_type == "TreeLeaves"]:
+    for node in [node for node in graph.node if node.op_type == "TreeVotes"]:
         name = node.output[0]
-        given[name] = leaves(node, tables, x)  # type: ignore[assignment]
-        graph.input.append(helper.make_tensor_value_info(name, TensorProto.INT32, given[name].shape))
+        given[name] = votes(node, tables, x)
+        graph.input.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, given[name].shape))
         graph.node.remove(node)
     return onnx_model.session(onnx_model.described(network))(given)
 
