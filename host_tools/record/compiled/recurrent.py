@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinygrad import Tensor, dtypes
-from tinygrad.nn.onnx import onnx_ops
 
-from host_tools.record.compiled.pieces import stacked
+from host_tools.record.compiled.pieces import settle, stacked
+from host_tools.record.compiled.rounding import dynamic_quantize_linear
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "Sigmoid": Tensor.sigmoid,
@@ -69,7 +69,7 @@ def quantized_lstm(
 
     def product(matrix: Tensor, scale: Tensor, zero: Tensor) -> Product:
         def of(d: int, x: Tensor) -> Tensor:
-            rounded, step, middle = onnx_ops["DynamicQuantizeLinear"](x)
+            rounded, step, middle = dynamic_quantize_linear(x)
             whole = matrix[d].cast(dtypes.int32) - zero[d].cast(dtypes.int32)
             return ((rounded.cast(dtypes.int32) - middle.cast(dtypes.int32)) @ whole) * (step * scale[d])
 
@@ -187,15 +187,17 @@ def _run(
     for d, backwards in enumerate(ways[str(options.get("direction") or "forward")]):
         apply = [ACTIVATIONS[kind] for kind in kinds[d * len(names) : (d + 1) * len(names)]]
         # All steps' inputs at once: one large product in place of many small ones.
-        fed = feed(d, x) + (b[d].chunk(2)[0] if b is not None else 0)
+        fed = (feed(d, x) + (b[d].chunk(2)[0] if b is not None else 0)).contiguous()
         state = [s[d] if s is not None else Tensor.zeros(batch, hidden, dtype=x.dtype) for s in states]
         seen: list[Tensor] = []
+        settle(fed, *state)
         for at in reversed(range(steps)) if backwards else range(steps):
             new = step(d, fed[at], state, apply)
             if lengths is not None:  # a sequence that has ended, or has not begun from its end, stays as it is
                 runs = lengths > at
                 new = [runs.where(one, old) for one, old in zip(new, state, strict=True)]
             state = [tensor.contiguous() for tensor in new]
+            settle(*state)
             seen.append(runs.where(state[0], 0) if lengths is not None else state[0])
         every.append(stacked(seen[::-1] if backwards else seen))
         last.append(state)

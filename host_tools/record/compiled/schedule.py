@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from host_tools.record.compiled import (
     loops,
     recurrent,
     resized,
+    rounding,
     sampled,
     scan,
     spectrum,
@@ -43,6 +44,7 @@ from host_tools.record.compiled import (
 from host_tools.record.compiled.compilers import program_of
 from host_tools.record.compiled.glsl import MAX_BINDINGS, Glsl
 from host_tools.record.compiled.operators import OPERATORS
+from host_tools.record.compiled.pieces import settled
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
 from host_tools.record.compiled.refusals import saying_where, saying_which
 from host_tools.record.compiled.unrolling import within_registers
@@ -82,6 +84,7 @@ def operators(runner: OnnxRunner) -> dict[str, Any]:
         **grams.OPERATORS,
         **lookup.OPERATORS,
         **resized.OPERATORS,
+        **rounding.OPERATORS,
         **sampled.OPERATORS,
         **spectrum.OPERATORS,
         **training.OPERATORS,
@@ -136,7 +139,7 @@ def compiled(
         name: Tensor.zeros(*spec.shape, dtype=spec.dtype).contiguous().realize()
         for name, spec in runner.graph_inputs.items()
     }
-    with saying_where(runner, model):
+    with Context(MAX_KERNEL_BUFFERS=MAX_BINDINGS), saying_where(runner, model), settled() as linear:
         left = runner(inputs)
     # A copy of its own for each: an output may be an input, a constant, or another output.
     outputs = {name: left[name].clone() for name in runner.graph_outputs}
@@ -144,7 +147,7 @@ def compiled(
         raise NotImplementedError(f"output {without[0]} has no elements")
     with Context(MAX_KERNEL_BUFFERS=MAX_BINDINGS):
         first, *others = outputs.values()
-        linear = first.schedule_linear(*others)
+        linear += first.schedule_linear(*others).src
         return _plan(linear, inputs, outputs, program or partial(_program, renderer=Glsl(wide)))
 
 
@@ -153,7 +156,7 @@ def _program(ast: UOp, _: int, renderer: Glsl) -> UOp:
 
 
 def _plan(
-    linear: UOp,
+    linear: Sequence[UOp],
     inputs: dict[str, Tensor],
     outputs: dict[str, Tensor],
     program_of_call: Callable[[UOp, int], UOp],
@@ -170,10 +173,10 @@ def _plan(
         at = numbers.setdefault(base, len(numbers))
         return View(at, offset * base.dtype.itemsize, argument.max_numel() * argument.dtype.itemsize)
 
-    for item in linear.src:
+    for item in linear:
         if item.src[0].op is not Ops.SINK:
             raise NotImplementedError(f"{item.src[0].op.name.lower()} between kernels")
-        with saying_which(len(calls), len(linear.src)):
+        with saying_which(len(calls), len(linear)):
             program = program_of_call(item.src[0], len(calls))
         source = next(str(part.arg) for part in program.src if part.op is Ops.SOURCE)
         rounds = loops.rounds(next(part.src for part in program.src if part.op is Ops.LINEAR))

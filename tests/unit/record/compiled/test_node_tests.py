@@ -41,7 +41,8 @@ SAMPLE = """
     test_resize_downsample_sizes_cubic_antialias test_resize_tf_crop_and_resize_extrapolation_value
     test_linear_attention_gated_delta test_flexattention_score_mod test_causal_conv_with_state_silu_with_past_state
     test_affine_grid_2d_expanded test_ai_onnx_ml_tree_ensemble_single_tree
-    test_ai_onnx_ml_tree_ensemble_set_membership
+    test_ai_onnx_ml_tree_ensemble_set_membership test_quantizelinear_axis test_quantizelinear_blocked_asymmetric
+    test_dynamicquantizelinear_min_adjusted test_qlinearconv test_qlinearmatmul_2D_uint8_float32 test_matmulinteger
 """
 
 
