@@ -62,12 +62,19 @@ def chosen(choose: Callable[..., Choice], model: Path, shapes: Shapes, **asked: 
 
 
 def recorded(
-    choose: Callable[..., Choice], model: Path, shapes: Shapes, *, name: str, check: bool, **asked: Any
+    choose: Callable[..., Choice],
+    model: Path,
+    shapes: Shapes,
+    *,
+    name: str,
+    check: bool,
+    expected_to: Path | None = None,
+    **asked: Any,
 ) -> Trace:
     """Record a network by who takes it; arguments as `chosen` and `record_network`."""
     choice = chosen(choose, model, shapes, **asked)
     with told(str(model)):
-        return choice.record(name=name, check=check)
+        return choice.record(name=name, check=check, expected_to=expected_to)
 
 
 def ncnn_files(param: Path, weights: Path) -> tuple[bytes, bytes]:

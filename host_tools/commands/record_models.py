@@ -60,6 +60,14 @@ SHAPES = click.option(
 )
 MODEL_NAME = click.option("--name", type=NAME, help="Name of the trace; default: MODEL's name.")
 
+EXPECTED = click.option(
+    "--save-expected",
+    "expected_to",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Also write the input that the recording is checked with, and the reference's outputs (.npy).",
+)
+
 
 def compiling_options(command: Callable[..., Outcome[Recorded]]) -> Callable[..., Outcome[Recorded]]:
     """Give a command the options that say who compiles a network, and how."""
@@ -70,7 +78,7 @@ def compiling_options(command: Callable[..., Outcome[Recorded]]) -> Callable[...
 
 def recording_options(command: Callable[..., Outcome[Recorded]]) -> Callable[..., Outcome[Recorded]]:
     """Give a command the options that say how it records."""
-    for option in (SNAPSHOT, TIMEOUT, CHECK, TOLERANCE, FP16, GPU, MODEL_NAME, OUTPUT):
+    for option in (SNAPSHOT, TIMEOUT, EXPECTED, CHECK, TOLERANCE, FP16, GPU, MODEL_NAME, OUTPUT):
         command = option(command)
     return command
 
@@ -174,6 +182,8 @@ def record(
     check_network(shapes, tolerance)
     if len(kernels) > 1:
         raise UsageError(f"{', '.join(one.option for one in kernels)}: mutually exclusive")
+    if how["expected_to"] is not None and not how["check"]:
+        raise UsageError("--save-expected, --no-check: mutually exclusive")
     stamp = timestamp(snapshot) if snapshot is not None else ""
     check_output(output)
     how |= {

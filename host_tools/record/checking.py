@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,12 +23,29 @@ from trace_format.slots import Slot
 from trace_format.trace import Trace
 
 Tensors = Mapping[str, NDArray[np.float32]]
+NOT_IN_NAMES = re.compile(r"[^\w.-]|^\.")  # of files
 UNCHECKED = "check"  # in the notes of a recording that was written without the check
 LEFT_OUT = "left out"
 
 
+def save_case(folder: Path, case: tuple[Tensors, Tensors]) -> None:
+    """Write what a replay is checked with, as .npy files named after the slots: folders `inputs` and `outputs`.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    for kind, tensors in zip(("inputs", "outputs"), case, strict=True):
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+        for name, tensor in tensors.items():
+            np.save(folder / kind / f"{NOT_IN_NAMES.sub('_', name)}.npy", tensor)
+
+
 def check_replay(
-    trace: Trace, cases: Sequence[tuple[Tensors, Tensors]], tolerance: float, whose: str
+    trace: Trace,
+    cases: Sequence[tuple[Tensors, Tensors]],
+    tolerance: float,
+    whose: str,
+    expected_to: Path | None = None,
 ) -> list[dict[str, NDArray[Any]]]:
     """Build a recording, replay it through its slots on the virtual GPU, and compare.
 
@@ -35,6 +54,7 @@ def check_replay(
         cases: inputs, not those of the recording, and what some or all outputs are to be.
         tolerance: as `relative_difference`.
         whose: who says so, for the error's text.
+        expected_to: a folder for the first case (`save_case`).
 
     Returns:
         All outputs for each input, of the shape that users know.
@@ -43,6 +63,8 @@ def check_replay(
         RecordError: it cannot be built or replayed, or an output differs; names the slot, the element, where in
             GPU memory it is, and by how much it differs.
     """
+    if expected_to is not None:
+        save_case(expected_to, cases[0])
     with phase("checking a replay with another input"):
         try:
             # It was made a moment ago, and waits decide nothing here.

@@ -71,24 +71,22 @@ class Choice:
     asked: Asked
     states: Mapping[str, str] = field(default_factory=dict)
 
-    def record(self, *, name: str, check: bool = True) -> Trace:
+    def record(self, *, name: str, check: bool = True, expected_to: Path | None = None) -> Trace:
         """Record; arguments as for `record_network`.
 
         Raises:
             RecordError: as `record_network`.
         """
         LOG.info("by %s: %s", self.how, self.why)
-        trace = self._recorded(name, check)
+        trace = self._recorded(name=name, check=check, expected_to=expected_to)
         return trace.with_(notes={**trace.notes, NOTE: dict(self.states)}) if self.states else trace
 
-    def _recorded(self, name: str, check: bool) -> Trace:
+    def _recorded(self, **how: Any) -> Trace:
         ways = {way.name: way for way in self.ways}
         asked = self.asked
 
         def record(by: str) -> Trace:
-            return ways[by].record(
-                name=name, check=check, gpu=asked.gpu, timeout=asked.timeout, snapshot=asked.snapshot
-            )
+            return ways[by].record(gpu=asked.gpu, timeout=asked.timeout, snapshot=asked.snapshot, **how)
 
         if self.how == FASTEST:
             return fastest(record, tuple(ways), asked.gpu)

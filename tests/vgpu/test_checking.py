@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from host_tools.demo import PARAM, RAW, WEIGHTS
 from host_tools.machine.errors import RecordError
-from host_tools.record.checking import check_replay
+from host_tools.record.checking import check_replay, save_case
 from host_tools.record.differences import TOLERANCE
 from host_tools.record.inputs import Tensors, held_out, telling_inputs
 from host_tools.record.ncnn import cpu as ncnn_cpu
@@ -82,3 +83,14 @@ def test_parameters_are_not_touched(third: Cases) -> None:
     before = raw.build(compress=False)
     check_replay(raw, third, TOLERANCE, WHOSE)
     assert raw.build(compress=False) == before
+
+
+def test_a_case_is_saved(third: Cases, tmp_path: Path) -> None:
+    """Before it is replayed; a slot's name may be no file's."""
+    given, expected = third[0]
+    check_replay(Trace.read(RAW), third[:1], TOLERANCE, WHOSE, tmp_path / "expected")
+    assert np.array_equal(np.load(tmp_path / "expected/inputs/data.npy"), given["data"])
+    (name,) = expected
+    assert np.array_equal(np.load(tmp_path / f"expected/outputs/{name}.npy"), expected[name])
+    save_case(tmp_path, ({"../a/b": given["data"]}, {}))
+    assert [file.name for file in (tmp_path / "inputs").iterdir()] == ["_._a_b.npy"]

@@ -91,6 +91,7 @@ def record_network(
     check: bool = True,
     checked: Checked | None = None,
     values: Mapping[str, Float32] | None = None,
+    expected_to: Path | None = None,
 ) -> Trace:
     """Record one inference of a network; layers that ncnn computes on the CPU become operators.
 
@@ -108,6 +109,7 @@ def record_network(
         checked: what `preflight` says of these files; None: it is asked here.
         values: of inputs, for the recorded run; the others are random. Values that are alike may keep their
             place in memory from being found.
+        expected_to: as `check_replay`.
 
     Raises:
         NetworkError: ncnn cannot run it, or an output is the same for all inputs.
@@ -147,7 +149,7 @@ def record_network(
     tested = [(run.inputs, run.result.outputs) for run in runs[:2]]
     if check:
         cases = [(given, _without(expected, constants)) for given, expected in held_out(shapes, compute)]
-        tensors = check_replay(trace, cases, tolerance, "ncnn's CPU result")
+        tensors = check_replay(trace, cases, tolerance, "ncnn's CPU result", expected_to)
         for (given, expected), left in zip(cases, tensors, strict=True):
             shaped = {name: left[name].reshape(tensor.shape) for name, tensor in expected.items()}
             tested.append((given, shaped | constants))
