@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,14 @@ from host_tools.machine.errors import RecordError
 from host_tools.model.job_names import NOTE as CALLS
 from host_tools.record import onnx_model
 from host_tools.record.checking import LEFT_OUT, UNCHECKED, check_replay
-from host_tools.record.compiled import runner, simplified
+from host_tools.record.compiled import runner, simplified, stretches
 from host_tools.record.compiled.compilers import TINYGRAD, Compiler
 from host_tools.record.compiled.layout import Layout, PlanError, laid_out
-from host_tools.record.compiled.plan import Kind, Plan
+from host_tools.record.compiled.plan import Plan
 from host_tools.record.compiled.recording import record_plan
 from host_tools.record.compiled.shaders import spirv
 from host_tools.record.differences import default_tolerance, relative_difference
+from host_tools.record.inputs import no_input
 from host_tools.record.job_layers import name_jobs
 from host_tools.record.onnx_layers import layer_results
 from host_tools.record.onnx_model import OnnxModel, Shape
@@ -36,11 +38,11 @@ from trace_format.trace import Trace
 
 SEEDS = (1, 2)  # of the recorded inputs, and of those that a replay is checked with
 WHOLE_NUMBERS = (256, 2, 1)  # integers are below the first of these that the network takes
-ROUNDING = {"DynamicQuantizeLinear", "DynamicQuantizeLSTM", "QuantizeLinear"}  # of activations to 8 bits
 # ONNX Runtime's sigmoid is a quotient of polynomials (mlas/lib/logistic.cpp): off by 8e-8 near 3e-4, by a tenth
 # near 1e-6. A detector that sees nothing has no larger values.
 SIGMOID_ERROR, MOST_OF_SIGMOIDS = 2e-7, 1e-2
 Tensors = dict[str, NDArray[Any]]
+Slots = Mapping[str, tuple[str, Shape]]
 Planned = Callable[[bytes], tuple[Plan, dict[str, Any]]]
 
 
@@ -93,8 +95,18 @@ def compile_onnx(
         NetworkError: ONNX Runtime or the compiler does not take it.
         RecordError: the compiled network computes something else, or a package is missing.
     """
-    fixed, data, halves = simplified.simplified(model, model.shapes(shapes))
+    full = model.shapes(shapes)
+    fixed, data, halves = simplified.simplified(model, full)
     model = replace(model, data=fixed)
+    kinds = {name: simplified.NARROWER_NAMES.get(kind, kind) for name, kind in model.types.items()}
+    cases = _cases(model, {name: (kinds[name], shape) for name, shape in full.items()}, values or {})
+    if tolerance is None:
+        is_rounding = not model.operators.keys().isdisjoint(stretches.ROUNDING)
+        own = stretches.steady(model, cases[0][0]) if is_rounding else 0.0
+        tolerance = max(default_tolerance(("--int8",) if is_rounding else (), halves), _of_sigmoids(model, cases))
+        if own > tolerance:
+            stretches.compare(data, cases[0][0], own, lambda cut: ready(compiler.plan(cut, wide=wide)))
+            tolerance = stretches.SPREAD * own
     if planned is not None:
         plan, notes = planned(data)
     else:
@@ -102,10 +114,6 @@ def compile_onnx(
             plan, notes = compiler.plan(data, wide=wide), {}
     try:
         layout, shaders = ready(plan)
-        cases = _cases(model, layout.plan, values or {})
-        if tolerance is None:
-            int8 = ("--int8",) if ROUNDING & model.operators.keys() else ()
-            tolerance = max(default_tolerance(int8, halves), _of_sigmoids(model, cases))
         with phase("trying the compiled network on this machine"):
             differences: dict[str, float] = {}
             for given, expected in cases:
@@ -139,6 +147,7 @@ def record_compiled(
     timeout: float,
     snapshot: str = "",
     check: bool = True,
+    expected_to: Path | None = None,
     notes: Mapping[str, Any],
 ) -> Trace:
     """Record a compiled network; arguments as for `record_network`.
@@ -161,21 +170,21 @@ def record_compiled(
     name_jobs(trace, lambda: layer_results(compiled.model, given), given)
     note_products(trace, compiled.model.data, given)
     if check:
-        check_replay(trace, others, compiled.tolerance, "ONNX Runtime's result")
+        check_replay(trace, others, compiled.tolerance, "ONNX Runtime's result", expected_to)
     else:
         trace.notes[UNCHECKED] = LEFT_OUT
     return trace
 
 
-def _cases(model: OnnxModel, plan: Plan, values: Mapping[str, NDArray[Any]]) -> list[tuple[Tensors, Tensors]]:
-    """Inputs of each seed and ONNX Runtime's results."""
-    if unknown := sorted(values.keys() - plan.named(Kind.INPUT).keys()):
-        raise NetworkError(f"no input {unknown[0]!r}; the network has {', '.join(plan.named(Kind.INPUT))}")
+def _cases(model: OnnxModel, slots: Slots, values: Mapping[str, NDArray[Any]]) -> list[tuple[Tensors, Tensors]]:
+    """Inputs of each seed and ONNX Runtime's results; `slots`: NumPy's type and the shape of each input."""
+    if unknown := sorted(values.keys() - slots.keys()):
+        raise NetworkError(no_input(unknown[0], slots))
     cases = []
     with phase("computing the network with ONNX Runtime"):
         for seed in SEEDS:
             for below in WHOLE_NUMBERS:
-                given = _inputs(plan, values, seed, below)
+                given = _inputs(slots, values, seed, below)
                 try:
                     cases.append((given, dict(onnx_model.run(model, given))))
                     break
@@ -191,23 +200,22 @@ def _of_sigmoids(model: OnnxModel, cases: list[tuple[Tensors, Tensors]]) -> floa
     return min(SIGMOID_ERROR / (min(values, default=1.0) or SIGMOID_ERROR), MOST_OF_SIGMOIDS)
 
 
-def _inputs(plan: Plan, values: Mapping[str, NDArray[Any]], seed: int, below: int) -> Tensors:
+def _inputs(slots: Slots, values: Mapping[str, NDArray[Any]], seed: int, below: int) -> Tensors:
     """Inputs of both signs; integers below a number; given ones as they are, and then with some noise."""
     generator = np.random.default_rng(seed)
     found: Tensors = {}
-    for name, at in plan.named(Kind.INPUT).items():
-        buffer = plan.buffers[at]
-        kind = np.dtype(buffer.dtype)
+    for name, (dtype, shape) in slots.items():
+        kind = np.dtype(dtype)
         if name in values:
-            if values[name].shape != buffer.shape:
-                raise NetworkError(f"input {name}: expected {buffer.shape}, found {values[name].shape}")
+            if values[name].shape != shape:
+                raise NetworkError(f"input {name}: expected {shape}, found {values[name].shape}")
             value = values[name].astype(kind)
             if kind.kind == "f" and seed != SEEDS[0]:
                 value = (value * generator.uniform(0.5, 1, value.shape)).astype(kind)
         elif kind.kind == "f":
-            value = generator.normal(0, 1, buffer.shape).astype(kind)
+            value = generator.normal(0, 1, shape).astype(kind)
         else:
-            value = generator.integers(0, 2 if kind.kind == "b" else below, buffer.shape).astype(kind)
+            value = generator.integers(0, 2 if kind.kind == "b" else below, shape).astype(kind)
         found[name] = value
     return found
 

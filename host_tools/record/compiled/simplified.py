@@ -29,6 +29,7 @@ NARROWER = {
     onnx.TensorProto.UINT64: onnx.TensorProto.UINT32,
     onnx.TensorProto.DOUBLE: onnx.TensorProto.FLOAT,
 }
+NARROWER_NAMES = {"int64": "int32", "uint64": "uint32", "float64": "float32"}  # the same, NumPy's names
 # ONNX defines these by others of its operators, which the compiler has; ONNX Runtime may lack them, too.
 FUNCTIONS = [
     ("", "CausalConvWithState"),
