@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 
 from host_tools.record.onnx_graph import Graph
-from host_tools.record.rewriting import columns, linear, trees
+from host_tools.record.rewriting import columns, eight_bits, linear, trees
 from host_tools.record.rewriting.node import Rewrite, read
 
 TABLES, RUNTIME = "ai.onnx.ml", "com.microsoft"
@@ -29,6 +29,7 @@ TABLE: Mapping[str, Mapping[str, Rewrite]] = {
         "TreeEnsembleClassifier": trees.classifier,
         "TreeEnsembleRegressor": trees.regressor,
     },
+    RUNTIME: eight_bits.OPERATORS,
 }
 
 
