@@ -151,8 +151,7 @@ def record_network(
         cases = [(given, _without(expected, constants)) for given, expected in held_out(shapes, compute)]
         tensors = check_replay(trace, cases, tolerance, "ncnn's CPU result", expected_to)
         for (given, expected), left in zip(cases, tensors, strict=True):
-            shaped = {name: left[name].reshape(tensor.shape) for name, tensor in expected.items()}
-            tested.append((given, shaped | constants))
+            tested.append((given, {name: left[name].reshape(x.shape) for name, x in expected.items()} | constants))
     else:
         trace.notes[UNCHECKED] = LEFT_OUT
     if end.steps:
