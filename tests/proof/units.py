@@ -260,6 +260,13 @@ DEFECTS = (
     Defect("schedule", "v3d42", "gr_submit", "queue->length >= GR_REQUESTS", "queue->length > GR_REQUESTS"),
     Defect("schedule", "v3d42", "gr_schedule_step", "    if (!gr_requests(r))\n        return 0;\n", ""),
     Defect("networks", "v3d42", "gr_progress_of", "i + 1 < r->network_count && ", ""),
+    Defect(
+        "attempts",
+        "v3d42",
+        "gr_run",
+        "    if (bound != GR_STATUS_OK)\n        return r->report.status = bound;\n",
+        "",
+    ),
     Defect("steps", "v3d42", "gr_goes_away", "gr_resumes(r, network)", "gr_resumes(r, network + 1)"),
     Defect("steps", "v3d42", "gr_yield", "    gr_leave(r, UINT32_MAX);\n", ""),
     Defect("store", "v3d42", "append", "b->used < GR_STORE_PAIRS", "b->used <= GR_STORE_PAIRS"),
