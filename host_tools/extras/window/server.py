@@ -41,14 +41,12 @@ class Page:
         type: media type.
         policy: Content-Security-Policy.
         status: of HTTP.
-        location: where the browser goes instead; "" for nowhere.
     """
 
     body: str
     type: str = HTML
     policy: str = POLICY
     status: HTTPStatus = HTTPStatus.OK
-    location: str = ""
 
 
 Answer = Callable[[str, dict[str, str]], Page]  # path after the key, and query
@@ -138,7 +136,6 @@ class _Handler(BaseHTTPRequestHandler):
             "Cross-Origin-Resource-Policy": "same-origin",
             "Referrer-Policy": "no-referrer",
             "X-Content-Type-Options": "nosniff",
-            **({"Location": page.location} if page.location else {}),
         }.items():
             self.send_header(name, value)
         self.end_headers()
