@@ -13,7 +13,7 @@ from pathlib import Path
 from host_tools.runners.replay import ReplayRequest, RunnerError, Tensor
 from signing.trust_verdict import NO_ID
 
-Watch = Callable[[int, Mapping[str, bytes]], None]
+Watch = Callable[[int, Mapping[str, bytes]], bool | None]
 _NO_LOG = "no firmware with a log runs there; on OP-TEE 'gramophone-tee replay --entries' reads it"
 _NO_DEVICE = "no firmware that uses it runs there"
 _NO_TROUBLE = "its virtual GPU is not in this process"
@@ -55,7 +55,7 @@ class WatchedRequest(SeriesRequest):
 
     Attributes:
         watch: called from another thread with the number of a replay that is over (from 0) and the bytes of what
-            `each` names; not of the last replay.
+            `each` names; not of the last replay. True: that was enough, and the machine is ended.
     """
 
     watch: Watch | None = None

@@ -9,11 +9,17 @@ from contextlib import contextmanager
 
 from host_tools.runners.buffers import Buffer, Buffers
 from host_tools.runners.mailbox import Layout
+from host_tools.runners.replay import RunnerError
 from host_tools.runners.requests import Watch, WatchedRequest
+from host_tools.support import programs
 
 EVERY_S = 0.05
 BLANK = 0xA5  # fills the memory of what is watched
 AHEAD = 8  # replays that are looked for: outputs of these bytes alone are told of with later ones
+
+
+class EnoughError(Exception):
+    """The watcher had seen enough, and the machine was ended."""
 
 
 @contextmanager
@@ -25,6 +31,9 @@ def watched(request: WatchedRequest, memory: memoryview, buffers: Buffers, place
         request: what runs.
         memory: from the mailbox on.
         buffers, places: of it.
+
+    Raises:
+        EnoughError: `request.watch` returned True.
     """
     if request.watch is None:
         yield
@@ -36,23 +45,37 @@ def watched(request: WatchedRequest, memory: memoryview, buffers: Buffers, place
     ]
     for row, at in rows:
         memory[at : at + row.data.nbytes] = bytes([BLANK]) * row.data.nbytes
-    done = threading.Event()
-    thread = threading.Thread(target=_tell, args=(request.watch, memory, rows, request.repeat, done), daemon=True)
+    done, enough = threading.Event(), threading.Event()
+    arguments = (request.watch, memory, rows, request.repeat, done, enough)
+    thread = threading.Thread(target=_tell, args=arguments, daemon=True)
     thread.start()
     try:
         yield
+    except RunnerError:
+        if not enough.is_set():  # else the machine was ended
+            raise
     finally:
         done.set()
         thread.join()
+    if enough.is_set():
+        raise EnoughError
 
 
 def _tell(
-    watch: Watch, memory: memoryview, rows: list[tuple[Buffer, int]], replays: int, done: threading.Event
+    watch: Watch,
+    memory: memoryview,
+    rows: list[tuple[Buffer, int]],
+    replays: int,
+    done: threading.Event,
+    enough: threading.Event,
 ) -> None:
     told = 0
     while told < replays - 1:
         if _is_over(memory, rows, told, replays):
-            watch(told, {row.slot.name: _of(memory, row, at, told) for row, at in rows})
+            if watch(told, {row.slot.name: _of(memory, row, at, told) for row, at in rows}):
+                enough.set()
+                programs.end_running()
+                return
             told += 1
         elif done.wait(EVERY_S) and not _is_over(memory, rows, told, replays):
             return

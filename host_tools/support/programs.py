@@ -194,6 +194,11 @@ def _check() -> None:
         raise Ended(_State.ended_by)
 
 
+def end_running() -> None:
+    """Ask the programs that this process has started to end: who runs them finds that they did."""
+    _signal_all(signal.SIGTERM)
+
+
 def _signal_all(number: int) -> None:
     for process in list(_State.running):
         _signal(process, number)
