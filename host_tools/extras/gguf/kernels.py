@@ -205,9 +205,9 @@ void main() {{
   }}
   top[t] = high; place[t] = best; {_BARRIER}
   for (int n = {CHOOSE_LANES // 2}; n > 0; n >>= 1) {{
-    float o = top[t ^ n]; int p = place[t ^ n]; {_BARRIER}
-    bool more = o > top[t] || (o == top[t] && p < place[t]);
-    top[t] = mix(top[t], o, more); place[t] = mix(place[t], p, more); {_BARRIER}
+    float o = top[t ^ n], a = top[t]; int p = place[t ^ n], k = place[t]; {_BARRIER}
+    bool more = bool(int(o > a) | (int(o == a) & int(p < k)));
+    top[t] = mix(a, o, more); place[t] = mix(k, p, more); {_BARRIER}
   }}
   int next = min(at + 1, {positions}), found = mix(place[0], -1, at == {positions});
   chosen[0] = found; token[0] = found; position[0] = next; left[0] = {positions} - next;

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from host_tools.extras.gguf.model import Model, read_model
 from host_tools.extras.gguf.plan import CHOSEN, GIVEN, LEFT, LOGITS, SEED, TEMPERATURE, plan
 from host_tools.extras.gguf.reference import Reference
+from host_tools.extras.gguf.words import NOTE, words_of
 from host_tools.families.page_tables import DivergenceError
 from host_tools.families.speed import speed_of
 from host_tools.machine.errors import RecordError
@@ -27,6 +28,7 @@ from host_tools.record.compiled.recording import record_plan
 from host_tools.record.compiled.shaders import spirv
 from host_tools.record.differences import TOLERANCE, relative_difference
 from host_tools.record.preflight import NetworkError
+from host_tools.support.messages import LOG
 from host_tools.support.progress import phase
 from host_tools.vgpu.binding import VgpuError
 from trace_format.errors import GramophoneError
@@ -82,6 +84,10 @@ def record_gguf(
         "model": {"file_sha256": hashlib.sha256(model.data).hexdigest(), "converter": "gguf"},
         CALLS: [call.name for call in layout.plan.calls],
     }
+    try:
+        notes[NOTE] = words_of(model.head).note()
+    except NetworkError as error:
+        LOG.warning("'gramophone chat' will not take the trace: %s", error)
     token = model.size.tokens // 2
     # The guest's results would be caches of many megabytes, and replays have what matters of them.
     how: dict[str, Any] = {"name": name, "gpu": gpu, "timeout": timeout, "snapshot": snapshot, "notes": notes}

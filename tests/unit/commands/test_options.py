@@ -45,6 +45,7 @@ MEANINGS = {
     "--repeat": "Replays",
     "--root": "Public key that signs",
     "--root-threshold": "Number of signatures required",
+    "--seed": "Seed of",
     "--shape": "shape",
     "--share": "Run two networks at once",
     "--targets": "signs the list",

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone chat`."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+import click
+
+from host_tools.api.replaying import opened
+from host_tools.commands.framework import AS_JSON, FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.streams import read
+from host_tools.support.results import Count, Result, one_of
+from signing.delivery import Delivery
+from tee_replayer.generator.device_file import device_key
+from trace_format.errors import GramophoneError
+from trace_format.layout import naming
+
+MACHINES = ("vgpu", "qemu")
+WHY = {
+    "end": "",
+    "tokens": "the answer was cut off: --tokens allows more",
+    "positions": "the conversation is full: 'record gguf --positions' makes room for a longer one",
+}
+
+
+class Chatted(Result):
+    """What was said.
+
+    Attributes:
+        answers: A text for each question.
+        tokens: Of all answers.
+        ended: Why the last answer ended: the model ended it, it had --tokens, or no position was left.
+    """
+
+    answers: list[str]
+    tokens: Count
+    ended: Annotated[str, one_of(*WHY)]
+
+
+@click.command(
+    "chat",
+    cls=GramophoneCommand,
+    reads_traces=True,
+    example=(
+        'gramophone chat smol.sgtr --key pub.pem --prompt "What is the capital of France?"\n'
+        'gramophone chat smol.sgtr --key pub.pem --prompt "Why is the sky blue?" --on qemu --tokens 48'
+    ),
+)
+@click.argument("signed", type=FILE)
+@click.option(
+    "--key", type=FILE, required=True, help="Public key (PEM) or trust policy whose traces are accepted."
+)
+@click.option("--prompt", help="The only question; default: one a line of standard input, on vgpu.")
+@click.option(
+    "--on", "runner", type=click.Choice(MACHINES), default=MACHINES[0], show_default=True, help="Runner."
+)
+@click.option(
+    "--tokens", type=click.IntRange(1, 2048), default=128, show_default=True, help="Most tokens of an answer."
+)
+@click.option(
+    "--temperature", type=click.FloatRange(0, 100), default=0.0, show_default=True, help="0: the likeliest token."
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**31 - 1),
+    default=0,
+    show_default=True,
+    help="Seed of drawn tokens; with a temperature.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(1),
+    metavar="SECONDS",
+    help="Time limit of a run in QEMU. Requires --on qemu.",
+)
+def chat(
+    signed: Path,
+    key: Path,
+    prompt: str | None,
+    runner: str,
+    tokens: int,
+    temperature: float,
+    seed: int,
+    timeout: float | None,
+) -> Outcome[Chatted]:
+    """Put questions to a recorded language model.
+
+    SIGNED is a trace of `record gguf`. The answer is printed as it comes. The model's words and the form of the
+    conversation are in the trace, under its signature. Tokens are chosen on the GPU.
+    """
+    from host_tools.extras.gguf import chat as talk
+    from host_tools.extras.gguf.words import noted_words
+
+    if runner != "vgpu" and prompt is None:
+        raise UsageError(f"--on {runner}: expected --prompt: a machine that boots answers one question")
+    if runner == "vgpu" and timeout is not None:
+        raise UsageError("--timeout cannot be used with --on vgpu: no machine boots there")
+    subject = opened(Delivery(read(signed)), device_key(key), str(signed))
+    if subject.trace is None or not subject.is_verified:
+        raise GramophoneError(f"{signed}: not signed by {key}; 'gramophone verify' says more")
+    talk.check_decoder(subject)
+    with naming(str(signed)):
+        words = noted_words(subject.trace.notes)
+    shows = not click.get_current_context().meta.get(AS_JSON, False)
+    settings = talk.settings(temperature, seed)
+    with contextlib.ExitStack() as stack:
+        device: talk.Device
+        if runner == "vgpu":
+            from host_tools.model.interpreter import interpreter
+
+            device = talk.OnVgpu(stack.enter_context(interpreter(subject.trace)), settings)
+        else:
+            device = talk.OnMachine(runner, subject, settings, {"timeout_s": timeout} if timeout else {})
+        conversation = talk.Conversation(words, device, _shown if shows else _kept, tokens)
+        for question in [prompt] if prompt is not None else _lines(sys.stdin):
+            conversation.ask(question)
+            if shows:
+                click.echo()
+            if conversation.ended == "positions":
+                break
+    ended = conversation.ended or "end"
+    return Outcome(Chatted(conversation.answers, conversation.tokens, ended), WHY[ended])
+
+
+def _shown(text: str) -> None:
+    """Print a part of an answer; what a terminal would act on is left out."""
+    click.echo("".join(letter for letter in text if letter.isprintable() or letter in "\n\t"), nl=False)
+    sys.stdout.flush()
+
+
+def _kept(text: str) -> None:
+    """With --json the answer is printed at the end."""
+
+
+def _lines(source: Iterable[str]) -> Iterator[str]:
+    """Questions that are not empty."""
+    return (line for text in source if (line := text.strip()))
