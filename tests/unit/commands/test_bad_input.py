@@ -141,6 +141,7 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
         }
         for runner in ("vgpu", "unicorn", "qemu")
     },
+    "chat net.sgtr --key pub.pem --prompt hello": {"net.sgtr": SIGNED_TRACE, "pub.pem": DEVICE_KEY},
     "replay net.sgtr --key pub.pem --param w=array.npy --expect y=other.npy --top 1 --labels horse.txt": {
         "array.npy": TENSOR,
         "other.npy": TENSOR,
