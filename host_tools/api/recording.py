@@ -13,6 +13,7 @@ from typing import Any
 from host_tools.machine.placements import PLACEMENTS
 from host_tools.record.choosing import COMPILERS, Choice
 from host_tools.record.ncnn.network import record_network
+from host_tools.record.needs import BY_NCNN, require
 from host_tools.record.preflight import NetworkError
 from host_tools.support.packages import sentence
 from trace_format import limits, profile
@@ -87,6 +88,7 @@ def ncnn_files(param: Path, weights: Path) -> tuple[bytes, bytes]:
 def recorded_ncnn(param: Path, weights: Path, shapes: Shapes, **how: Any) -> Trace:
     """Record ncnn's files; arguments and errors as `record_network`."""
     network = ncnn_files(param, weights)
+    require(*BY_NCNN)
     with told(f"{param}, {weights}"):
         return record_network(*network, shapes, **how)
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,15 +17,13 @@ from host_tools.machine.errors import RecordError
 from host_tools.machine.initramfs import LIBRARIES
 from host_tools.machine.root import RecordRoot
 from host_tools.record.compiled.layout import Layout, Tensors
+from host_tools.record.needs import GCC, GUEST_GCC, LAVAPIPE, VULKAN, Need, lavapipe, require
 from host_tools.support import programs
 from host_tools.support.cache import cache_dir, made_once
 from host_tools.support.sandbox import Sandbox
 from trace_format.files import read_file
 
 SOURCE = Path(__file__).parent / "guest" / "runner.c"
-HEADER = Path("/usr/include/vulkan/vulkan.h")
-GUEST_COMPILER = "aarch64-linux-gnu-gcc"
-DRIVERS = Path("/usr/share/vulkan/icd.d")
 CFLAGS = ("-std=c11", "-O1")
 TIMEOUT_S = 900.0
 PLAN, CONSTANTS, TENSORS, RESULT = "plan", "constants", "tensors", "result"  # its files
@@ -39,7 +36,7 @@ def for_guest(root: RecordRoot) -> Path:
         RecordError: the compiler or Vulkan's headers are missing.
     """
     loader = root.tree / LIBRARIES / "libvulkan.so.1"
-    return _made(GUEST_COMPILER, "gcc-aarch64-linux-gnu", [str(loader), "-Wl,--allow-shlib-undefined"])
+    return _made(GUEST_GCC, [str(loader), "-Wl,--allow-shlib-undefined"])
 
 
 def judged(layout: Layout, shaders: Sequence[bytes], inputs: Tensors) -> dict[str, NDArray[np.generic]]:
@@ -53,10 +50,10 @@ def judged(layout: Layout, shaders: Sequence[bytes], inputs: Tensors) -> dict[st
     Raises:
         RecordError: a package is missing, or the runner failed.
     """
-    driver = next(DRIVERS.glob("lvp_icd*.json"), None)
-    if driver is None:
-        raise RecordError(f"{DRIVERS} has no lavapipe; as root: apt-get install mesa-vulkan-drivers")
-    runner = _made("gcc", "gcc", ["-lvulkan"])
+    require(LAVAPIPE)
+    driver = lavapipe()
+    assert driver is not None
+    runner = _made(GCC, ["-lvulkan"])
     with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
         folder = Path(name)
         for file, data in files(layout, shaders, inputs).items():
@@ -83,12 +80,9 @@ def files(layout: Layout, shaders: Sequence[bytes], inputs: Tensors) -> dict[str
     }
 
 
-def _made(compiler: str, package: str, libraries: Sequence[str]) -> Path:
-    if shutil.which(compiler) is None:
-        raise RecordError(f"{compiler} is missing; as root: apt-get install {package}")
-    if not HEADER.exists():
-        raise RecordError(f"{HEADER} is missing; as root: apt-get install libvulkan-dev")
-    command = [compiler, *CFLAGS, "-idirafter", "/usr/include", str(SOURCE), *libraries]
+def _made(compiler: Need, libraries: Sequence[str]) -> Path:
+    require(compiler, VULKAN)
+    command = [compiler.name, *CFLAGS, "-idirafter", "/usr/include", str(SOURCE), *libraries]
     key = hashlib.sha256(SOURCE.read_bytes() + "\0".join(command).encode()).hexdigest()[:16]
 
     def make(folder: Path) -> None:

@@ -10,12 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from host_tools.machine.errors import RecordError
+from host_tools.record.needs import GLSLANG, require
 from host_tools.support import programs
 from host_tools.support.sandbox import Sandbox
 from trace_format.files import read_file
 
-COMPILER = "glslangValidator"
-PACKAGE = "glslang-tools"
 TIMEOUT_S = 300.0
 
 
@@ -25,9 +24,8 @@ def spirv(kernels: Sequence[str]) -> list[bytes]:
     Raises:
         RecordError: there is no compiler, or it refuses a kernel.
     """
-    compiler = shutil.which(COMPILER)
-    if compiler is None:
-        raise RecordError(f"{COMPILER} is missing; as root: apt-get install {PACKAGE}")
+    require(GLSLANG)
+    compiler = str(shutil.which(GLSLANG.name))
     with tempfile.TemporaryDirectory(prefix="gramophone-") as name, ThreadPoolExecutor(2) as pool:
         return list(pool.map(lambda item: _one(compiler, Path(name), *item), enumerate(kernels)))
 
@@ -43,5 +41,5 @@ def _one(compiler: str, folder: Path, number: int, kernel: str) -> bytes:
     )
     if done.returncode:
         said = [line for line in done.stdout.splitlines() if line.startswith("ERROR")]
-        raise RecordError(f"{COMPILER} refuses a kernel: {' '.join(said)[:300]}")
+        raise RecordError(f"{GLSLANG.name} refuses a kernel: {' '.join(said)[:300]}")
     return read_file(made)
