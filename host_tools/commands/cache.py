@@ -28,6 +28,7 @@ PARTS = {
     "make": "what make has made, by what it was made of",
     "optee": "OP-TEE and TF-A, built",
     "packages": "recording machines with further packages",
+    "plans": "what compilers made of networks",
     "pnnx": "the converter of networks",
     "record": "recording machines and shader caches",
     "replayer": "the replayer, compiled for this machine",

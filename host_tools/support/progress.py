@@ -34,10 +34,12 @@ class Jobs:
     Attributes:
         done: how many have ended so far.
         total: how many there are; 0: nobody knows.
+        noun: what they are.
     """
 
     done: Callable[[], int]
     total: int = 0
+    noun: str = "jobs"
     _since: tuple[int, float] | None = field(default=None, init=False)  # a first count that is not 0, and its time
 
     def told(self, now: float) -> tuple[str, str]:
@@ -48,9 +50,9 @@ class Jobs:
         self._since = self._since or (done, now)
         first, began = self._since
         if done > self.total:
-            return f"{done} jobs", ""
+            return f"{done} {self.noun}", ""
         left = (now - began) / (done - first) * (self.total - done) if done > first else 0
-        return f"{done} of {self.total} jobs", f"about {left:.0f} s left" if left >= 1 else ""
+        return f"{done} of {self.total} {self.noun}", f"about {left:.0f} s left" if left >= 1 else ""
 
 
 def jobs_in(file: Path, total: int) -> Jobs:
@@ -63,6 +65,21 @@ def jobs_in(file: Path, total: int) -> Jobs:
             return 0
 
     return Jobs(done, total)
+
+
+def kernels_in(file: Path) -> Jobs:
+    """Kernels whose number, and that of all of them, a compiler writes to a file, as numbers of 8 bytes."""
+
+    def done() -> int:
+        try:
+            data = read_file(file)
+        except OSError:
+            return 0
+        found.total = int.from_bytes(data[8:16], "little")
+        return int.from_bytes(data[:8], "little")
+
+    found = Jobs(done, noun="kernels")
+    return found
 
 
 @contextmanager

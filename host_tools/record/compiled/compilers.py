@@ -9,6 +9,8 @@ what is made of it is tried on this machine, and recorded, by what is the same f
 
 from __future__ import annotations
 
+import hashlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -18,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from host_tools.support.cache import cache_dir
 from host_tools.support.messages import LOG
 
 if TYPE_CHECKING:  # help of commands names compilers, and waits for nothing else
@@ -25,6 +28,7 @@ if TYPE_CHECKING:  # help of commands names compilers, and waits for nothing els
 
 TIMEOUT_S = 1800.0
 WIDE = "--wide"
+PROGRESS = "GRAMOPHONE_PROGRESS"  # variable: the file that `compiling` writes to
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class Compiler:
         return f"{self.name} {version(self.name)}"
 
     def plan(self, data: bytes, folder: Path | None = None, *, wide: bool = False) -> Plan:
-        """What it makes of an ONNX file.
+        """What it makes of an ONNX file; kept in the cache, for other GPUs and for the next time.
 
         Args:
             data: the file.
@@ -60,33 +64,64 @@ class Compiler:
             NetworkError: it does not take the network, or takes too long; in its own words.
         """
         from host_tools.record.compiled.plan import Plan
+        from host_tools.support import plain
+        from host_tools.support.files import write_atomically
+        from trace_format.files import read_file
+
+        wide = wide and self.vectors
+        if folder is not None:  # what is made depends on what is in it
+            found: Plan = plain.loads(Plan, self._compiled(data, folder, wide))
+            return found
+        kept = cache_dir("plans") / self._key(data, wide)
+        if not kept.exists():
+            write_atomically(kept, self._compiled(data, None, wide))
+        os.utime(kept)  # it was used
+        found = plain.loads(Plan, read_file(kept))
+        return found
+
+    def _key(self, data: bytes, wide: bool) -> str:
+        """Of all that decides what it makes of a file: the file, its version, and our code beside its program."""
+        from importlib.util import find_spec
+
+        from trace_format.files import read_file
+
+        program = find_spec(self.program)
+        assert program is not None, self.program
+        own = sorted(Path(str(program.origin)).parent.glob("*.py"))
+        parts = [self.version, str(wide), *(hashlib.sha256(read_file(path)).hexdigest() for path in own)]
+        return hashlib.sha256("\0".join(parts).encode() + b"\0" + data).hexdigest()[:32]
+
+    def _compiled(self, data: bytes, folder: Path | None, wide: bool) -> bytes:
+        """A plan's file, from the compiler."""
         from host_tools.record.preflight import NetworkError
-        from host_tools.support import plain, programs
+        from host_tools.support import programs
         from host_tools.support.confined import PYTHON
+        from host_tools.support.progress import kernels_in, phase
         from host_tools.support.sandbox import Sandbox
         from trace_format.files import read_file
 
         with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
-            model, plan = Path(name) / "model.onnx", Path(name) / "plan"
+            model, plan, progress = (Path(name) / file for file in ("model.onnx", "plan", "progress"))
             model.write_bytes(data)
             folders = [folder] if folder else []
             command = [
                 *PYTHON,
                 self.program,
-                *([WIDE] if wide and self.vectors else []),
+                *([WIDE] if wide else []),
                 *map(str, (model, plan, *folders)),
             ]
             try:
                 sandbox = Sandbox(writes=(Path(name), *folders))
-                done = programs.run(command, timeout_s=TIMEOUT_S, sandbox=sandbox)
+                env = {**os.environ, PROGRESS: str(progress)}
+                with phase(f"compiling the network with {self.name}", kernels_in(progress)):
+                    done = programs.run(command, timeout_s=TIMEOUT_S, sandbox=sandbox, env=env)
             except subprocess.TimeoutExpired as error:
                 raise NetworkError(f"{self.name} takes more than {error.timeout:.0f} s to compile it") from None
             if done.returncode or not plan.exists():
                 *more, said = done.stderr.strip().splitlines() or ["it said nothing"]
                 LOG.debug("%s: %s", self.name, " | ".join(more))
                 raise NetworkError(f"{self.name} cannot compile it: {said}")
-            found: Plan = plain.loads(Plan, read_file(plan))
-            return found
+            return read_file(plan)
 
 
 class Kernels(Protocol):
@@ -118,6 +153,12 @@ TINYGRAD = Compiler("tinygrad", "host_tools.record.compiled.schedule", vectors=T
 COMPILERS = {compiler.name: compiler for compiler in (TINYGRAD,)}
 AUTO, NCNN, FASTEST = "auto", "ncnn", "fastest"
 CHOICES = (AUTO, NCNN, *COMPILERS, FASTEST)  # of --compiler; the first is the default
+
+
+def compiling(number: int, total: int) -> None:
+    """Tell who waits for the compiler's program that it begins a kernel, from 0, of so many."""
+    if file := os.environ.get(PROGRESS):
+        Path(file).write_bytes(number.to_bytes(8, "little") + total.to_bytes(8, "little"))
 
 
 def program_of(compiled: Callable[..., Plan]) -> int:

@@ -110,8 +110,7 @@ def compile_onnx(
     if planned is not None:
         plan, notes = planned(data)
     else:
-        with phase(f"compiling the network with {compiler.name}"):
-            plan, notes = compiler.plan(data, wide=wide), {}
+        plan, notes = compiler.plan(data, wide=wide), {}
     try:
         layout, shaders = ready(plan)
         with phase("trying the compiled network on this machine"):
@@ -121,6 +120,22 @@ def compile_onnx(
     except PlanError as error:
         raise NetworkError(f"{compiler.name}'s plan cannot be run: {error}") from error
     return Compiled(layout, shaders, cases, model, differences, tolerance, notes)
+
+
+def foreseen(plan: Plan, compiler: str) -> Layout:
+    """A plan as `ready` will make it, but for the values of constants that have to be prepared.
+
+    Raises:
+        NetworkError: the runner cannot have it.
+    """
+    preparing, plan = plan.preparing()
+    made = {
+        name: np.zeros(preparing.buffers[at].size, np.uint8) for name, at in preparing.named(Kind.OUTPUT).items()
+    }
+    try:
+        return laid_out(plan.with_constants(made).trimmed())
+    except PlanError as error:
+        raise NetworkError(f"{compiler}'s plan cannot be run: {error}") from error
 
 
 def ready(plan: Plan) -> tuple[Layout, list[bytes]]:

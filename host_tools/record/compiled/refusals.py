@@ -14,6 +14,7 @@ from typing import Any
 from tinygrad import Tensor
 from tinygrad.nn.onnx import OnnxRunner
 
+from host_tools.record.compiled.compilers import compiling
 from trace_format import limits
 from trace_format.files import read_file
 
@@ -62,6 +63,7 @@ def saying_where(runner: OnnxRunner, model: Path) -> Iterator[None]:
 @contextmanager
 def saying_which(number: int, total: int) -> Iterator[None]:
     """Name the kernel that is not made, by its number of so many; raises as `saying_where`."""
+    compiling(number, total)
     try:
         yield
     except Exception as error:

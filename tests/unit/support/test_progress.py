@@ -11,7 +11,7 @@ import pytest
 
 from host_tools.support import progress
 from host_tools.support.messages import listening
-from host_tools.support.progress import Jobs, jobs_in
+from host_tools.support.progress import Jobs, jobs_in, kernels_in
 
 
 def test_what_is_left_follows_from_the_rate() -> None:
@@ -35,6 +35,15 @@ def test_the_virtual_gpu_s_file(tmp_path: Path) -> None:
     assert jobs.told(0.0) == ("", "")
     (tmp_path / "progress").write_bytes((258).to_bytes(8, "little"))
     assert jobs.told(1.0) == ("258 of 300 jobs", "")
+
+
+def test_a_compiler_s_file(tmp_path: Path) -> None:
+    """It knows how many there are once it has begun."""
+    jobs = kernels_in(tmp_path / "progress")
+    assert jobs.told(0.0) == ("", "")
+    for seconds, number, said in ((1.0, 37, ""), (3.0, 39, "about 81 s left")):
+        (tmp_path / "progress").write_bytes(number.to_bytes(8, "little") + (120).to_bytes(8, "little"))
+        assert jobs.told(seconds) == (f"{number} of 120 kernels", said)
 
 
 def test_a_line_says_how_far_it_is(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +13,21 @@ import pytest
 from host_tools.record.compiled.compilers import COMPILERS, Compiler
 from host_tools.record.compiled.network import compile_onnx
 from host_tools.record.preflight import NetworkError
+from host_tools.support import programs
 from host_tools.support.sandbox import OFF, VARIABLE
 from tests.support.onnx_graphs import model, node
 
-TOY = Compiler("toy", "tests.support.toy_compiler")
+
+@dataclass(frozen=True)
+class Toy(Compiler):
+    """One that is in no package."""
+
+    @property
+    def version(self) -> str:
+        return "toy 1"
+
+
+TOY = Toy("toy", "tests.support.toy_compiler")
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +48,30 @@ def test_what_it_does_not_take_is_said_in_its_words(tmp_path: Path) -> None:
     net = model(tmp_path / "net.onnx", [node("Exp", "x", "y")], {"x": ("float32", [5])}, {"y": "float32"})
     with pytest.raises(NetworkError, match=r"^toy cannot compile it: Exp is none of mine$"):
         compile_onnx(net, {}, compiler=TOY)
+
+
+def test_what_was_compiled_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each GPU whose kernels are alike; another file, and kernels with vectors, are compiled."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    nodes, outputs = [node("Relu", "x", "y")], {"y": "float32"}
+    small, large = (
+        model(tmp_path / f"{size}.onnx", nodes, {"x": ("float32", [size])}, outputs).data for size in (5, 6)
+    )
+    first = TOY.plan(small)
+    run, started = programs.run, list[str]()
+
+    def seen(command: list[str], **how: Any) -> Any:
+        started.append(command[-2])
+        return run(command, **how)
+
+    monkeypatch.setattr(programs, "run", seen)
+    assert TOY.plan(small) == TOY.plan(small, wide=True) == first
+    assert started == []
+    assert TOY.plan(large) != first
+    assert len(started) == 1
+    with_vectors = Toy("toy", TOY.program, vectors=True)
+    assert with_vectors.plan(small, wide=True) == first
+    assert len(started) == 2
 
 
 def test_every_compiler_has_a_version() -> None:
