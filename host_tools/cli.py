@@ -32,6 +32,7 @@ SECTIONS = {
         ),
     },
     "Record": {
+        "check": _at("check:check_command", "Say how a network will be recorded, before it is."),
         "record onnx": _at("record_models:record_onnx", "Record an ONNX network, by ncnn or by tinygrad."),
         "record ncnn": _at(
             "record:record_ncnn",

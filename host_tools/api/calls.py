@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from host_tools.audit.judgement import Judged
     from host_tools.audit.rules import Finding
     from host_tools.record.choosing import Choice
+    from host_tools.record.foreseen import Foreseen
+    from host_tools.record.needs import Need
     from signing.sign import FileSigner
 
 
@@ -151,6 +153,46 @@ def record(
     else:
         trace = recording.recorded(_front_end(path), path, shapes or {}, **how, **_given(path, asked))
     return Recording(trace.build(compress=False))
+
+
+def foreseen(
+    model: Path,
+    weights: Path | None,
+    shapes: Shapes,
+    *,
+    gpu: str,
+    fp16: bool,
+    tolerance: float | None,
+    **asked: Any,
+) -> tuple[str, str, Foreseen, list[Need]]:
+    """What `record` would do: by whom, why, what comes out, and which programs are missing.
+
+    Args:
+        model, weights, shapes, gpu, fp16, tolerance, asked: as `record`.
+
+    Raises:
+        GramophoneError: as `record`, before anything boots.
+        OSError: a file cannot be read.
+    """
+    from host_tools.api import recording
+    from host_tools.record import needs, ways
+    from host_tools.record.preflight import preflight
+
+    if model.suffix == NCNN:
+        _check_asked(model, asked, ())
+        files = recording.ncnn_files(model, weights or model.with_suffix(".bin"))
+        with recording.told(str(model)):
+            checked = preflight(*files, shapes)
+            found = ways.foreseen_ncnn(files[0], checked, shapes, fp16)
+        return ways.ByNcnn.name, "the files are ncnn's", found, needs.missing(needs.BY_NCNN)
+    if weights is not None:
+        raise GramophoneError(f"{weights}: only ncnn's networks have a file of weights besides")
+    choice = recording.chosen(
+        _front_end(model), model, shapes, gpu=gpu, fp16=fp16, tolerance=tolerance, **_given(model, asked)
+    )
+    lacking = needs.missing(need for way in choice.ways for need in way.needs)
+    with recording.told(str(model)):
+        return choice.how, choice.why, choice.ways[0].foreseen(gpu), lacking
 
 
 def _network(model: AnyPath) -> Path:

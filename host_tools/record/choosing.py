@@ -17,6 +17,7 @@ from host_tools.record.compiled import compilers
 from host_tools.record.compiled.compilers import Kernels
 from host_tools.record.fastest import chip_with_times, fastest
 from host_tools.record.inputs import check_values
+from host_tools.record.needs import require
 from host_tools.record.preflight import NetworkError, refuse_without_ncnn
 from host_tools.record.ways import ByCompiler, ByNcnn, Way, converted
 from host_tools.support.gpu_folders import DEFAULT_GPU
@@ -75,9 +76,10 @@ class Choice:
         """Record; arguments as for `record_network`.
 
         Raises:
-            RecordError: as `record_network`.
+            RecordError: as `record_network`; programs are missing, all of which are named.
         """
         LOG.info("by %s: %s", self.how, self.why)
+        require(*(need for way in self.ways for need in way.needs))
         trace = self._recorded(name=name, check=check, expected_to=expected_to)
         return trace.with_(notes={**trace.notes, NOTE: dict(self.states)}) if self.states else trace
 
@@ -117,7 +119,7 @@ def choose(path: Path, model: OnnxModel, shapes: Mapping[str, Shape], asked: Ask
         RecordError: what was converted for ncnn computes something else.
     """
     full = model.shapes(shapes)
-    check_values(asked.values or {}, full)
+    check_values(asked.values or {}, full, model.types)
     compiler = _compiler(asked)
 
     def chosen(how: str, why: str, *ways: Way) -> Choice:

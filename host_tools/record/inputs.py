@@ -42,8 +42,25 @@ def no_input(name: str, names: Iterable[str]) -> str:
     return f"no input {printable(name)!r}{meant(name, names)}; the network has {listed(names)}"
 
 
-def check_values(values: Mapping[str, NDArray[Any]], shapes: Shapes) -> None:
-    """Refuse values of inputs that the network does not have, or not in these shapes.
+def check_fits(name: str, value: NDArray[Any], dtype: str) -> None:
+    """Refuse a value that would be another one as the input has it: 0.5 of a whole number, 300 of 8 bits.
+
+    Raises:
+        NetworkError: names the input.
+    """
+    wanted = np.dtype(dtype)
+    if wanted.kind == "f" and value.dtype.kind in "fiub":
+        return  # it is rounded
+    with np.errstate(all="ignore"):
+        changed = value[np.asarray(value.astype(wanted) != value)]
+    if changed.size:
+        raise NetworkError(f"input {name}: expected values that are {dtype}, found {changed.flat[0]}")
+
+
+def check_values(
+    values: Mapping[str, NDArray[Any]], shapes: Shapes, types: Mapping[str, str] | None = None
+) -> None:
+    """Refuse values of inputs that the network does not have, or not in these shapes and types; None: float32.
 
     Raises:
         NetworkError: names the input.
@@ -54,6 +71,7 @@ def check_values(values: Mapping[str, NDArray[Any]], shapes: Shapes) -> None:
         if value.shape != shapes[name]:
             text, found = ("x".join(map(str, shape)) or "a number" for shape in (shapes[name], value.shape))
             raise NetworkError(f"input {name}: expected a value of shape {text}, found {found}")
+        check_fits(name, value, types[name] if types else "float32")
 
 
 def telling_inputs(

@@ -20,7 +20,7 @@ import onnxruntime
 from google.protobuf.message import DecodeError
 
 from host_tools.machine.errors import RecordError
-from host_tools.record.inputs import no_input
+from host_tools.record.inputs import check_fits, no_input
 from host_tools.record.onnx_answers import numbers_only
 from host_tools.record.other_files import HEAD_BYTES, instead
 from host_tools.record.preflight import NetworkError
@@ -172,8 +172,8 @@ def with_constants(model: OnnxModel, values: Mapping[str, Numbers]) -> OnnxModel
         values: of the inputs, by name; converted to the type that the file has.
 
     Raises:
-        NetworkError: there is no such input, the value is of another shape, no input is left, or ONNX Runtime
-            cannot load the network so.
+        NetworkError: there is no such input, the value is of another shape or type, no input is left, or ONNX
+            Runtime cannot load the network so.
     """
     for name, value in values.items():
         if name not in model.inputs:
@@ -182,6 +182,7 @@ def with_constants(model: OnnxModel, values: Mapping[str, Numbers]) -> OnnxModel
         if len(sizes) != value.ndim or any(a not in (None, b) for a, b in zip(sizes, value.shape, strict=True)):
             text, found = ("x".join(str(size or "?") for size in of) or "a number" for of in (sizes, value.shape))
             raise NetworkError(f"input {name}: expected a value of shape {text}, found {found}")
+        check_fits(name, value, model.types[name])
     if len(values) == len(model.inputs):
         raise NetworkError(f"all of its inputs are constants: {', '.join(values)}")
     with tempfile.TemporaryDirectory(prefix="gramophone-") as folder:

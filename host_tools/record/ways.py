@@ -17,11 +17,13 @@ from host_tools.families.speed import speed_of
 from host_tools.machine.errors import RecordError
 from host_tools.record.compiled.compilers import NCNN, Compiler, Kernels
 from host_tools.record.differences import default_tolerance, relative_difference
+from host_tools.record.foreseen import Foreseen
 from host_tools.record.inputs import INPUT_SEEDS, random_inputs
 from host_tools.record.ncnn import cpu as ncnn_cpu
-from host_tools.record.ncnn import pnnx
-from host_tools.record.ncnn.network import record_network
+from host_tools.record.ncnn import dispatches, pnnx
+from host_tools.record.ncnn.network import program_options, record_network
 from host_tools.record.ncnn.pnnx import Converted, Shape, UnconvertedError
+from host_tools.record.needs import BY_COMPILER, BY_NCNN, Need
 from host_tools.record.preflight import Checked, NetworkError, preflight
 from host_tools.support.progress import phase
 from trace_format import limits
@@ -31,6 +33,8 @@ from trace_format.trace import Trace
 if TYPE_CHECKING:
     from host_tools.record.onnx_model import OnnxModel
 
+START_S, START_OF_NCNN_S = 8.0, 15.0  # of a recording, for `Foreseen`; by ncnn there are three runs
+
 
 class Way(Protocol):
     """A way to record one network."""
@@ -38,6 +42,13 @@ class Way(Protocol):
     @property
     def name(self) -> str:
         """Who makes GPU code of it."""
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """Programs that it needs."""
+
+    def foreseen(self, gpu: str) -> Foreseen:
+        """What recording it will be. Raises as `record`, where that is known before anything boots."""
 
     def record(self, *, gpu: str, timeout: float, snapshot: str, **how: Any) -> Trace:
         """Record it; arguments as for `record_network`, without those that the way has."""
@@ -62,6 +73,13 @@ class ByNcnn:
     values: Mapping[str, NDArray[np.float32]]
 
     name = NCNN
+    needs = BY_NCNN
+
+    def foreseen(self, gpu: str) -> Foreseen:
+        """As `Way`."""
+        files = self.converted
+        checked = self.checked or preflight(files.param, files.weights, files.shapes)
+        return foreseen_ncnn(files.param, checked, files.shapes, self.fp16)
 
     def record(self, **how: Any) -> Trace:
         """As `Way`."""
@@ -105,6 +123,22 @@ class ByCompiler:
     def name(self) -> str:
         """As `Way`."""
         return self.compiler.name
+
+    needs = BY_COMPILER
+
+    def foreseen(self, gpu: str) -> Foreseen:
+        """As `Way`: it is compiled, which recording then need not do again."""
+        from host_tools.record import onnx_work
+        from host_tools.record.compiled import network, simplified
+        from host_tools.record.compiled.plan import Kind
+
+        _, data, _ = simplified.simplified(self.model, self.shapes)
+        layout = network.foreseen(self.compiler.plan(data, wide=speed_of(gpu).loads_vectors), self.compiler.name)
+        constants, *work = layout.sizes
+        plan = layout.plan
+        given = (plan.buffers[at] for at in plan.named(Kind.INPUT).values())
+        inputs = {buffer.name: (buffer.dtype, buffer.shape) for buffer in given}
+        return Foreseen(self.name, inputs, len(plan.calls), constants, sum(work), onnx_work.macs(data), START_S)
 
     def record(self, *, gpu: str, timeout: float, snapshot: str, **how: Any) -> Trace:
         """As `Way`."""
@@ -181,6 +215,15 @@ def converted(
                 f"from ONNX Runtime's result by {difference:.2e} of its largest value, tolerance {tolerance:.0e}"
             )
     return files, checked, for_ncnn(values, shapes, files)
+
+
+def foreseen_ncnn(param: bytes, checked: Checked, shapes: Mapping[str, Shape], fp16: bool = False) -> Foreseen:
+    """What recording ncnn's files will be; arguments as for `record_network`."""
+    weights = checked.weights
+    options = program_options(weights, fp16)
+    jobs, macs = dispatches.counted((param, weights.data), shapes, checked.end.asked, options)
+    inputs = {name: ("float32", tuple(shape)) for name, shape in shapes.items()}
+    return Foreseen(NCNN, inputs, jobs, len(weights.data), None, macs, START_OF_NCNN_S)
 
 
 def for_ncnn(

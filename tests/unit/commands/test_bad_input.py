@@ -172,6 +172,7 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
     "record gguf net.bin -o out": {"net.bin": NOTHING},
     "record tflite net.bin --shape in0=1x2 -o out": {"net.bin": NOTHING},
     "record layers": {},
+    "check net.param net.bin --shape data=1x2x3": {"net.param": NCNN_PARAM, "net.bin": NOTHING},
 }
 # Their files: test_gpureplay.py; test_inspect.py; test_lint.py; test_tuf.py;
 # tests/vgpu/test_make.py; tests/extras/bringup/test_bad_files.py. The others take none.

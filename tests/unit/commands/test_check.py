@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone check`: what it says is what `record` does; what it refuses, `record` refuses before any boot."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from host_tools.cli import main
+from host_tools.demo import PARAM, RAW, WEIGHTS
+from host_tools.record import needs, onnx_model, onnx_work
+from host_tools.record.compiled.network import compile_onnx
+from host_tools.record.frontends import convert_onnx
+from host_tools.record.ncnn import dispatches
+from tests.support import json_schemas, networks, onnx_networks
+from tests.support.onnx_graphs import cast, graph, node
+from trace_format.trace import Trace
+
+LENET = (str(PARAM), str(WEIGHTS), "--shape", "data=1x28x28")
+
+
+def checked(*words: object, status: int = 0) -> dict[str, Any]:
+    done = CliRunner().invoke(main, ["check", *map(str, words), "--json"])
+    assert done.exit_code == status, done.output
+    data: dict[str, Any] = json.loads(done.stdout)
+    if status < 2:
+        json_schemas.check("check", data)
+    return data
+
+
+def refused(*words: object) -> str:
+    return str(checked(*words, status=2)["error"])
+
+
+def test_jobs_by_ncnn_are_those_of_the_recording() -> None:
+    data = checked(*LENET)
+    assert (data["compiler"], data["jobs"], data["missing"]) == ("ncnn", Trace.read(RAW).jobs, [])
+    assert data["inputs"] == {"data": {"dtype": "float32", "shape": [1, 28, 28]}}
+    assert data["secure_bytes"] is None
+
+
+@pytest.mark.parametrize(("name", "jobs"), [("mobilenet_v1", 51), ("squeezenet_v1_1", 63)])
+def test_jobs_of_known_networks(name: str, jobs: int) -> None:
+    """As they were recorded (docs/BREADTH.md has the numbers after `build`)."""
+    shape = {"data": networks.shape(name)}
+    assert dispatches.counted(networks.network(name), shape)[0] == jobs
+
+
+def test_jobs_by_tinygrad_are_those_of_its_plan(tmp_path: Path) -> None:
+    """Inputs have the types of slots, and kernels that prepare constants are no jobs."""
+    generator = np.random.default_rng(2)
+    constants = {"w": generator.normal(0, 1, (8, 4)).astype(np.float32), "t": np.ones((3, 8), np.float32)}
+    nodes = [node("Gather", "t i", "g"), node("Relu", "w", "r"), node("MatMul", "g r", "m"), node("Exp", "m", "y")]
+    path = graph(tmp_path / "n.onnx", nodes, {"i": ("int64", [5])}, {"y": "float32"}, constants)
+    data = checked(path)
+    assert data["compiler"] == "tinygrad"
+    assert data["why"].startswith("ncnn does not take it: ")
+    assert data["inputs"] == {"i": {"dtype": "int32", "shape": [5]}}
+    assert data["jobs"] == len(compile_onnx(onnx_model.read(path), {}).layout.plan.calls)
+    assert data["constant_bytes"] < data["secure_bytes"]
+
+
+def test_ncnn_and_onnx_multiply_the_same(tmp_path: Path) -> None:
+    path = onnx_networks.classifier(tmp_path / "net.onnx")
+    files = convert_onnx(path, {})
+    _, found = dispatches.counted((files.param, files.weights), files.shapes)
+    assert found == onnx_work.macs(onnx_model.read(path).data) > 0
+
+
+@pytest.mark.parametrize("command", ["check", "record onnx -o raw.gtr"])
+def test_what_is_wrong_with_inputs_is_said_before_anything_is_compiled(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    nodes = [cast("rate", "r", "float32"), node("Mul", "sound r", "y")]
+    path = graph(tmp_path / "n.onnx", nodes, {"sound": ("float32", [4]), "rate": ("int64", [])}, {"y": "float32"})
+    np.save("half.npy", np.array(0.5))
+    np.save("three.npy", np.zeros(3, np.float32))
+
+    def said(*words: str) -> str:
+        first, *options = command.split()
+        more = options[:1] if options[:1] == ["onnx"] else []
+        done = CliRunner().invoke(main, [first, *more, str(path), *options[len(more) :], *words])
+        assert done.exit_code == 2
+        return done.stderr.strip()
+
+    unknown = f"error: {path}: no input 'soud' (did you mean 'sound'?); the network has sound, rate"
+    assert said("--input", "soud=three.npy") == unknown
+    assert said("--shape", "soud=4") == unknown
+    assert said("--constant", "soud=three.npy") == unknown
+    assert (
+        said("--constant", "rate=half.npy")
+        == f"error: {path}: input rate: expected values that are int64, found 0.5"
+    )
+    assert said("--input", "rate=half.npy").endswith("input rate: expected values that are int64, found 0.5")
+    assert said("--input", "sound=three.npy").endswith("input sound: expected a value of shape 4, found 3")
+    assert not Path("raw.gtr").exists()
+
+
+def test_all_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = [node("Mul", "x x", "y")]
+    path = graph(tmp_path / "n.onnx", nodes, {"x": ("float32", [4])}, {"y": "float32"})
+    words = [str(path), "--compiler", "tinygrad"]
+    monkeypatch.setattr(shutil, "which", lambda name, **_: None)
+    monkeypatch.setattr(needs, "DRIVERS", tmp_path)
+    packages = ["glslang-tools", "mesa-vulkan-drivers", "gcc-aarch64-linux-gnu", "qemu-system-arm", "gcc"]
+    assert checked(*words, status=1)["missing"] == packages
+    done = CliRunner().invoke(main, ["record", "onnx", *words, "-o", str(tmp_path / "raw.gtr")])
+    assert done.exit_code == 2
+    names = "glslangValidator, lavapipe, aarch64-linux-gnu-gcc, qemu-system-aarch64, gcc are missing"
+    assert f"{names}; as root: apt-get install {' '.join(packages)}\n" in done.stderr
+
+
+def test_a_network_that_nobody_takes(tmp_path: Path) -> None:
+    path = graph(tmp_path / "n.onnx", [node("Bernoulli", "x", "y")], {"x": ("float32", [2, 3])}, {"y": "float32"})
+    assert "(RandomUniformLike): there is no such operator" in refused(path)
+
+
+def test_files_that_nobody_records(tmp_path: Path) -> None:
+    (tmp_path / "net.xml").write_text("<net/>")
+    assert "expected a name that ends in one of .param, .onnx" in refused(tmp_path / "net.xml")
+    assert "only ncnn's networks have a file of weights besides" in refused("net.onnx", "net.bin")
