@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, UsageError
-from host_tools.commands.record_models import COMPILER, SHAPES, VALUES, arrays
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.record_models import COMPILER, CONSTANTS, EXTERNAL, SHAPES, VALUES, arrays
 from host_tools.commands.record_options import FP16, GPU, TOLERANCE, check_network
 from host_tools.support.results import Count, Result
 
@@ -54,22 +54,10 @@ class Checked(Result):
 @click.argument("model", type=FILE)
 @click.argument("weights", type=FILE, required=False)
 @SHAPES
-@click.option(
-    "--external-data",
-    "external",
-    type=FILE,
-    multiple=True,
-    help="File of weights that an ONNX file may name, as in 'record onnx'; repeatable.",
-)
+@EXTERNAL
 @COMPILER
 @VALUES
-@click.option(
-    "--constant",
-    "constants",
-    type=Pair("NAME=FILE"),
-    multiple=True,
-    help="Constant value (.npy) of an input of an ONNX file; repeatable.",
-)
+@CONSTANTS
 @GPU
 @FP16
 @TOLERANCE

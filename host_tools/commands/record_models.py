@@ -58,6 +58,20 @@ SHAPES = click.option(
     multiple=True,
     help="Input and its shape, with the batch, if MODEL leaves it open; repeatable.",
 )
+EXTERNAL = click.option(
+    "--external-data",
+    "external",
+    type=FILE,
+    multiple=True,
+    help="File of weights that MODEL may name, if not called *.data, *.bin or similar; repeatable.",
+)
+CONSTANTS = click.option(
+    "--constant",
+    "constants",
+    type=Pair("NAME=FILE"),
+    multiple=True,
+    help="Constant value (.npy) of an input, such as a sampling rate; the input becomes no slot. Repeatable.",
+)
 MODEL_NAME = click.option("--name", type=NAME, help="Name of the trace; default: MODEL's name.")
 
 EXPECTED = click.option(
@@ -102,21 +116,9 @@ def _weights(params: Mapping[str, Any]) -> list[Path]:
 )
 @click.argument("model", type=FILE)
 @SHAPES
-@click.option(
-    "--external-data",
-    "external",
-    type=FILE,
-    multiple=True,
-    help="File of weights that MODEL may name, if not called *.data, *.bin or similar; repeatable.",
-)
+@EXTERNAL
 @compiling_options
-@click.option(
-    "--constant",
-    "constants",
-    type=Pair("NAME=FILE"),
-    multiple=True,
-    help="Constant value (.npy) of an input, such as a sampling rate; the input becomes no slot. Repeatable.",
-)
+@CONSTANTS
 @recording_options
 @recording(also=_weights)
 def record_onnx(

@@ -72,15 +72,15 @@ class Compiler:
         if folder is not None:  # what is made depends on what is in it
             found: Plan = plain.loads(Plan, self._compiled(data, folder, wide))
             return found
-        kept = cache_dir("plans") / self._key(data, wide)
+        kept = cache_dir("plans") / self.kept_as(data, wide=wide)
         if not kept.exists():
             write_atomically(kept, self._compiled(data, None, wide))
         os.utime(kept)  # it was used
         found = plain.loads(Plan, read_file(kept))
         return found
 
-    def _key(self, data: bytes, wide: bool) -> str:
-        """Of all that decides what it makes of a file: the file, its version, and our code beside its program."""
+    def kept_as(self, data: bytes, *, wide: bool) -> str:
+        """Name in the cache of what it makes of a file: by it, the version, and our code beside the program."""
         from importlib.util import find_spec
 
         from trace_format.files import read_file

@@ -16,6 +16,7 @@ from host_tools.cli import main
 from host_tools.demo import PARAM, RAW, WEIGHTS
 from host_tools.record import needs, onnx_model, onnx_work
 from host_tools.record.compiled.network import compile_onnx
+from host_tools.record.foreseen import Foreseen
 from host_tools.record.frontends import convert_onnx
 from host_tools.record.ncnn import dispatches
 from tests.support import json_schemas, networks, onnx_networks
@@ -115,6 +116,14 @@ def test_all_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     assert done.exit_code == 2
     names = "glslangValidator, lavapipe, aarch64-linux-gnu-gcc, qemu-system-aarch64, gcc are missing"
     assert f"{names}; as root: apt-get install {' '.join(packages)}\n" in done.stderr
+
+
+def test_minutes_and_memory_are_known_where_jobs_and_work_are() -> None:
+    known = Foreseen("tinygrad", {}, 100, 10_000_000, 2_000_000, 1_000_000_000, start_s=8)
+    assert known.seconds == pytest.approx(8 + 20 + 90 + 6)  # docs/BREADTH.md: ResNet-18's 1.8e9 took 183 s
+    assert known.secure_bytes == 12_000_000 + (1 << 20)
+    unknown = Foreseen("ncnn", {}, None, 10_000_000, None, 0, start_s=15)
+    assert (unknown.seconds, unknown.secure_bytes) == (None, None)
 
 
 def test_a_network_that_nobody_takes(tmp_path: Path) -> None:
