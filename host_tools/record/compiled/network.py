@@ -23,7 +23,7 @@ from host_tools.record.checking import LEFT_OUT, UNCHECKED, check_replay
 from host_tools.record.compiled import runner, simplified, stretches
 from host_tools.record.compiled.compilers import TINYGRAD, Compiler
 from host_tools.record.compiled.layout import Layout, PlanError, laid_out
-from host_tools.record.compiled.plan import Plan
+from host_tools.record.compiled.plan import Kind, Plan
 from host_tools.record.compiled.recording import record_plan
 from host_tools.record.compiled.shaders import spirv
 from host_tools.record.differences import default_tolerance, relative_difference
