@@ -125,6 +125,10 @@ class DuplicateSlotError(SlotError):
     """Two slots carry one name."""
 
 
+class PieceError(TraceError):
+    """A piece of a streamed trace that contradicts itself, the manifest or another one."""
+
+
 class NetworkError(TraceError):
     """A network of a joint trace that contradicts itself, the manifest or another one."""
 

@@ -34,6 +34,7 @@ from trace_format.schema import (
     HEADER_FLAG_JOINT,
     HEADER_FLAG_OLD_JOINT,
     HEADER_FLAG_RAW,
+    HEADER_FLAG_STREAMED,
     MAX_CHUNK_BYTES,
     MAX_HEAD_BYTES,
     MAX_SECTIONS,
@@ -49,11 +50,12 @@ from trace_format.schema import (
 )
 
 HEADER_BYTES, SECTION_BYTES = Header.sizeof(), Section.sizeof()  # construct adds them up anew each time
-_FLAGS = HEADER_FLAG_RAW | HEADER_FLAG_ENCRYPTED | HEADER_FLAG_JOINT
-IN_HEAD = (*HEAD_SECTIONS, SectionType.ENCRYPTION, SectionType.NETWORKS)
-STORED_SECTIONS = (SectionType.MANIFEST, SectionType.CHUNKS, SectionType.ENCRYPTION, SectionType.NETWORKS)
+_ALONE = {HEADER_FLAG_JOINT: "joint", HEADER_FLAG_STREAMED: "streamed"}  # none of these is beside another flag
+_FLAGS = HEADER_FLAG_RAW | HEADER_FLAG_ENCRYPTED | HEADER_FLAG_STREAMED | HEADER_FLAG_JOINT
+IN_HEAD = (*HEAD_SECTIONS, SectionType.PIECES, SectionType.ENCRYPTION, SectionType.NETWORKS)
+STORED_SECTIONS = (SectionType.MANIFEST, SectionType.CHUNKS, *IN_HEAD[3:], SectionType.STREAM)
 # Never flagged optional.
-REQUIRED = (*IN_HEAD, SectionType.ACTIONS, SectionType.IMAGE)
+REQUIRED = (*IN_HEAD, SectionType.ACTIONS, SectionType.IMAGE, SectionType.STREAM)
 
 
 @dataclass
@@ -187,6 +189,8 @@ def head_sections(header: Mapping[str, Any]) -> tuple[SectionType, ...]:
     """Types of the sections that a trace with this header has in its head, in order."""
     if is_encrypted(header):
         return (*HEAD_SECTIONS, SectionType.ENCRYPTION)
+    if is_streamed(header):
+        return (*HEAD_SECTIONS, SectionType.PIECES)
     return (*HEAD_SECTIONS, SectionType.NETWORKS) if is_joint(header) else HEAD_SECTIONS
 
 
@@ -245,9 +249,9 @@ def _broken_rules(header: Mapping[str, Any]) -> Iterator[tuple[type[TraceError],
         yield VersionError, old, 38, HEADER_FLAG_JOINT, flags
     if flags & ~_FLAGS:
         yield ReservedError, "reserved header flags", 38, 0, flags
-    if flags & HEADER_FLAG_JOINT and flags != HEADER_FLAG_JOINT:
-        joint = "header flags: a joint trace is neither raw nor encrypted"
-        yield ReservedError, joint, 38, HEADER_FLAG_JOINT, flags
+    for flag, name in _ALONE.items():
+        if flags & flag and flags != flag:
+            yield ReservedError, f"header flags: a {name} trace is neither raw nor encrypted", 38, flag, flags
 
 
 def _section(data: Buffer, at: int, position: int, header: Mapping[str, Any]) -> tuple[Part, int]:
@@ -275,7 +279,7 @@ def _section(data: Buffer, at: int, position: int, header: Mapping[str, Any]) ->
     is_stored = row["codec"] == Codec.STORED and row["raw_bytes"] == row["stored_bytes"]
     if row["type"] in STORED_SECTIONS and not is_stored:
         raise SectionError(
-            "manifest, chunk hashes, networks and the COSE_Encrypt message must be stored as they are",
+            "manifest, chunk hashes, networks, pieces and the COSE_Encrypt message must be stored as they are",
             offset=at + 4,
             expected=0,
             found=row["codec"],
@@ -296,13 +300,15 @@ def _section(data: Buffer, at: int, position: int, header: Mapping[str, Any]) ->
 
 
 def _check_order(body: list[Part], parts: Parts) -> None:
-    """Body: ACTIONS once and first, then IMAGE sections, then optional ones."""
-    rank = {SectionType.ACTIONS: 0, SectionType.IMAGE: 1}
-    order = [rank.get(SectionType(p.type), 2) if p.type in list(SectionType) else 2 for p in body]
-    if order != sorted(order) or order.count(0) != 1 or len(parts.all(SectionType.NOTES)) > 1:
+    """Body: ACTIONS once and first, then IMAGE sections, STREAM once if there are pieces, then optional ones."""
+    rank = {SectionType.ACTIONS: 0, SectionType.IMAGE: 1, SectionType.STREAM: 2}
+    order = [rank.get(SectionType(p.type), 3) if p.type in list(SectionType) else 3 for p in body]
+    streams = len(parts.all(SectionType.PIECES))
+    wrong = order.count(0) != 1 or order.count(2) != streams or len(parts.all(SectionType.NOTES)) > 1
+    if order != sorted(order) or wrong:
         raise SectionError(
             "order of the body's sections",
-            expected="ACTIONS, IMAGE..., optional ones",
+            expected=f"ACTIONS, IMAGE..., {'STREAM, ' if streams else ''}optional ones",
             found=[p.type for p in body],
         )
     for part in body:
@@ -310,3 +316,8 @@ def _check_order(body: list[Part], parts: Parts) -> None:
             raise SectionError("a head section in the body", offset=part.offset, found=part.type, expected="none")
         if part.type not in REQUIRED:  # a reader may leave it as it is
             codec.check(part.codec, len(part.stored), part.raw_bytes, offset=part.offset)
+
+
+def is_streamed(header: Mapping[str, Any]) -> bool:
+    """Whether some of the memory of the trace with this header is read while jobs run."""
+    return bool(header["flags"] & HEADER_FLAG_STREAMED)

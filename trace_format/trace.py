@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trace_format import assembly, codec, layout, limits, operators, packing, profile, slots
+from trace_format import assembly, codec, layout, limits, operators, packing, profile, slots, streamed
 from trace_format.actions import ACTION_DTYPE, Actions, Columns, Op, Type
 from trace_format.errors import (
     EncryptedError,
@@ -32,6 +32,7 @@ from trace_format.networks import Network, check_networks, packed_networks, pars
 from trace_format.schema import (
     HEADER_FLAG_JOINT,
     HEADER_FLAG_RAW,
+    HEADER_FLAG_STREAMED,
     MAX_CARVEOUT_BYTES,
     MAX_TIME_BUDGET_US,
     PAGE_BYTES,
@@ -39,6 +40,8 @@ from trace_format.schema import (
     SectionType,
 )
 from trace_format.slots import Slot
+from trace_format.streamed import Limits as PieceLimits
+from trace_format.streamed import Piece
 from trace_format.validate import check_actions, job_count
 
 
@@ -49,7 +52,8 @@ class Trace:
     `actions` is an array of ACTION_DTYPE; `image` the bytes that lie at the start of the carve-out; `meta` the
     manifest's own fields (name, security_version, texts, budgets); what follows from the rest is filled in by
     `build`. `notes` is free JSON for people (provenance, passes applied); the device passes over it. `networks`:
-    of a joint trace, whose actions, slots and pages are whose; of others, empty.
+    of a joint trace, whose actions, slots and pages are whose; of others, empty. `streamed`: memory that is read
+    while jobs run; of traces that are loaded at once, empty.
     """
 
     gpu: str
@@ -62,6 +66,7 @@ class Trace:
     notes: dict[str, Any] = field(default_factory=dict)
     raw: bool = False
     networks: list[Network] = field(default_factory=list)
+    streamed: list[Piece] = field(default_factory=list)
 
     META_DEFAULTS: ClassVar[dict[str, Any]] = {
         "name": "",
@@ -90,9 +95,11 @@ class Trace:
 
     @property
     def trace_id(self) -> bytes:
-        """Identity: first 16 bytes of the SHA-256 of actions and image."""
+        """Identity: first 16 bytes of the SHA-256 of actions, image and pieces."""
         digest = hashlib.sha256(self.actions.tobytes())
         digest.update(self.image)
+        for piece in self.streamed:
+            digest.update(piece.data)
         return digest.digest()[:16]
 
     def slot(self, name: str) -> Slot:
@@ -133,6 +140,7 @@ class Trace:
                 f"{where}time_budget_us is out of range", expected=f"at most {MAX_TIME_BUDGET_US}", found=budget
             )
         slots.check_slots(self.slots, self.va_bytes, gpu.address_spaces, where)
+        streamed.check(self.streamed, PieceLimits(len(self.image), self.carveout_bytes, self.jobs), where)
         check_actions(
             self.actions,
             image_bytes=len(self.image),
@@ -144,6 +152,7 @@ class Trace:
             address_spaces=gpu.address_spaces,
             where=where,
             joint=bool(self.networks),
+            read_only_pages=streamed.read_only_end(self.streamed, len(self.image)),
         )
         check_networks(self.networks, self._network_limits(), where)
         operators.check(self.actions, self.slots, where)
@@ -162,7 +171,8 @@ class Trace:
     @property
     def header_flags(self) -> int:
         """Flags of the header of its file."""
-        return (HEADER_FLAG_RAW if self.raw else 0) | (HEADER_FLAG_JOINT if self.networks else 0)
+        flags = {HEADER_FLAG_RAW: self.raw, HEADER_FLAG_JOINT: self.networks, HEADER_FLAG_STREAMED: self.streamed}
+        return sum(flag for flag, is_set in flags.items() if is_set)
 
     def build(self, *, compress: bool = True, chunk_bytes: int | None = None) -> bytes:
         """The trace's bytes. The same trace always gives the same bytes.
@@ -188,6 +198,10 @@ class Trace:
         body = [layout.Part.encoded(SectionType.ACTIONS, self.actions.tobytes(), compress)]
         for piece, packs in codec.image_pieces(self.image, compress):
             body.append(layout.Part.encoded(SectionType.IMAGE, piece, packs))
+        if self.streamed:
+            rows, stream = streamed.packed(self.streamed, compress)
+            head.append(layout.Part(SectionType.PIECES, rows))
+            body.append(layout.Part(SectionType.STREAM, b"".join(stream)))
         if notes := slots.notes_with_splits(self.notes, self.slots):
             text = notes_bytes(notes)
             body.append(layout.Part.encoded(SectionType.NOTES, text, compress, SECTION_FLAG_OPTIONAL))
@@ -263,6 +277,8 @@ class Trace:
         joint = sections.all(SectionType.NETWORKS)
         rows_of_networks = parsed_networks(bytes(joint[0].stored), total, joint[0].offset) if joint else []
         sections.check_content(len(data))  # before actions, image and notes are decoded
+        pieces = sections.all(SectionType.PIECES)
+        stream = sections.one(SectionType.STREAM) if pieces else None
         gpu = profile.for_gpu(manifest["gpu"])
         if manifest["profile_id"] != gpu.profile_id:
             raise OtherPolicyError(
@@ -283,6 +299,9 @@ class Trace:
             notes=notes,
             raw=bool(header["flags"] & HEADER_FLAG_RAW),
             networks=rows_of_networks,
+            streamed=streamed.parsed(bytes(pieces[0].stored), stream.stored, pieces[0].offset, stream.offset)
+            if stream
+            else [],
         )
         trace.check()
         trace._check_manifest(manifest)

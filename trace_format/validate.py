@@ -37,6 +37,7 @@ class Limits:
         window_bytes: size of the GPU's register window.
         lines: number of its interrupt lines.
         address_spaces: number of its address spaces.
+        read_only_pages: pages that nothing writes: the image's, and those of resident pieces behind it.
     """
 
     image_bytes: int
@@ -46,11 +47,12 @@ class Limits:
     window_bytes: int
     lines: int
     address_spaces: int
+    read_only_pages: int
 
     @property
     def image_end(self) -> int:
-        """End of the image's last page."""
-        return -(-self.image_bytes // PAGE_BYTES) * PAGE_BYTES
+        """End of the last page that nothing writes."""
+        return self.read_only_pages * PAGE_BYTES
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,7 @@ def check_actions(
     address_spaces: int,
     where: str,
     joint: bool = False,
+    read_only_pages: int | None = None,
 ) -> None:
     """Raise the error of the first action that breaks a rule.
 
@@ -124,12 +127,16 @@ def check_actions(
         actions: array of ACTION_DTYPE.
         image_bytes, carveout_bytes, va_bytes, slot_count, window_bytes, lines, address_spaces: see `Limits`.
         where: "FILE: " or "", put before "action N" in messages.
+        read_only_pages: see `Limits`; None: those of the image.
         joint: each of several networks may have what an action stream has once (`check_networks` says where).
 
     Raises:
         UnknownActionError, ReservedError, ActionRangeError (RegisterRangeError), ActionError
     """
-    limits = Limits(image_bytes, carveout_bytes, va_bytes, slot_count, window_bytes, lines, address_spaces)
+    image_pages = -(-image_bytes // PAGE_BYTES)
+    read_only = image_pages if read_only_pages is None else read_only_pages
+    sizes = (image_bytes, carveout_bytes, va_bytes, slot_count, window_bytes, lines, address_spaces)
+    limits = Limits(*sizes, read_only)
     columns = Columns(actions)
     unknown = ~columns.is_op(*Op)
     _raise_first(unknown, actions, UnknownActionError, "unknown opcode", where, lambda r: f"{int(r['op']):#04x}")

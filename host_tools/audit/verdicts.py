@@ -12,7 +12,7 @@ from trace_format.schema.report import Phase, Status
 
 _AT_LOADING = {
     **dict.fromkeys(("READ", "FORMAT", "SIZE", "HEADER", "SECTIONS", "MANIFEST"), ("GR001",)),
-    **dict.fromkeys(("SLOTS", "NETWORKS", "CHUNK", "CODEC", "ACTION"), ("GR001",)),
+    **dict.fromkeys(("SLOTS", "NETWORKS", "PIECES", "CHUNK", "CODEC", "ACTION"), ("GR001",)),
     "ENVELOPE": ("GR001", "GR003"),
     **dict.fromkeys(("KEY", "SIGNATURE"), ("GR003",)),
     **dict.fromkeys(("TARGET", "PROFILE"), ("GR004",)),

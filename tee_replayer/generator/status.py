@@ -12,10 +12,11 @@ from trace_format.actions import ACTIONS, Op, Type
 from trace_format.errors import GramophoneError
 from trace_format.operands import FIELD_BITS, REGISTERS
 from trace_format.profile import Profile
-from trace_format.schema.report import Status
+from trace_format.schema.report import Phase, Status
 
 CORE = Path(__file__).resolve().parents[1] / "core"
 _WITH_ACTION = {"ACTION", "REGISTER", "RANGE", "DIVERGED", "TIMEOUT", "NO_IRQ", "FAULT", "BUDGET"}
+_OF_PIECES = {"READ", "CHUNK", "CODEC"}  # in a replay
 _WITH_VALUES = {"IDENTITY", "DIVERGED", "TIMEOUT"}
 
 
@@ -68,6 +69,8 @@ class Report:
             text += f", action {self.action}: {self._action(profile)}"
         elif self.name in ("SLOTS", "UNBOUND"):
             text += f": slot {self.offset}"
+        elif self.name == "PIECES" or (self.name in _OF_PIECES and self.phase != Phase.LOAD):
+            text += f": piece {self.offset}" + ("" if self.name == "PIECES" else f", chunk {self.seen}")
         elif self.name in ("CHUNK", "SECTIONS", "CODEC"):
             text += f": {'section' if self.name == 'SECTIONS' else 'chunk'} {self.offset}"
         elif self.name == "POWER":

@@ -119,19 +119,19 @@ TABLES: Recipe = {
 FORMATS: Recipe = {
     "trace_format/schema/trace.py": like(
         "trace_format/schema/trace.py",
-        ("    ACTIONS = 16\n", "    DUMMY = 6\n    ACTIONS = 16\n"),
-        ("NETWORK_FLAG_EXCLUSIVE =", "HEADER_FLAG_DUMMY = 16\nNETWORK_FLAG_EXCLUSIVE ="),
+        ("    ACTIONS = 16\n", "    DUMMY = 7\n    ACTIONS = 16\n"),
+        ("NETWORK_FLAG_EXCLUSIVE =", "HEADER_FLAG_DUMMY = 32\nNETWORK_FLAG_EXCLUSIVE ="),
     ),
     "trace_format/layout.py": like(
         "trace_format/layout.py",
-        ("| HEADER_FLAG_JOINT\n", "| HEADER_FLAG_JOINT | 16\n"),
+        ("| HEADER_FLAG_JOINT\n", "| HEADER_FLAG_JOINT | 32\n"),
         (
             "SectionType.ENCRYPTION, SectionType.NETWORKS)",
             "SectionType.ENCRYPTION, SectionType.NETWORKS, SectionType.DUMMY)",
         ),
         (
             "    if is_encrypted(header):\n        return (*",
-            '    if header["flags"] & 16:\n        return (*HEAD_SECTIONS, SectionType.DUMMY)\n'
+            '    if header["flags"] & 32:\n        return (*HEAD_SECTIONS, SectionType.DUMMY)\n'
             "    if is_encrypted(header):\n        return (*",
         ),
     ),

@@ -21,6 +21,7 @@ from trace_format.errors import TraceError
 from trace_format.operators import Operator
 from trace_format.policy import PolicyError
 from trace_format.schema import SectionType
+from trace_format.streamed import parsed
 from trace_format.trace import Trace
 
 V3D, MALI = "v3d42", "mali_g71"
@@ -125,6 +126,9 @@ def with_id(parts: Parts) -> Parts:
     try:
         sections = layout.disassemble(bytes(parts.data))[1]
         pieces = [p.decode() for p in [sections.one(SectionType.ACTIONS), *sections.all(SectionType.IMAGE)]]
+        for part in sections.all(SectionType.PIECES):
+            stream = sections.one(SectionType.STREAM)
+            pieces += [bytes(p.data) for p in parsed(part.decode(), stream.stored, part.offset, stream.offset)]
     except TraceError:
         return parts
     at = parts.section(SectionType.MANIFEST)[1] + 64

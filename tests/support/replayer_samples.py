@@ -24,7 +24,7 @@ from host_tools.vgpu.binding import VirtualGpu
 from signing import envelope
 from signing.curves import lowered
 from signing.sign import FileSigner
-from tee_replayer.generator import hostlib
+from tee_replayer.generator import amalgamate, hostlib
 from trace_format import packing, profile
 from trace_format.actions import ACTION_DTYPE, ALL_BITS, MAP_READ, MAP_WRITE, Action, Op, action
 from trace_format.operators import OPERATORS, Operator
@@ -33,6 +33,7 @@ from trace_format.schema import DType, Section, SectionType, SlotKind
 from trace_format.schema import Header as HeaderStruct
 from trace_format.schema.trust import KeyKind
 from trace_format.slots import Slot
+from trace_format.streamed import Piece
 from trace_format.trace import Trace
 
 GPU = profile.load("v3d42")
@@ -83,6 +84,18 @@ REPLAY = (
     write("core0.INT_CLR", 0x80),
     action(Op.COPY_FROM_GPU, slot=1),
 )
+
+
+def streamed(**changes: Any) -> Trace:
+    """A small trace of four jobs with four pieces: one is resident, two share a page one after the other."""
+    jobs = (action(Op.JOB, number=number) for number in range(4))
+    pieces = [
+        Piece(1, 0, 0, 3, bytes([1]) * PAGE, resident=True),
+        Piece(12, 0, 0, 1, bytes([2]) * PAGE),
+        Piece(13, 0, 1, 2, bytes([3]) * 2 * PAGE),
+        Piece(12, 2, 2, 3, bytes([4]) * PAGE),
+    ]
+    return trace(*PROLOGUE, REPLAY[0], *jobs, *REPLAY[2:], streamed=pieces).with_(**changes)
 
 
 def slots(shape: tuple[int, ...] = (2, 3), strides: tuple[int, ...] = (64, 4), bound: bool = True) -> list[Slot]:
@@ -176,6 +189,11 @@ class Parts:
         size = packing.shape_of("network").sizeof()
         return self._field(self.section(SectionType.NETWORKS)[1] + index * size, "network", name, value)
 
+    def piece(self, index: int, name: str, value: int) -> Parts:
+        """Overwrite a field of a piece."""
+        size = packing.shape_of("piece").sizeof()
+        return self._field(self.section(SectionType.PIECES)[1] + index * size, "piece", name, value)
+
     def reach(self, page: int, networks: int) -> Parts:
         """Overwrite the bits of the networks that reach a page of the image."""
         entry, at = self.section(SectionType.NETWORKS)
@@ -266,9 +284,11 @@ def library(
     networks: int = 0,
     steps: bool = False,
     schedule: int = 0,
+    streaming: bool = False,
 ) -> Path:
     """The replayer for this machine; skips where the crypto libraries' sources cannot be obtained."""
-    options = {"trust": trust, "networks": networks, "steps": steps, "schedule": schedule}
+    macros = (amalgamate.HAS_STREAMING,) if streaming else ()
+    options = {"trust": trust, "networks": networks, "steps": steps, "schedule": schedule, "macros": macros}
     if gpu is profile.load(gpu.name):
         return _kept(gpu.name, tuple(operators), tuple(algorithms), **options)
     return _built(gpu, tuple(operators), tuple(algorithms), **options)
@@ -309,11 +329,18 @@ class Device:
         carveout_bytes: int = CARVEOUT_BYTES,
         networks: int = 0,
         schedule: int = 0,
+        streaming: bool = False,
     ) -> None:
         self.gpu = gpu or Registers()
         self.memory = bytearray(carveout_bytes)
         self.replayer = hostlib.HostReplayer(
-            library(self.gpu.gpu, networks=networks, steps=bool(schedule), schedule=schedule),
+            library(
+                self.gpu.gpu,
+                networks=networks,
+                steps=bool(schedule),
+                schedule=schedule,
+                streaming=streaming,
+            ),
             self.gpu.gpu,
             self.gpu.c_interface,
             self.memory,

@@ -120,11 +120,27 @@ _SECTIONS = """\
 - **CHUNKS**: see above.
 - **NETWORKS** (joint traces only, see [Networks](#networks)): two to {max_networks} `network` structures,
   then a byte for each page of the image.
+- **PIECES** (streamed traces only, see [Pieces](#pieces)): one to {max_pieces} `piece` structures.
 - **ACTIONS**: `action_count` `action` structures of {action_bytes} bytes.
 - **IMAGE**: bytes of memory. All IMAGE sections decoded and joined are the image, `image_bytes` in all. A trace
   may have none.
+- **STREAM** (streamed traces only): what pieces are stored as. Stored as it is, after the image.
 - **NOTES** (optional): a JSON object: provenance and passes applied, for people; in a raw recording `accesses`,
   what its jobs do to memory, which `build` reads (`host_tools/accesses/noted_accesses.py`). No device reads it.
+"""
+
+_PIECE_RULES = """\
+A streamed trace, which bit 4 of the header's flags says it is, has memory that a device reads while jobs run; it
+is neither raw nor encrypted nor joint. A piece decodes to whole pages of the carve-out behind the image, where it
+lies for the jobs from `first_job` to `last_job`. From `from_job` on no job uses these pages otherwise, so that a
+device may write them while that job or a later one runs: `from_job` is at most `first_job`, that is at most
+`last_job`, and that is below `job_count`. Two pieces that have a page in common have no job in common, from
+`from_job` to `last_job`. Rows ascend by `first_job`. Several may have the same stored bytes.
+
+A resident piece stays for later replays: `from_job` is 0, `last_job` is the last job. Its pages are as those of
+the image: neither the GPU nor an action writes them. All other pieces lie behind the last resident one, in
+working memory. A device reads each of these again in each replay, copies it chunk by chunk into secure memory,
+compares the chunk's hash there and decodes it from there. Code lies in the image only.
 """
 
 _NETWORK_RULES = """\
@@ -255,6 +271,7 @@ def emit() -> str:
         "max_rank": schema.MAX_RANK,
         "hash_bytes": schema.HASH_BYTES,
         "max_networks": schema.MAX_NETWORKS,
+        "max_pieces": schema.MAX_PIECES,
         "action_bytes": shapes["action"].size,
     }
 
@@ -283,6 +300,9 @@ def emit() -> str:
         "## Networks\n",
         structure_table(shapes["network"]),
         _NETWORK_RULES,
+        "## Pieces\n",
+        structure_table(shapes["piece"]),
+        _PIECE_RULES,
         "## Actions\n",
         structure_table(shapes["action"]),
         _ACTION_RULES.format(page=schema.PAGE_BYTES, rules="\n".join(_action_rules())),

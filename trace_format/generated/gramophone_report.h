@@ -11,9 +11,9 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in memory as in the format");
 
 /* What happened. Any two values differ in 10 bits or more, and so from 0 and from all ones: a glitch does
- * not turn one into another. Each but the trust policy's, STORE, ENCRYPTED, NETWORKS, QUEUE and DEADLINE is
- * a constant of one AArch64 instruction, and OK one that `cmp` takes. Those from DIVERGED to FAULT are
- * worth a reset and another try. */
+ * not turn one into another. Each but the trust policy's, STORE, ENCRYPTED, NETWORKS, PIECES, QUEUE and
+ * DEADLINE is a constant of one AArch64 instruction, and OK one that `cmp` takes. Those from DIVERGED to
+ * FAULT are worth a reset and another try. */
 #define GR_STATUS_LIST(X) \
     X(OK, 0x00fff000u, "done") \
     X(ARGUMENT, 0xffffd821u, "a function was called with a value that it does not take") \
@@ -67,6 +67,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
     X(TRUST_HALF, 0xd92b0703u, "a hybrid key's signature of the trace lacks its ES256 or its ML-DSA half") \
     X(TRUST_KEY, 0x8f4c29e7u, "a hybrid signature brings another ML-DSA key than the trust policy names") \
     X(NETWORKS, 0x9f767c45u, "the trace's networks are malformed, or this replayer has no code for several") \
+    X(PIECES, 0xd33ce32du, "the pieces of the trace that are read while jobs run are malformed") \
     X(QUEUE, 0x7763c84eu, "as many requests wait as this replayer has room for") \
     X(DEADLINE, 0xbf55d42eu, "the deadline is over, or with what is due before there is no time for the request") \
     X(LOG, 0xff03ff03u, "the replay log cannot be kept: no room for its entries, no key, or no place for its tail")

@@ -34,12 +34,16 @@
 #define GR_HASH_BYTES 32u
 #define GR_MAX_NETWORKS 8u
 #define GR_MAX_PRIORITY 255u
+#define GR_MAX_PIECES 256u
+#define GR_MAX_PIECE_BYTES 4194304u
 #define GR_HEADER_FLAG_RAW 1u
 #define GR_HEADER_FLAG_ENCRYPTED 2u
 #define GR_HEADER_FLAG_OLD_JOINT 4u
 #define GR_HEADER_FLAG_JOINT 8u
+#define GR_HEADER_FLAG_STREAMED 16u
 #define GR_NETWORK_FLAG_EXCLUSIVE 1u
 #define GR_MAX_RECIPIENTS 16u
+#define GR_PIECE_FLAG_RESIDENT 1u
 #define GR_SECTION_FLAG_OPTIONAL 1u
 #define GR_SLOT_FLAG_BOUND 1u
 #define GR_SIGNED_HEADER_MAGIC UINT64_C(0x0a1a0a0d47534789) /* \x89GSG\x0d\x0a\x1a\x0a */
@@ -52,8 +56,10 @@ enum gr_section_type {
     GR_SECTION_TYPE_CHUNKS = 0x03,
     GR_SECTION_TYPE_ENCRYPTION = 0x04,
     GR_SECTION_TYPE_NETWORKS = 0x05,
+    GR_SECTION_TYPE_PIECES = 0x06,
     GR_SECTION_TYPE_ACTIONS = 0x10,
     GR_SECTION_TYPE_IMAGE = 0x11,
+    GR_SECTION_TYPE_STREAM = 0x12,
     GR_SECTION_TYPE_NOTES = 0x20,
 };
 
@@ -210,7 +216,7 @@ struct gr_header {
     uint32_t chunk_bytes; /* size of a chunk of the body, a power of two from 4096 to 65536; the last may be shorter */
     uint32_t chunk_count; /* number of chunks; (trace_bytes - head_bytes) / chunk_bytes, rounded up */
     uint16_t section_count; /* entries of the section table, which follows this header */
-    uint16_t flags; /* bit 0: raw recording; bit 1: the body is encrypted; bit 3: joint; others must be zero */
+    uint16_t flags; /* bit 0: raw recording; bit 1: the body is encrypted; bit 3: joint; bit 4: streamed; others must be zero */
 };
 
 /* Layout of section in the file; only for the assertions below, never cast to it. */
@@ -491,6 +497,58 @@ struct gr_network {
     uint32_t priority; /* 0 to 255, a higher one first */
     uint32_t retry_limit; /* resets and retries allowed for one replay, at most the manifest's */
     uint32_t time_budget_us; /* a replay that takes longer is stopped (microseconds), 1 to the manifest's */
+};
+
+/* Layout of piece in the file; only for the assertions below, never cast to it. */
+struct gr_piece_layout {
+    uint64_t offset;
+    uint32_t stored_bytes;
+    uint32_t bytes;
+    uint32_t page;
+    uint32_t from_job;
+    uint32_t first_job;
+    uint32_t last_job;
+    uint8_t codec;
+    uint8_t flags;
+    uint8_t reserved[6];
+};
+
+#define GR_PIECE_BYTES 40u
+#define GR_PIECE_AT_OFFSET 0u
+#define GR_PIECE_AT_STORED_BYTES 8u
+#define GR_PIECE_AT_BYTES 12u
+#define GR_PIECE_AT_PAGE 16u
+#define GR_PIECE_AT_FROM_JOB 20u
+#define GR_PIECE_AT_FIRST_JOB 24u
+#define GR_PIECE_AT_LAST_JOB 28u
+#define GR_PIECE_AT_CODEC 32u
+#define GR_PIECE_AT_FLAGS 33u
+#define GR_PIECE_AT_RESERVED 34u
+_Static_assert(sizeof(struct gr_piece_layout) == GR_PIECE_BYTES, "size of piece");
+_Static_assert(offsetof(struct gr_piece_layout, offset) == GR_PIECE_AT_OFFSET, "offset of piece.offset");
+_Static_assert(offsetof(struct gr_piece_layout, stored_bytes) == GR_PIECE_AT_STORED_BYTES, "offset of piece.stored_bytes");
+_Static_assert(offsetof(struct gr_piece_layout, bytes) == GR_PIECE_AT_BYTES, "offset of piece.bytes");
+_Static_assert(offsetof(struct gr_piece_layout, page) == GR_PIECE_AT_PAGE, "offset of piece.page");
+_Static_assert(offsetof(struct gr_piece_layout, from_job) == GR_PIECE_AT_FROM_JOB, "offset of piece.from_job");
+_Static_assert(offsetof(struct gr_piece_layout, first_job) == GR_PIECE_AT_FIRST_JOB, "offset of piece.first_job");
+_Static_assert(offsetof(struct gr_piece_layout, last_job) == GR_PIECE_AT_LAST_JOB, "offset of piece.last_job");
+_Static_assert(offsetof(struct gr_piece_layout, codec) == GR_PIECE_AT_CODEC, "offset of piece.codec");
+_Static_assert(offsetof(struct gr_piece_layout, flags) == GR_PIECE_AT_FLAGS, "offset of piece.flags");
+_Static_assert(offsetof(struct gr_piece_layout, reserved) == GR_PIECE_AT_RESERVED, "offset of piece.reserved");
+_Static_assert(GR_PIECE_AT_RESERVED + 6u == GR_PIECE_BYTES, "end of piece");
+_Static_assert((uint8_t)GR_CODEC_LZ4 == GR_CODEC_LZ4, "piece.codec holds every codec");
+
+/* Memory of a streamed trace that is read for some jobs. */
+struct gr_piece {
+    uint64_t offset; /* of its stored bytes in STREAM */
+    uint32_t stored_bytes; /* bytes in the file */
+    uint32_t bytes; /* bytes after decoding, a multiple of 4096, at most 4 MiB */
+    uint32_t page; /* page of the carve-out, behind the image, where it begins */
+    uint32_t from_job; /* first job during which it may be written: no job from this one on uses the memory otherwise */
+    uint32_t first_job; /* first job that needs it; rows ascend by it */
+    uint32_t last_job; /* last job that needs it */
+    uint8_t codec; /* Codec */
+    uint8_t flags; /* bit 0: resident; others must be zero */
 };
 
 /* Layout of action in the file; only for the assertions below, never cast to it. */
@@ -806,7 +864,7 @@ static inline bool gr_header_load(struct gr_header *out, const uint8_t *p, size_
         return false;
     if (!gr_is_magic(p + GR_HEADER_AT_MAGIC, GR_HEADER_MAGIC))
         return false;
-    if ((gr_load16(p + GR_HEADER_AT_FLAGS) & ~15u) != 0)
+    if ((gr_load16(p + GR_HEADER_AT_FLAGS) & ~31u) != 0)
         return false;
     if (!gr_is_zero(p + GR_HEADER_AT_RESERVED, 24u))
         return false;
@@ -932,6 +990,26 @@ static inline bool gr_network_load(struct gr_network *out, const uint8_t *p, siz
     out->priority = gr_load32(p + GR_NETWORK_AT_PRIORITY);
     out->retry_limit = gr_load32(p + GR_NETWORK_AT_RETRY_LIMIT);
     out->time_budget_us = gr_load32(p + GR_NETWORK_AT_TIME_BUDGET_US);
+    return true;
+}
+
+static inline bool gr_piece_load(struct gr_piece *out, const uint8_t *p, size_t n)
+{
+    if (n < GR_PIECE_BYTES)
+        return false;
+    if ((p[GR_PIECE_AT_FLAGS] & ~1u) != 0)
+        return false;
+    if (!gr_is_zero(p + GR_PIECE_AT_RESERVED, 6u))
+        return false;
+    out->offset = gr_load64(p + GR_PIECE_AT_OFFSET);
+    out->stored_bytes = gr_load32(p + GR_PIECE_AT_STORED_BYTES);
+    out->bytes = gr_load32(p + GR_PIECE_AT_BYTES);
+    out->page = gr_load32(p + GR_PIECE_AT_PAGE);
+    out->from_job = gr_load32(p + GR_PIECE_AT_FROM_JOB);
+    out->first_job = gr_load32(p + GR_PIECE_AT_FIRST_JOB);
+    out->last_job = gr_load32(p + GR_PIECE_AT_LAST_JOB);
+    out->codec = p[GR_PIECE_AT_CODEC];
+    out->flags = p[GR_PIECE_AT_FLAGS];
     return true;
 }
 

@@ -49,7 +49,7 @@ types:
         doc: "entries of the section table, which follows this header"
       - id: flags
         type: u2
-        doc: "bit 0: raw recording; bit 1: the body is encrypted; bit 3: joint; others must be zero"
+        doc: "bit 0: raw recording; bit 1: the body is encrypted; bit 3: joint; bit 4: streamed; others must be zero"
       - id: reserved
         contents: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
         doc: "must be zero"
@@ -284,6 +284,40 @@ types:
       - id: reserved
         contents: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
         doc: "must be zero"
+  piece:
+    doc: "memory of a streamed trace that is read for some jobs"
+    seq:
+      - id: offset
+        type: u8
+        doc: "of its stored bytes in STREAM"
+      - id: stored_bytes
+        type: u4
+        doc: "bytes in the file"
+      - id: bytes
+        type: u4
+        doc: "bytes after decoding, a multiple of 4096, at most 4 MiB"
+      - id: page
+        type: u4
+        doc: "page of the carve-out, behind the image, where it begins"
+      - id: from_job
+        type: u4
+        doc: "first job during which it may be written: no job from this one on uses the memory otherwise"
+      - id: first_job
+        type: u4
+        doc: "first job that needs it; rows ascend by it"
+      - id: last_job
+        type: u4
+        doc: "last job that needs it"
+      - id: codec
+        type: u1
+        enum: codec
+        doc: "Codec"
+      - id: flags
+        type: u1
+        doc: "bit 0: resident; others must be zero"
+      - id: reserved
+        contents: [0, 0, 0, 0, 0, 0]
+        doc: "must be zero"
   action:
     doc: "one step of the replay"
     seq:
@@ -404,10 +438,14 @@ enums:
       id: encryption
     5:
       id: networks
+    6:
+      id: pieces
     16:
       id: actions
     17:
       id: image
+    18:
+      id: stream
     32:
       id: notes
   codec:

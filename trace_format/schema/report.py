@@ -12,9 +12,9 @@ class Status(Described):
     """What happened.
 
     Any two values differ in 10 bits or more, and so from 0 and from all ones: a glitch does not turn one into
-    another. Each but the trust policy's, STORE, ENCRYPTED, NETWORKS, QUEUE and DEADLINE is a constant of one
-    AArch64 instruction, and OK one that `cmp` takes. Those from DIVERGED to FAULT are worth a reset and another
-    try.
+    another. Each but the trust policy's, STORE, ENCRYPTED, NETWORKS, PIECES, QUEUE and DEADLINE is a constant of
+    one AArch64 instruction, and OK one that `cmp` takes. Those from DIVERGED to FAULT are worth a reset and
+    another try.
     """
 
     OK = 0x00FFF000, "done"
@@ -72,6 +72,7 @@ class Status(Described):
     TRUST_HALF = 0xD92B0703, "a hybrid key's signature of the trace lacks its ES256 or its ML-DSA half"
     TRUST_KEY = 0x8F4C29E7, "a hybrid signature brings another ML-DSA key than the trust policy names"
     NETWORKS = 0x9F767C45, "the trace's networks are malformed, or this replayer has no code for several"
+    PIECES = 0xD33CE32D, "the pieces of the trace that are read while jobs run are malformed"
     QUEUE = 0x7763C84E, "as many requests wait as this replayer has room for"
     DEADLINE = 0xBF55D42E, "the deadline is over, or with what is due before there is no time for the request"
     LOG = 0xFF03FF03, "the replay log cannot be kept: no room for its entries, no key, or no place for its tail"

@@ -34,6 +34,8 @@ KEEP_SLOTS = 8
 HASH_BYTES = 32  # SHA-256
 MAX_NETWORKS = 8  # of a joint trace
 MAX_PRIORITY = 255
+MAX_PIECES = 256  # of a streamed trace
+MAX_PIECE_BYTES = 4 << 20  # decoded in one go, between two looks at an interrupt line
 
 
 class SectionType(enum.IntEnum):
@@ -44,8 +46,10 @@ class SectionType(enum.IntEnum):
     CHUNKS = 3
     ENCRYPTION = 4  # of encrypted traces only: a COSE_Encrypt message, who can read the body
     NETWORKS = 5  # of joint traces only: which actions, slots and pages are whose, those of the image among them
+    PIECES = 6  # of streamed traces only: which bytes of STREAM lie where, for which jobs
     ACTIONS = 16
     IMAGE = 17
+    STREAM = 18  # of streamed traces only: memory that is read piece by piece while jobs run
     NOTES = 32
 
 
@@ -109,8 +113,10 @@ HEADER_FLAG_RAW = 1  # a recording that no pass has touched
 HEADER_FLAG_ENCRYPTED = 2  # the body is; chunk hashes are of what lies in the file
 HEADER_FLAG_OLD_JOINT = 4  # several networks that all reach the whole image: no reader takes it any more
 HEADER_FLAG_JOINT = 8  # several networks; neither raw nor encrypted
+HEADER_FLAG_STREAMED = 16  # memory is read while jobs run; neither raw nor encrypted nor joint
 NETWORK_FLAG_EXCLUSIVE = 1  # working memory is common to all: each replay begins anew
 MAX_RECIPIENTS = 16  # of an encrypted trace
+PIECE_FLAG_RESIDENT = 1  # stays for later replays: nothing else lies there
 SECTION_FLAG_OPTIONAL = 1  # a reader that does not know the type may pass over it
 SLOT_FLAG_BOUND = 1  # the image holds a value; a caller may leave it out
 
@@ -128,7 +134,9 @@ Header = Struct(
     * "size of a chunk of the body, a power of two from 4096 to 65536; the last may be shorter",
     "chunk_count" / u32 * "number of chunks; (trace_bytes - head_bytes) / chunk_bytes, rounded up",
     "section_count" / u16 * "entries of the section table, which follows this header",
-    "flags" / u16 * "bit 0: raw recording; bit 1: the body is encrypted; bit 3: joint; others must be zero",
+    "flags"
+    / u16
+    * "bit 0: raw recording; bit 1: the body is encrypted; bit 3: joint; bit 4: streamed; others must be zero",
     "reserved" / Reserved(24) * "must be zero",
 )
 
@@ -206,6 +214,21 @@ Network = Struct(
     "reserved" / Reserved(40) * "must be zero",
 )
 
+Piece = Struct(
+    "offset" / u64 * "of its stored bytes in STREAM",
+    "stored_bytes" / u32 * "bytes in the file",
+    "bytes" / u32 * "bytes after decoding, a multiple of 4096, at most 4 MiB",
+    "page" / u32 * "page of the carve-out, behind the image, where it begins",
+    "from_job"
+    / u32
+    * "first job during which it may be written: no job from this one on uses the memory otherwise",
+    "first_job" / u32 * "first job that needs it; rows ascend by it",
+    "last_job" / u32 * "last job that needs it",
+    "codec" / u8 * "Codec",
+    "flags" / u8 * "bit 0: resident; others must be zero",
+    "reserved" / Reserved(6) * "must be zero",
+)
+
 Action = Struct(
     "op" / u8 * "opcode, see the action table",
     "flags" / u8 * "by opcode",
@@ -232,6 +255,7 @@ STRUCTURES: dict[str, tuple[Any, str]] = {
     "manifest": (Manifest, "what the trace is, for which GPU, and what it may use"),
     "slot": (Slot, "typed input, output or parameter, or an operator's operand"),
     "network": (Network, "one of the networks of a joint trace"),
+    "piece": (Piece, "memory of a streamed trace that is read for some jobs"),
     "action": (Action, "one step of the replay"),
 }
 ENUMERATIONS: tuple[type[enum.IntEnum], ...] = (SectionType, Codec, Gpu, SlotKind, DType)
@@ -239,5 +263,5 @@ HEAD_SECTIONS = (
     SectionType.MANIFEST,
     SectionType.SLOTS,
     SectionType.CHUNKS,
-)  # and ENCRYPTION or NETWORKS where a flag says so
+)  # and ENCRYPTION, NETWORKS or PIECES where a flag says so
 TRACE = Format("trace", "the trace format", STRUCTURES, ENUMERATIONS, numbers(vars()))

@@ -64,7 +64,7 @@ from trace_format.actions import Op, action
 from trace_format.layout import Part
 from trace_format.schema import SectionType
 
-FLAG = 16
+FLAG = 32
 
 def built(section, flags, *more):
     sample = s.trace(*s.PROLOGUE, *more, *s.REPLAY)
