@@ -34,7 +34,7 @@ static bool is_below(uint64_t first, uint64_t count, uint64_t end)
 static bool may_map(const struct gr_replayer *r, const struct gr_action *a)
 {
     const uint64_t image_pages = r->image_end / GR_PAGE_BYTES;
-    if (!gr_maps_own(r, a) || (a->flags & GR_MAP_GPU_MEM_WRITE && a->b < image_pages))
+    if (!gr_maps_own(r, a) || (a->flags & GR_MAP_GPU_MEM_WRITE && a->b < GR_READ_ONLY_END(r) / GR_PAGE_BYTES))
         return false;
     return !GR_MMU_FORBIDS_EXECUTION || !(a->flags & GR_MAP_GPU_MEM_EXECUTE) ||
            is_below(a->b, a->value, image_pages);

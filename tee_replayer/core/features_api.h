@@ -11,12 +11,13 @@
 #include "../features/schedule/schedule_api.h"
 #include "../features/steps/steps_api.h"
 #include "../features/store/store_api.h"
+#include "../features/streaming/streaming_api.h"
 #include "../features/trust/trust_api.h"
 
 /* Fields of struct gr_policy, gr_progress, gr_replayer. */
 #define GR_POLICY_FIELDS GR_EVIDENCE_FIELDS
 #define GR_PROGRESS_FIELDS GR_STEPS_FIELDS
 #define GR_REPLAYER_FIELDS                                                                                   \
-    GR_TRUST_FIELDS GR_STORE_FIELDS GR_NETWORKS_FIELDS GR_SCHEDULE_FIELDS GR_EVIDENCE_FIELDS
+    GR_TRUST_FIELDS GR_STORE_FIELDS GR_NETWORKS_FIELDS GR_STREAMING_FIELDS GR_SCHEDULE_FIELDS GR_EVIDENCE_FIELDS
 
 #endif

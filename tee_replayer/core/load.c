@@ -46,10 +46,10 @@ static bool is_in_order(const struct loader *l, uint32_t i, uint32_t type, uint3
         return false;
     static const uint8_t first[] = {GR_SECTION_TYPE_MANIFEST, GR_SECTION_TYPE_SLOTS, GR_SECTION_TYPE_CHUNKS,
                                     GR_SECTION_TYPE_ACTIONS};
-    const bool is_required = type - GR_SECTION_TYPE_MANIFEST <= 2 || type - GR_SECTION_TYPE_ACTIONS <= 1;
+    const bool is_required = type - GR_SECTION_TYPE_MANIFEST <= 2 || type - GR_SECTION_TYPE_ACTIONS <= GR_LAST_OF_BODY - GR_SECTION_TYPE_ACTIONS;
     if (flags != (is_required ? 0 : GR_SECTION_FLAG_OPTIONAL) || flags < before)
         return false;
-    return i < sizeof first ? type == first[i] : !is_required || type == GR_SECTION_TYPE_IMAGE;
+    return i < sizeof first ? type == first[i] : !is_required || type > GR_SECTION_TYPE_ACTIONS;
 }
 
 /* The section table: sections in their order, without gaps or overlaps. */
@@ -68,7 +68,7 @@ static enum gr_status check_sections(struct loader *l)
         if (gr_load64(s + GR_SECTION_AT_OFFSET) != at || stored > l->trace_bytes - at ||
             raw > (uint64_t)1 << 32 ||
             (codec == GR_CODEC_STORED ? raw != stored : codec != GR_CODEC_LZ4 || IS_STORED(l, i)) ||
-            !is_in_order(l, i, type, flags, before))
+            !is_in_order(l, i, type, flags, before) || !gr_takes_section(l, i, s))
             return GR_STATUS_SECTIONS;
         before = flags;
         notes += type == GR_SECTION_TYPE_NOTES;
@@ -216,6 +216,8 @@ static enum gr_status check_manifest(struct loader *l)
         return GR_STATUS_SLOTS;
     status = take_slots(l);
     if (status == GR_STATUS_OK)
+        status = gr_take_pieces(l, section_data(l, HEAD_SECTIONS), section_bytes(l, HEAD_SECTIONS));
+    if (status == GR_STATUS_OK)
         status = gr_check_weights(l);
     if (status == GR_STATUS_OK)
         status = gr_take_networks(
@@ -233,8 +235,9 @@ static enum gr_status load_body(struct loader *l)
     struct gr_stream *stream = &l->stream;
     uint8_t *image = r->memory.base;
     stream->offset = TRACE_START(l) + (uint64_t)l->head_bytes;
-    gr_wipe(image, r->image_end); /* the prologue wipes what lies after it */
-    for (uint32_t i = SECTIONS_IN_HEAD(l); i < l->section_count; i++) {
+    gr_keep_body(l);
+    gr_wipe(image, GR_READ_ONLY_END(r)); /* the prologue wipes what lies after it */
+    for (uint32_t i = SECTIONS_IN_HEAD(l); i < GR_LOADED_SECTIONS(l); i++) {
         const uint8_t *s = gr_aligned(section_at(l, i));
         const uint32_t type = gr_load16(s + GR_SECTION_AT_TYPE);
         uint8_t *out = NULL; /* optional sections are skipped */
@@ -254,7 +257,7 @@ static enum gr_status load_body(struct loader *l)
         if (stream->status != GR_STATUS_OK)
             return stream->status;
     }
-    if (stream->left || stream->at != stream->end)
+    if (gr_lacks_body(l))
         return GR_STATUS_FLOW;
     l->state ^= gr_undecrypted(l);
     l->state ^= STEP_BODY ^ (uint32_t)(stream->differing | stream->differing >> 32);

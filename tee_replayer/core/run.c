@@ -73,6 +73,9 @@ GR_NOINLINE static enum gr_status wait_for(struct gr_replayer *r, const struct g
 
 static enum gr_status wait_irq(struct gr_replayer *r, const struct gr_action *a)
 {
+    const enum gr_status status = gr_read_ahead(r, a->arg);
+    if (status != GR_STATUS_OK)
+        return status;
     const uint64_t now = gr_port_now_us(), left = now < r->deadline_us ? r->deadline_us - now : 0;
     const uint32_t us = a->value < left ? a->value : (uint32_t)left;
     if (gr_port_wait_irq(a->arg, us))
@@ -120,6 +123,8 @@ static enum gr_status execute_range(struct gr_replayer *r, uint32_t from, uint32
             status = GR_STATUS_BUDGET;
         if (status == GR_STATUS_OK && gr_step_ends(r, &action, i))
             return check_fault(r);
+        if (status == GR_STATUS_OK)
+            status = gr_fetch_pieces(r, &action);
         if (status == GR_STATUS_OK)
             status = gr_execute(r, &action);
         if (status != GR_STATUS_OK)

@@ -47,6 +47,7 @@ FEATURES = (
     Feature("networks", "GRAMOPHONE_NETWORKS", ("reach.c", "networks.c")),
     Feature("operators", "GRAMOPHONE_OPERATORS", ("operate.c",), header="operands.h"),
     Feature("trust", "GRAMOPHONE_TRUST", ("policy.c", "cose.c", "trust.c"), "one_key.c", "trust_policy.h"),
+    Feature("streaming", "GRAMOPHONE_STREAMING", ("streaming.c",)),
     Feature("clock", "GRAMOPHONE_CLOCK"),
     Feature("encryption", "GRAMOPHONE_ENCRYPTION", ("encryption.c",)),
     Feature("steps", "GRAMOPHONE_STEPS", ("steps.c",), "attempts.c"),

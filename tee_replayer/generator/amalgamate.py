@@ -37,6 +37,7 @@ HAS_TRUST = "GRAMOPHONE_TRUST"  # a trust policy says who signs, not one key
 HAS_NETWORKS = "GRAMOPHONE_NETWORKS"  # joint traces
 HAS_STEPS = "GRAMOPHONE_STEPS"  # replays that stop between jobs
 HAS_SCHEDULE = "GRAMOPHONE_SCHEDULE"  # requests with deadlines wait for the GPU
+HAS_STREAMING = "GRAMOPHONE_STREAMING"  # memory is read while jobs run
 HAS_CLOCK = "GRAMOPHONE_CLOCK"  # the port knows what day it is
 HAS_STORE = "GRAMOPHONE_STORE"  # versions outlive a reboot
 IN_OPTEE = "GR_STAGING_BYTES"  # only OP-TEE's port has memory for the normal world's data in the carve-out

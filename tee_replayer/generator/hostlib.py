@@ -218,6 +218,7 @@ class HostReplayer:
         if key.algorithm is not Algorithm.ES256:
             raise ValueError(f"a device verifies ES256, this is an {key.algorithm.title} key")
         self._bound.clear()
+        self._file = signed  # a replay reads pieces of it
         return self._checked(
             self._lib.gr_host_load(self._host, signed, len(signed), key.raw, key.kid, min_security_version)
         )
@@ -232,6 +233,7 @@ class HostReplayer:
             min_security_version: older traces are refused.
         """
         self._bound.clear()
+        self._file = signed
         policy = bytes(root)
         platform = (where.platform or "").encode().ljust(PLATFORM_BYTES, b"\0")
         device_id = where.device_id or NO_ID
@@ -363,9 +365,9 @@ class HostReplayer:
         at = int(self._lib.gr_host_translate(self._host, space, va))
         return None if at == (1 << 64) - 1 else at
 
-    def slow(self, read_us: int) -> None:
-        """From now on, each read of a trace takes so long (microseconds): for tests of the limit of loading."""
-        self._lib.gr_host_slow(self._host, read_us)
+    def slow(self, read_us: int, end: int = 0) -> None:
+        """For tests: from now on, each read of a trace takes so long (microseconds), and beyond `end` fails."""
+        self._lib.gr_host_slow(self._host, read_us, end)
 
     def unload(self) -> None:
         """Reset the GPU and wipe the carve-out."""

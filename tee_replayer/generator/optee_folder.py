@@ -60,6 +60,8 @@ class OpTee(OnBoard):
             raise GenerateError(
                 f"{self.board.name}: the TA keeps versions in secure storage, by its client policy (ta/policy.h)"
             )
+        if options.streaming:
+            raise GenerateError(f"{self.board.name}: OP-TEE's port does not read a trace during replays")
         if options.clock:
             raise GenerateError(
                 f"{self.board.name}: OP-TEE's only clock is the normal world's, which sets it as it likes"

@@ -31,7 +31,8 @@ UNTESTED = "untested combination"
 _EVIDENCE = ("hashes", "attestations")
 # Feature -> those that it requires, and those that it cannot be combined with.
 _REQUIRES = {"schedule": ("networks", "steps"), "clock": ("trust",)}
-_EXCLUDES = {"evidence": ("networks",)}  # a replay log does not say which of several networks ran
+# A replay log does not say which of several networks ran; pieces are of one network.
+_EXCLUDES = {"evidence": ("networks",), "streaming": ("networks",)}
 
 
 class FeatureError(TraceError):
@@ -52,6 +53,7 @@ class Features:
         evidence: what it says of its replays.
         store: versions outlive a reboot.
         clock: it asks the board's clock.
+        streaming: it reads pieces of a trace while jobs run.
     """
 
     trust: bool = False
@@ -63,6 +65,7 @@ class Features:
     evidence: Evidence = NO_EVIDENCE
     store: bool = False
     clock: bool = False
+    streaming: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -95,7 +98,7 @@ class Features:
     def options(self) -> dict[str, Any]:
         """As keywords of `Options`; trust and encryption follow from its keys."""
         found = {name: getattr(self, name) for name in ("networks", "steps", "schedule", "operators", "evidence")}
-        return found | {"rollback_store": self.store, "clock": self.clock}
+        return found | {"rollback_store": self.store, "clock": self.clock, "streaming": self.streaming}
 
 
 NAMES = tuple(row.name for row in fields(Features))
@@ -144,6 +147,7 @@ def of_options(options: Options) -> Features:
         options.evidence,
         options.rollback_store,
         options.clock,
+        options.streaming,
     )
 
 

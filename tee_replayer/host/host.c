@@ -18,7 +18,7 @@ struct gr_host {
     struct gr_host_gpu gpu;
     struct gr_memory memory;
     uint64_t now_ns, writes;
-    const uint8_t *file;
+    const uint8_t *file; /* while a trace is loaded */
     uint64_t file_bytes;
     uint64_t read_us;         /* what a read takes */
     uint64_t tick_ns;         /* what an access takes; 0: TICK_NS */
@@ -156,10 +156,7 @@ static uint32_t load(struct gr_host *host, const uint8_t *file, uint64_t bytes,
     host->lowest_inverted = ~policy->min_security_version;
     host->file = file;
     host->file_bytes = bytes;
-    const enum gr_status status = gr_load(&host->replayer, &host->memory, &source, bytes, policy);
-    host->file = NULL;
-    host->file_bytes = 0;
-    return (uint32_t)status;
+    return (uint32_t)gr_load(&host->replayer, &host->memory, &source, bytes, policy);
 }
 
 #ifdef GRAMOPHONE_TRUST
@@ -294,9 +291,11 @@ uint64_t gr_host_writes(const struct gr_host *host)
     return host->writes;
 }
 
-void gr_host_slow(struct gr_host *host, uint64_t read_us)
+void gr_host_slow(struct gr_host *host, uint64_t read_us, uint64_t end)
 {
     host->read_us = read_us;
+    if (end)
+        host->file_bytes = end;
 }
 
 uint64_t gr_host_now_ns(const struct gr_host *host)

@@ -53,8 +53,9 @@ const struct gr_report *gr_host_report(const struct gr_host *host);
 /* Register writes since gr_host_new. */
 uint64_t gr_host_writes(const struct gr_host *host);
 
-/* From now on each read of a file takes so long (microseconds). For tests. */
-void gr_host_slow(struct gr_host *host, uint64_t read_us);
+/* From now on each read of a file takes so long (microseconds); the file ends at `end`, unless that is 0. For
+ * tests. */
+void gr_host_slow(struct gr_host *host, uint64_t read_us, uint64_t end);
 
 /* The clock; have it show another time; from now on, an access takes tick_ns, and waiting for an interrupt in
  * action i at least waits_us[i], of `count`, which stay where they are. For tests. */

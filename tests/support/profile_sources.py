@@ -24,6 +24,7 @@ def defines(has: Features) -> str:
         *((macro, has.trust) for _, macro in SEAMS.values()),
         (HAS_ENCRYPTION, has.encryption),
         (amalgamate.HAS_STEPS, has.steps),
+        (amalgamate.HAS_STREAMING, has.streaming),
         (amalgamate.HAS_CLOCK, has.clock),
     )
     numbers = ((amalgamate.HAS_NETWORKS, has.networks), (amalgamate.HAS_SCHEDULE, has.schedule))

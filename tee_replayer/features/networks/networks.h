@@ -78,7 +78,7 @@ GR_INTERNAL bool gr_driver_switch(struct gr_replayer *r);
 #define GR_IS_OWN_SLOT(r, slot) ((slot) < (r)->slot_count)
 #define GR_RETRIES(r) ((r)->retry_limit)
 #define GR_BUDGET_US(r) ((r)->time_budget_us)
-#define GR_WORK_AT(r) ((r)->image_end)
+#define GR_WORK_AT(r) GR_READ_ONLY_END(r)
 #define GR_WORK_END(r) ((r)->carveout_bytes)
 #define GR_DRIVER_AT(r) ((r)->carveout_bytes)
 #define GR_DRIVER_END(r) ((r)->low_bytes)

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Pieces of a streamed trace. Each byte is copied into secure memory once, checked there by its chunk's hash, and
+ * decoded to where jobs reach it: what lies there is always what has been checked. */
+#include "driver.h"
+#include "gr_target.h"
+#include "load.h"
+
+_Static_assert(GR_PIECES == GR_MAX_PIECES, "replayer.h has the format's limit");
+_Static_assert(!GR_NETWORKS_FLAG, "a trace has one flag of those that are alone");
+_Static_assert(GR_MAX_PIECE_BYTES % GR_PAGE_BYTES == 0, "a piece is whole pages");
+
+/* Of GR_PIECE_BYTES each, as in the file. */
+static const uint8_t *row_at(const struct gr_replayer *r, uint32_t index)
+{
+    return gr_aligned(r->pieces + (size_t)index * GR_PIECE_BYTES);
+}
+
+/* Read by an access of its own: the compiler takes no earlier value for it. */
+static uint32_t field(const struct gr_replayer *r, uint32_t index, uint32_t at)
+{
+    return *(const volatile uint32_t *)(const void *)(row_at(r, index) + at);
+}
+
+static uint64_t begin_of(const struct gr_replayer *r, uint32_t index)
+{
+    return (uint64_t)field(r, index, GR_PIECE_AT_PAGE) * GR_PAGE_BYTES;
+}
+
+static uint64_t end_of(const struct gr_replayer *r, uint32_t index)
+{
+    return begin_of(r, index) + field(r, index, GR_PIECE_AT_BYTES);
+}
+
+static bool is_resident(const struct gr_replayer *r, uint32_t index)
+{
+    return row_at(r, index)[GR_PIECE_AT_FLAGS] & GR_PIECE_FLAG_RESIDENT;
+}
+
+/* Whether two pieces have memory in common at some time. */
+static bool meet(const struct gr_replayer *r, uint32_t a, uint32_t b)
+{
+    return begin_of(r, a) < end_of(r, b) && begin_of(r, b) < end_of(r, a) &&
+           field(r, a, GR_PIECE_AT_FROM_JOB) <= field(r, b, GR_PIECE_AT_LAST_JOB) &&
+           field(r, b, GR_PIECE_AT_FROM_JOB) <= field(r, a, GR_PIECE_AT_LAST_JOB);
+}
+
+/* Whether a row keeps the rules, with those before it; trace_format/streamed.py has the same. */
+static bool is_valid(const struct loader *l, uint32_t index, uint32_t jobs)
+{
+    const struct gr_replayer *r = l->r;
+    const uint8_t *row = row_at(r, index);
+    const uint32_t bytes = field(r, index, GR_PIECE_AT_BYTES), stored = field(r, index, GR_PIECE_AT_STORED_BYTES),
+                   from = field(r, index, GR_PIECE_AT_FROM_JOB), first = field(r, index, GR_PIECE_AT_FIRST_JOB),
+                   last = field(r, index, GR_PIECE_AT_LAST_JOB);
+    const uint64_t offset = gr_load64(row + GR_PIECE_AT_OFFSET);
+    const bool stays = is_resident(r, index);
+    /* One less: zero is too small. */
+    if (bytes - 1 >= GR_MAX_PIECE_BYTES || bytes % GR_PAGE_BYTES || offset > l->pieces_bytes ||
+        stored > l->pieces_bytes - offset ||
+        (row[GR_PIECE_AT_CODEC] == GR_CODEC_STORED ? stored != bytes : row[GR_PIECE_AT_CODEC] != GR_CODEC_LZ4) ||
+        row[GR_PIECE_AT_FLAGS] & ~GR_PIECE_FLAG_RESIDENT ||
+        !gr_is_zero(row + GR_PIECE_AT_RESERVED, GR_PIECE_BYTES - GR_PIECE_AT_RESERVED))
+        return false;
+    if (begin_of(r, index) < (stays ? r->image_end : r->read_only_end) || end_of(r, index) > r->carveout_bytes ||
+        from > first || first > last || last >= jobs || (stays && (from || last != jobs - 1)))
+        return false;
+    if (index && field(r, index - 1, GR_PIECE_AT_FIRST_JOB) > first)
+        return false;
+    for (uint32_t i = 0; i < index; i++) {
+        if (meet(r, i, index))
+            return false;
+    }
+    return true;
+}
+
+bool gr_takes_section(struct loader *l, uint32_t index, const uint8_t *s)
+{
+    const uint32_t type = gr_load16(s + GR_SECTION_AT_TYPE);
+    if (type == GR_SECTION_TYPE_PIECES)
+        return index == HEAD_SECTIONS && s[GR_SECTION_AT_CODEC] == GR_CODEC_STORED;
+    if (type == GR_SECTION_TYPE_IMAGE)
+        return !l->pieces_section;
+    if (type != GR_SECTION_TYPE_STREAM)
+        return true;
+    if (l->pieces_section || GR_FOURTH(l) != GR_SECTION_TYPE_PIECES || s[GR_SECTION_AT_CODEC] != GR_CODEC_STORED)
+        return false;
+    l->pieces_section = index;
+    l->pieces_at = gr_load64(s + GR_SECTION_AT_OFFSET);
+    l->pieces_bytes = gr_load64(s + GR_SECTION_AT_STORED_BYTES);
+    return true;
+}
+
+enum gr_status gr_take_pieces(struct loader *l, const uint8_t *rows, uint64_t bytes)
+{
+    struct gr_replayer *r = l->r;
+    r->read_only_end = r->image_end;
+    r->piece_job = UINT32_MAX; /* none */
+    if (GR_FOURTH(l) != GR_SECTION_TYPE_PIECES)
+        return GR_STATUS_OK;
+    if (!l->pieces_section || bytes % GR_PIECE_BYTES || bytes / GR_PIECE_BYTES - 1 >= GR_MAX_PIECES)
+        return GR_STATUS_SECTIONS;
+    r->pieces = rows;
+    r->piece_count = (uint32_t)(bytes / GR_PIECE_BYTES);
+    for (uint32_t i = 0; i < r->piece_count; i++) {
+        if (is_resident(r, i) && end_of(r, i) > r->read_only_end)
+            r->read_only_end = end_of(r, i);
+    }
+    const uint32_t jobs = gr_load32(gr_aligned(r->manifest) + GR_MANIFEST_AT_JOB_COUNT);
+    for (uint32_t i = 0; i < r->piece_count; i++) {
+        r->report.offset = i;
+        if (!is_valid(l, i, jobs))
+            return GR_STATUS_PIECES;
+    }
+    return r->read_only_end <= r->carveout_bytes ? GR_STATUS_OK : GR_STATUS_PIECES;
+}
+
+void gr_keep_body(struct loader *l)
+{
+    struct gr_replayer *r = l->r;
+    r->source = *l->stream.source;
+    r->hashes = l->stream.hashes;
+    r->chunk = l->stream.chunk;
+    r->chunk_bytes = l->stream.chunk_bytes;
+    r->body_at = l->stream.offset;
+    r->body_bytes = l->stream.left;
+    r->pieces_at = l->pieces_at - l->head_bytes;
+}
+
+/* Without pieces the stream ends with the body, else before STREAM. */
+bool gr_lacks_body(const struct loader *l)
+{
+    const uint64_t rest = l->stream.left + (uint64_t)(l->stream.end - l->stream.at);
+    return rest != (l->pieces_section ? l->r->body_bytes - l->r->pieces_at : 0);
+}
+
+/* Read a piece to its place. Nobody uses that now. */
+static enum gr_status fetch(struct gr_replayer *r, uint32_t index)
+{
+    const uint8_t *row = row_at(r, index);
+    const uint32_t bytes = field(r, index, GR_PIECE_AT_BYTES), codec = row[GR_PIECE_AT_CODEC];
+    const uint64_t at = r->pieces_at + gr_load64(row + GR_PIECE_AT_OFFSET);
+    const uint32_t chunk = (uint32_t)(at / r->chunk_bytes), before = (uint32_t)at & (r->chunk_bytes - 1);
+    const uint64_t skipped = at - before;
+    uint8_t *out = r->memory.base + begin_of(r, index);
+    struct gr_stream s;
+    memset(&s, 0, sizeof s);
+    s.source = &r->source;
+    s.offset = r->body_at + skipped;
+    s.left = r->body_bytes - skipped;
+    s.deadline_us = r->deadline_us;
+    s.hashes = r->hashes + chunk * UINT64_C(32);
+    s.chunk = r->chunk;
+    s.chunk_bytes = r->chunk_bytes;
+    s.index = chunk;
+    s.section = before;
+    s.status = GR_STATUS_OK;
+    gr_stream_take(&s, NULL, before);
+    s.section = field(r, index, GR_PIECE_AT_STORED_BYTES);
+    s.stop = s.at;
+    if (codec == GR_CODEC_LZ4)
+        gr_lz4_decode(&s, out, bytes);
+    else
+        gr_stream_take(&s, out, bytes);
+    r->report.offset = index;
+    r->report.seen = s.index;
+    if (s.status == GR_STATUS_OK && s.differing)
+        s.status = GR_STATUS_CHUNK;
+    if (s.status == GR_STATUS_OK && (s.section || s.at != s.stop))
+        s.status = GR_STATUS_CODEC;
+    /* What is not there makes no piece: of all bytes the last ones are counted by the stream. */
+    if (s.status == GR_STATUS_OK)
+        r->pieces_read[index] = bytes - (uint32_t)s.section;
+    return s.status;
+}
+
+/* Whether a job needs a piece. */
+static bool is_needed(const struct gr_replayer *r, uint32_t index, uint32_t job)
+{
+    return field(r, index, GR_PIECE_AT_FIRST_JOB) <= job && job <= field(r, index, GR_PIECE_AT_LAST_JOB);
+}
+
+static bool is_there(const struct gr_replayer *r, uint32_t index)
+{
+    return ((const volatile uint32_t *)r->pieces_read)[index] == field(r, index, GR_PIECE_AT_BYTES);
+}
+
+enum gr_status gr_fetch_pieces(struct gr_replayer *r, const struct gr_action *a)
+{
+    const uint32_t job = a->value;
+    if (!r->piece_count || a->op != GR_OP_JOB)
+        return GR_STATUS_OK;
+    enum gr_status status = gr_settle(r);
+    if (job != r->piece_job + 1) { /* a replay begins, or goes on after a fault: others may lie there */
+        for (uint32_t i = 0; i < r->piece_count; i++) {
+            if (!is_resident(r, i))
+                r->pieces_read[i] = 0;
+        }
+    }
+    r->piece_job = job;
+    for (uint32_t i = 0; i < r->piece_count && status == GR_STATUS_OK; i++) {
+        if (is_needed(r, i, job) && !is_there(r, i))
+            status = fetch(r, i);
+    }
+    /* Once more: one skipped instruction leaves no job without its memory. */
+    for (uint32_t i = r->piece_count; i-- && status == GR_STATUS_OK;) {
+        if (is_needed(r, i, job) && !is_there(r, i))
+            status = GR_STATUS_FLOW;
+    }
+    return status;
+}
+
+enum gr_status gr_read_ahead(struct gr_replayer *r, uint32_t line)
+{
+    const uint32_t job = r->piece_job;
+    enum gr_status status = GR_STATUS_OK;
+    for (uint32_t i = 0; i < r->piece_count && status == GR_STATUS_OK; i++) {
+        if (field(r, i, GR_PIECE_AT_FROM_JOB) > job || field(r, i, GR_PIECE_AT_FIRST_JOB) <= job || is_there(r, i))
+            continue;
+        if (gr_port_wait_irq(line, 0))
+            break;
+        status = fetch(r, i);
+    }
+    return status;
+}
