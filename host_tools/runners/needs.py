@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from host_tools.families.family import family_of
-from host_tools.model.parts import part
+from host_tools.model import secure_memory
+from host_tools.model.secure_memory import BEFORE_HEAD_BYTES, aligned
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing import encryption
 from signing.delivery import Delivery
@@ -23,7 +23,7 @@ from trace_format import profile as profiles
 from trace_format.actions import Op
 from trace_format.errors import ProfileError, TraceError
 from trace_format.operators import OPERATORS, Operator, used
-from trace_format.schema import ALIGNMENT, MAX_CARVEOUT_BYTES
+from trace_format.schema import MAX_CARVEOUT_BYTES
 from trace_format.schema.trust import MAX_TRUST_BYTES, KeyKind
 from trace_format.trace import Trace
 
@@ -31,7 +31,6 @@ from trace_format.trace import Trace
 LOADER_BYTES = 16 << 20
 MIB = 1 << 20
 STRANGER = (1).to_bytes(32, "big")  # a private key that everybody has
-BEFORE_HEAD_BYTES = 40  # what is signed before the head
 PROTECTED_MORE_BYTES = 2  # under a trust policy, which has longer numbers of algorithms
 ML_DSA_WORKSPACE_BYTES = 9152  # tee_replayer/core/crypto.h
 
@@ -47,6 +46,14 @@ def claimed(delivery: Delivery) -> dict[str, Any]:
 def operators_in(delivery: Delivery) -> list[Operator]:
     """Operators that the device computes for it on the CPU; none where it is damaged."""
     return used(delivery.trace.actions) if delivery.trace else []
+
+
+def is_streamed(delivery: Delivery) -> bool:
+    """Whether a device made for it reads pieces of it while jobs run; not where it is damaged."""
+    try:
+        return layout.is_streamed(delivery.header)
+    except TraceError:
+        return False
 
 
 def decryption_for(delivery: Delivery) -> Decryption:
@@ -98,8 +105,8 @@ def _judged_bytes(delivery: Delivery) -> int:
     signed = delivery.signed
     if isinstance(signed.message, Envelope):
         return 0
-    more = _aligned(BEFORE_HEAD_BYTES + PROTECTED_MORE_BYTES) - _aligned(BEFORE_HEAD_BYTES)  # before the head
-    room = _aligned(BEFORE_HEAD_BYTES + PROTECTED_MORE_BYTES) + MAX_TRUST_BYTES
+    more = aligned(BEFORE_HEAD_BYTES + PROTECTED_MORE_BYTES) - aligned(BEFORE_HEAD_BYTES)  # before the head
+    room = aligned(BEFORE_HEAD_BYTES + PROTECTED_MORE_BYTES) + MAX_TRUST_BYTES
     entries = (entry for message in signed.signatures for each in message.by_kid.values() for entry in each)
     is_hybrid = any(entry.algorithm is Algorithm.ML_DSA_44 for entry in entries)
     work = ML_DSA_WORKSPACE_BYTES if is_hybrid else 0
@@ -108,15 +115,8 @@ def _judged_bytes(delivery: Delivery) -> int:
 
 def memory_for(trace: Trace, header: Mapping[str, Any], cached: int = 0, judged: int = 0) -> int:
     """As `secure_bytes`, for a trace and its header, with `judged` bytes besides."""
-    work = trace.actions.nbytes + len(trace.slots) * packing.size_of("slot") + header["chunk_bytes"]
-    tables = family_of(trace.gpu).page_tables
-    parts = [part(trace, network) for network in trace.networks] or [trace]
-    low = trace.carveout_bytes + sum(tables.device_bytes(one) for one in parts)
-    return low + max(judged + _aligned(BEFORE_HEAD_BYTES + header["head_bytes"]) + _aligned(work), cached)
-
-
-def _aligned(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
+    sizes = header["head_bytes"], header["chunk_bytes"]
+    return secure_memory.memory_for(trace, *sizes, cached=cached, judged=judged)
 
 
 def what_helps(delivery: Delivery, report: Report) -> str:
