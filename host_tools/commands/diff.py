@@ -11,6 +11,7 @@ import click
 
 from host_tools.audit.compare import Change, Difference, compare
 from host_tools.audit.compare_words import sentences
+from host_tools.commands.facts import check_whole
 from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome
 from host_tools.commands.results import Claim
 from host_tools.commands.streams import read
@@ -96,6 +97,8 @@ def _traces(old: Path, new: Path, contents: list[bytes], actions: bool) -> Outco
     (before, old_claim), (after, new_claim) = (
         parse_trace(data, str(path)) for path, data in zip((old, new), contents, strict=True)
     )
+    check_whole(before, str(old))
+    check_whole(after, str(new))
     found = compare(before, after, (str(old), str(new)))
     lines = [_header(old, new, "traces"), *_signatures(old_claim, new_claim), *sentences(found, actions=actions)]
     claims = Signatures(*(Claim(**claim) if claim else None for claim in (old_claim, new_claim)))

@@ -10,14 +10,14 @@ from typing import Any
 
 import click
 
-from host_tools.commands.facts import TraceFacts, TraceMade, facts, network_words
+from host_tools.commands.facts import TraceFacts, TraceMade, check_whole, facts, network_words
 from host_tools.commands.framework import AS_JSON, FILE, STREAM, GramophoneCommand, Outcome, UsageError
 from host_tools.commands.results import Claim
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.commands.traces import parse_trace
 from host_tools.model.description import ActionFields, action_fields, describe_actions, describe_slot
 from host_tools.support.messages import shown
-from host_tools.support.results import fields
+from host_tools.support.results import Count, Positive, Result, fields
 from host_tools.text.annotate import JobFields, annotations_of, job_fields
 from host_tools.text.reader import assemble
 from host_tools.text.words import TextError
@@ -27,6 +27,28 @@ from signing.envelope import split
 from trace_format import limits
 from trace_format.actions import actions_of
 from trace_format.errors import printable
+from trace_format.schema import PAGE_BYTES
+from trace_format.streamed import Piece
+
+
+class PieceFacts(Result):
+    """Memory that a device reads while jobs run.
+
+    Attributes:
+        bytes: Its size.
+        at: Where it begins in the carve-out.
+        from_job: First job during which it may be read.
+        first_job: First job that needs it.
+        last_job: Last job that needs it.
+        resident: That it stays for later replays; else each of them reads it again.
+    """
+
+    bytes: Positive
+    at: Count
+    from_job: Count
+    first_job: Count
+    last_job: Count
+    resident: bool
 
 
 class Dumped(TraceFacts, kw_only=True):
@@ -34,12 +56,14 @@ class Dumped(TraceFacts, kw_only=True):
 
     Attributes:
         notes: The trace's own notes: provenance, passes applied.
+        pieces: Of a streamed trace, in the order of their first jobs.
     """
 
     signature: Claim | None
     action_list: list[ActionFields]
     job_list: list[JobFields]
     notes: dict[str, Any]
+    pieces: list[PieceFacts]
 
 
 @click.command(
@@ -88,10 +112,22 @@ def dump_command(file: Path, form: str, output: Path | None) -> Outcome[Dumped |
 
 def _text(data: bytes, file: str) -> Iterator[str]:
     trace, claim = parse_trace(data, file, joint=True)
+    check_whole(trace, file)
     if claim:
         yield f"# signed by {claim['algorithm']} key {claim['key_id']}: not verified, and not in this text"
         data = bytes(split(data).trace)
     yield from text_of(bytes(opened(data, file)), trace, annotations_of(trace))
+
+
+def _piece(piece: Piece) -> PieceFacts:
+    jobs = piece.from_job, piece.first_job, piece.last_job
+    return PieceFacts(len(piece.data), piece.page * PAGE_BYTES, *jobs, piece.resident)
+
+
+def _piece_words(piece: Piece) -> str:
+    often = "once" if piece.resident else f"in each replay, from job {piece.from_job} on"
+    jobs = f"jobs {piece.first_job} to {piece.last_job}"
+    return f"{len(piece.data)} bytes at {piece.page * PAGE_BYTES:#010x} for {jobs}, read {often}"
 
 
 def _dump(content: bytes, file: str, with_jobs: bool) -> Outcome[Dumped | None]:
@@ -103,6 +139,7 @@ def _dump(content: bytes, file: str, with_jobs: bool) -> Outcome[Dumped | None]:
     ]
     lines += [f"slot             {describe_slot(slot)}" for slot in trace.slots]
     lines += [f"network          {printable(network_words(network))}" for network in trace.networks]
+    lines += [f"piece            {_piece_words(piece)}" for piece in trace.streamed]
     actions = describe_actions(trace)
     lines += [f"{index:6}  {text}" for index, text in enumerate(actions)]
     data = Dumped(
@@ -111,6 +148,7 @@ def _dump(content: bytes, file: str, with_jobs: bool) -> Outcome[Dumped | None]:
         action_list=[action_fields(action, trace.profile, trace.slots) for action in actions_of(trace.actions)],
         job_list=job_fields(trace) if with_jobs else [],
         notes=trace.notes,
+        pieces=[_piece(piece) for piece in trace.streamed],
     )
     return Outcome(data, "\n".join(lines))
 

@@ -53,6 +53,15 @@ def check_single(trace: Trace, file: str) -> None:
         )
 
 
+def check_whole(trace: Trace, file: str) -> None:
+    """GramophoneError: a streamed trace, where one is wanted that is loaded at once."""
+    if trace.streamed:
+        raise GramophoneError(
+            f"{file} is a streamed trace: expected one that is loaded at once "
+            f"('gramophone build' without --secure-memory makes it), found {len(trace.streamed)} pieces"
+        )
+
+
 class TraceFacts(Result):
     """A trace.
 

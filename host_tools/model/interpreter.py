@@ -79,6 +79,8 @@ class Interpreter:
         self.outputs: dict[str, NDArray[Any]] = {}
         self.started = False
         self.index = 0  # of the action that is being done
+        self._fetched: set[int] = set()  # pieces that memory holds
+        self._latest_job = -1
         self._parameters: dict[str, NDArray[Any] | None] = {}
 
     def close(self) -> None:
@@ -156,6 +158,20 @@ class Interpreter:
                 self._pass(row.us * 1000)
             case Op.WAIT_IRQ:
                 self._wait(row.line, row.timeout_us)
+            case Op.JOB:
+                self._fetch(row.number)
+
+    def _fetch(self, job: int) -> None:
+        """Before a job, let memory hold all pieces that it may hold by now: a device may read one as early."""
+        if job != self._latest_job + 1:  # a replay begins
+            self._fetched = {index for index in self._fetched if self.trace.streamed[index].resident}
+        self._latest_job = job
+        for index, piece in enumerate(self.trace.streamed):
+            if index not in self._fetched and piece.from_job <= job <= piece.last_job:
+                self.memory[piece.page * PAGE_BYTES : piece.end_page * PAGE_BYTES] = np.frombuffer(
+                    piece.data, np.uint8
+                )
+                self._fetched.add(index)
 
     def _put_in_place(self, first: int, end: int) -> None:
         """Let pages of the image that are mapped hold it; the others nobody sees, and most of it is uploaded."""

@@ -15,6 +15,7 @@ from host_tools.passes import (
     mmu_passes,
     planning,
     register_passes,
+    streaming,
     timeouts,
 )
 from host_tools.passes.registry import Pass, of_family
@@ -41,6 +42,7 @@ _GENERAL = (
     cutting.PASS,
     timeouts.PASS,
     checkpoints.PASS,
+    streaming.PASS,
 )
 
 

@@ -137,6 +137,10 @@ def _left_out(skip: Sequence[str], asked: Mapping[str, float]) -> set[str]:
 def _check_can_be_built(program: Program) -> None:
     """TraceError: there is no GPU memory, jobs run at the same time, or a slot is not mapped."""
     actions = program.actions
+    if pieces := program.trace().streamed:
+        raise TraceError(
+            "cannot build a streamed trace again: build its recording", expected="no pieces", found=len(pieces)
+        )
     if job_count(actions) and not Columns(actions).is_op(Op.MAP_GPU_MEM).any():
         raise TraceError("cannot build it: it holds register accesses without GPU memory")
     order = order_of(program.trace())

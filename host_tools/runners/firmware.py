@@ -19,7 +19,7 @@ from elftools.elf.elffile import ELFFile
 
 from host_tools.families.family import profile_of
 from host_tools.runners import libraries
-from host_tools.runners.needs import algorithms_in, decryption_for, gpu_of, operators_in, secure_bytes
+from host_tools.runners.needs import algorithms_in, decryption_for, gpu_of, is_streamed, operators_in, secure_bytes
 from host_tools.runners.replay import RunnerError
 from host_tools.runners.requests import FirmwareRequest
 from host_tools.support import programs
@@ -201,6 +201,7 @@ def build(
     algorithms: Collection[KeyKind] = (),
     device_id: bytes = NO_ID,
     decryption: Decryption = NO_DECRYPTION,
+    streaming: bool = False,
 ) -> Firmware:
     """The firmware for a key on a board, from the cache.
 
@@ -212,7 +213,7 @@ def build(
         carveout_bytes: the least secure memory that it must have.
         crypto: the crypto libraries' sources; None: Debian's.
         operators: what it computes on the CPU.
-        algorithms, device_id, decryption: as `tee_replayer.generator.options.Options`.
+        algorithms, device_id, decryption, streaming: as `tee_replayer.generator.options.Options`.
 
     Raises:
         GenerateError: no ES256 key.
@@ -232,6 +233,7 @@ def build(
                 algorithms=algorithms,
                 device_id=device_id,
                 decryption=decryption,
+                streaming=streaming,
             ),
             folder,
         )
@@ -286,6 +288,7 @@ def firmware_for(request: FirmwareRequest, platform: str = QEMU_VIRT) -> Firmwar
         algorithms=algorithms_in(request.delivery),
         device_id=request.device_id,
         decryption=decryption_for(request.delivery),
+        streaming=is_streamed(request.delivery),
     )
 
 

@@ -13,7 +13,7 @@ from host_tools.families.family import profile_of
 from host_tools.model.parts import named
 from host_tools.runners import libraries
 from host_tools.runners.buffers import Buffers, bound
-from host_tools.runners.needs import decryption_for, gpu_of, secure_bytes
+from host_tools.runners.needs import decryption_for, gpu_of, is_streamed, secure_bytes
 from host_tools.runners.replay import ReplayResult, result
 from host_tools.runners.requests import SeriesRequest, TroubleRequest
 from host_tools.support.cache import cache_dir
@@ -21,7 +21,7 @@ from host_tools.vgpu import binding, confined
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from signing.trust import Policy
 from signing.trust_verdict import Judge
-from tee_replayer.generator import hostlib
+from tee_replayer.generator import amalgamate, hostlib
 from tee_replayer.generator.status import ReplayError, Report
 from trace_format import networks
 from trace_format.profile import Profile
@@ -67,7 +67,9 @@ def replay(request: VgpuRequest) -> ReplayResult:
     crypto = libraries.source(request.bearssl, request.aws_lc)
     most = MAX_NETWORKS if request.network is not None else 0
     profile, has_policy = profile_of(gpu), isinstance(request.key, Policy)
-    built = hostlib.build(profile, crypto, cache_dir("replayer"), trust=has_policy, networks=most)
+    more = (amalgamate.HAS_STREAMING,) if is_streamed(delivery) else ()
+    folder = cache_dir("replayer")
+    built = hostlib.build(profile, crypto, folder, trust=has_policy, networks=most, macros=more)
     return confined.call(lambda: _replay(request, gpu, profile, buffers, built), ReplayResult, reads=(built,))
 
 

@@ -5,10 +5,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from host_tools.gpus.v3d.copies import settle
 from tests.support.qpu_asm import assemble
 from tests.support.qpu_bench import END, ONE_SECTION
 from tests.support.replayer_samples import write
-from trace_format.actions import MAP_EXECUTE, MAP_READ, MAP_WRITE, Action, Op, action, array_of
+from trace_format.actions import (
+    MAP_EXECUTE,
+    MAP_READ,
+    MAP_WRITE,
+    Action,
+    Op,
+    action,
+    actions_of,
+    array_of,
+    rewritten,
+)
+from trace_format.operands import Type
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.slots import Slot
 from trace_format.trace import Trace
@@ -128,4 +140,40 @@ def small(
         64 * PAGE_BYTES,
         list(slots),
         {"name": "small", **meta},
+    )
+
+
+def settled(trace: Trace) -> Trace:
+    """The trace with what Linux does after each job."""
+    rows: list[Action] = []
+    for row in actions_of(trace.actions):
+        rows += [row, *(settle(trace.profile) if row.op == Op.REG_WRITE and row.value == 0x80 else ())]
+    return trace.with_(actions=array_of(rows))
+
+
+def weighted(weights: int, work: int = 3) -> Trace:
+    """A network of jobs in a row that each add a page of weights, of its own, to what the job before left."""
+    places = [INPUT, *(OUTPUT + PAGE_BYTES * (2 + 2 * (i % work)) for i in range(weights - 1)), OUTPUT]
+    first = OUTPUT // PAGE_BYTES + 2 * (work + 1)
+    jobs = [("add", places[i], (first + i) * PAGE_BYTES, places[i + 1]) for i in range(weights)]
+    written = [
+        action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, pages=1, va_page=page // PAGE_BYTES, frame=5 + i)
+        for i, page in enumerate(sorted({*places[1:-1]}))
+    ]
+    trace = settled(small(*jobs, once=tuple(written)))
+
+    def behind(frames: np.ndarray) -> np.ndarray:
+        return np.where(frames >= IMAGE_PAGES, frames + weights, frames)
+
+    rows = rewritten(trace.actions, behind, Type.FRAME)
+    rows = rewritten(
+        rows, lambda at: np.where(at >= IMAGE_PAGES * PAGE_BYTES, at + weights * PAGE_BYTES, at), Type.TARGET
+    )
+    reads = action(Op.MAP_GPU_MEM, flags=MAP_READ, pages=weights, va_page=first, frame=IMAGE_PAGES)
+    data = np.random.default_rng(63).integers(0, 1 << 8, weights * PAGE_BYTES // 4, np.int32)
+    return trace.with_(
+        actions=np.concatenate([array_of([reads]), rows]),
+        image=bytes(trace.image) + data.tobytes(),
+        carveout_bytes=(8 + work + weights) * PAGE_BYTES,
+        va_bytes=(first + weights + 1) * PAGE_BYTES,
     )

@@ -7,14 +7,13 @@ import itertools
 
 import numpy as np
 
-from host_tools.gpus.v3d.copies import settle
 from host_tools.gpus.v3d.planning import written_back
 from host_tools.model.equivalence import difference
 from host_tools.model.interpreter import interpreter
 from host_tools.model.memory import Memory
 from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
-from tests.support.small_jobs import CLEAR, IN, INPUT, OUT, OUTPUT, UPLOAD, Job, slot, small
+from tests.support.small_jobs import CLEAR, IN, INPUT, OUT, OUTPUT, UPLOAD, Job, settled, slot, small
 from trace_format.actions import MAP_READ, MAP_WRITE, Action, Op, action, actions_of, array_of
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.slots import Slot
@@ -28,14 +27,6 @@ MAPS = tuple(
 IN_A_ROW: tuple[Job, ...] = tuple(
     ("add", a, a, b) for a, b in itertools.pairwise([INPUT, *WORK, OUTPUT])
 )  # 16 times the input
-
-
-def settled(trace: Trace) -> Trace:
-    """The trace with what Linux does after each job."""
-    rows: list[Action] = []
-    for row in actions_of(trace.actions):
-        rows += [row, *(settle(trace.profile) if row.op == Op.REG_WRITE and row.value == 0x80 else ())]
-    return trace.with_(actions=array_of(rows))
 
 
 def network(*jobs: Job, first: tuple[Action, ...] = (UPLOAD, CLEAR), **options: object) -> Trace:

@@ -222,6 +222,8 @@ def _check_one(row: Joining) -> None:
         raise JoinError(f"{row.name} is a raw recording: expected what `gramophone build` makes of it")
     if row.trace.networks:
         raise JoinError(f"{row.name} is a joint trace: expected the traces that it was made of")
+    if row.trace.streamed:
+        raise JoinError(f"{row.name} is a streamed trace: expected what `build` makes without --secure-memory")
 
 
 def _image(traces: Sequence[Trace]) -> tuple[bytes, list[NDArray[np.int64]], int]:

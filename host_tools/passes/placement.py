@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Places for pages that share frames: each is in use during some jobs, and shares with none that is in use then.
+
+Where no run of free frames below the highest one in use is long enough, pages that belong together are torn apart
+before memory grows: a page table maps them one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from host_tools.accesses.liveness import Jobs
+
+Frames = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Pages that lie together where they can.
+
+    Attributes:
+        frames: of the trace, in the order of their GPU addresses.
+        jobs: during which they are in use.
+    """
+
+    frames: tuple[int, ...]
+    jobs: Jobs
+
+    @property
+    def first(self) -> int:
+        """The first of these jobs."""
+        return int(np.argmax(self.jobs))
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where units lie.
+
+    Attributes:
+        at: for each unit, in the order given, the new frames of its pages, from 0.
+        busy: of each new frame, during which jobs it is in use.
+    """
+
+    at: Sequence[Frames]
+    busy: NDArray[np.bool_]
+
+    @property
+    def pages(self) -> int:
+        """How much memory they take."""
+        return len(self.busy)
+
+
+def pressure(units: Sequence[Unit], jobs: int) -> NDArray[np.int64]:
+    """Pages in use during each job: no placement takes less than the most of them."""
+    found = np.zeros(jobs, np.int64)
+    for unit in units:
+        found += unit.jobs * len(unit.frames)
+    return found
+
+
+def place(units: Sequence[Unit], jobs: int) -> Placed:
+    """The better of two placements: the largest unit first, and the first to be used first."""
+    orders = (
+        sorted(range(len(units)), key=lambda i: -len(units[i].frames)),
+        sorted(range(len(units)), key=lambda i: (units[i].first, -len(units[i].frames))),
+    )
+    return min((_placed(units, order, jobs) for order in orders), key=lambda found: found.pages)
+
+
+def _placed(units: Sequence[Unit], order: Sequence[int], jobs: int) -> Placed:
+    busy = np.zeros((sum(len(unit.frames) for unit in units), jobs), np.bool_)
+    at: dict[int, Frames] = {}
+    top = 0
+    for index in order:
+        unit = units[index]
+        free = np.ones(len(busy), np.bool_)
+        free[np.flatnonzero(busy[:, unit.jobs].any(axis=1))] = False
+        frames = _chosen(free, len(unit.frames), top)
+        busy[np.ix_(frames, unit.jobs)] = True
+        top = max(top, int(frames[-1]) + 1)
+        at[index] = frames
+    return Placed([at[index] for index in range(len(units))], busy[:top])
+
+
+def _chosen(free: NDArray[np.bool_], count: int, top: int) -> Frames:
+    """So many free frames: the lowest run of them below `top`, else the lowest ones."""
+    ends = np.flatnonzero(np.diff(free[:top], prepend=False, append=False))
+    starts, sizes = ends[::2], ends[1::2] - ends[::2]
+    fits = np.flatnonzero(sizes >= count)
+    found: Frames = np.arange(count) + starts[fits[0]] if len(fits) else np.flatnonzero(free)[:count]
+    return found
+
+
+def runs(frames: Frames) -> Iterator[slice]:
+    """Parts of a unit whose frames follow one another."""
+    begin = 0
+    for _, group in groupby(frames - np.arange(len(frames))):
+        end = begin + sum(1 for _ in group)
+        yield slice(begin, end)
+        begin = end

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Memory that fits a budget: what jobs only read comes piece by piece, before its first job (`--secure-memory`).
+
+A device reads, checks and decodes a piece while an earlier job runs, into memory that is free by then. What is in
+use when follows from what jobs access (host_tools/accesses/liveness.py). Code, and what else decides what a job
+accesses, stays in the image, which nothing writes; so does memory of which it is not known for all data when it
+is used. Where the budget allows it, a piece has its memory up to two jobs early, so that it is read meanwhile;
+with what is left, pieces stay for later replays, those first that are used when memory is fullest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from host_tools.accesses.liveness import Jobs, live_jobs
+from host_tools.families.accesses import NotFollowedError, Span
+from host_tools.families.family import family_of
+from host_tools.model.job_names import job_names
+from host_tools.model.memory import Conflict, Memory
+from host_tools.model.secure_memory import memory_for
+from host_tools.passes.placement import Placed, Unit, place, pressure, runs
+from host_tools.passes.planning import pinned
+from host_tools.passes.program import Program
+from host_tools.passes.registry import Option, Pass
+from host_tools.passes.streaming_report import Streamed, StreamingFacts
+from trace_format import packing
+from trace_format.assembly import DEFAULT_CHUNK_BYTES
+from trace_format.errors import TraceError
+from trace_format.layout import HEADER_BYTES, SECTION_BYTES
+from trace_format.schema import HASH_BYTES, MAX_PIECE_BYTES, MAX_PIECES, MAX_SECTIONS, PAGE_BYTES
+from trace_format.slots import notes_with_splits
+from trace_format.streamed import Piece
+from trace_format.trace import Trace, notes_bytes
+
+_PIECE_PAGES = MAX_PIECE_BYTES // PAGE_BYTES
+_LEADS = (2, 1)  # jobs before its first one in which a piece's memory is its own, where the budget allows it
+_MOST_PIECES = MAX_PIECES * 3 // 4  # the others are for pieces whose frames do not lie together
+
+
+def stream(program: Program) -> str:
+    """Have devices read memory while jobs run, so that it fits a budget (`--secure-memory`)."""
+    budget = int(program.asked[PASS.name])
+    try:
+        found = _Streaming(program).fitted(budget)
+    except (Conflict, NotFollowedError) as error:
+        raise TraceError(f"--secure-memory: {error}") from None
+    program.reports[PASS.name] = _report(found, budget)
+    program.actions = found.actions
+    program.replace(image=found.image, carveout_bytes=found.carveout_bytes, streamed=found.streamed)
+    return ""
+
+
+class _Streaming:
+    """The memory of a trace as units, and traces in which they have places.
+
+    Attributes:
+        lead: how many jobs before its first one a piece's memory is its own, at least.
+        working: units of memory that is written, or not known.
+        pieces: units of memory that jobs only read.
+    """
+
+    lead = 0
+
+    def __init__(self, program: Program) -> None:
+        family = family_of(program.profile)
+        if family.follow is not None:
+            raise Conflict(f"it is not known of {program.profile.name} when each job needs which memory")
+        spans = family.spans(program)  # jobs may run for it, and memory is read anew then
+        if spans is None:
+            raise Conflict("its caches are not written back between jobs, or jobs run before a replay starts")
+        self._jobs = program.jobs()
+        self.count = len(self._jobs)
+        if not self.count or self.count != program.trace().jobs:
+            raise Conflict("its jobs are not announced one by one")
+        self.memory = program.memory
+        read = program.spans(self.count)
+        self._base = program.trace()
+        self._names = job_names(self._base)
+        self.working = self._working(spans)
+        self.pieces = self._pieces(read)
+
+    def _working(self, spans: Mapping[int, Span]) -> list[Unit]:
+        frames = self.memory.frames - self.memory.in_image()
+        always = np.ones(self.count, np.bool_)
+        own = pinned(self.memory)
+        live = live_jobs(self._jobs, (frames & spans.keys()) - own)
+        return list(self._units({frame: live.get(frame, always) for frame in frames}))
+
+    def _pieces(self, read: Mapping[int, Span]) -> list[Unit]:
+        commands = {frame for job in self._jobs for frame, _ in job.commands}
+        slots = self.memory.frames_of(self._base.slots)
+        frames = (self.memory.in_image() & read.keys()) - commands - slots
+        found = [
+            part
+            for unit in self._units({frame: _during(*read[frame], self.count) for frame in frames})
+            for part in _cut(unit)
+        ]
+        found.sort(key=lambda unit: -len(unit.frames))
+        return found[:_MOST_PIECES]
+
+    def _units(self, jobs: Mapping[int, Jobs]) -> Iterable[Unit]:
+        """Frames, each once, in runs of GPU pages that are in use during the same jobs."""
+        run: list[int] = []
+        before: tuple[int, bytes] | None = None
+        known: set[int] = set()
+        for key, frame in zip(
+            self.memory.mappings.keys.tolist(), self.memory.mappings.frames.tolist(), strict=True
+        ):
+            if frame not in jobs or frame in known:
+                continue
+            known.add(frame)
+            here = jobs[frame].tobytes()
+            if run and before != (key - 1, here):
+                yield Unit(tuple(run), jobs[run[0]])
+                run = []
+            run.append(frame)
+            before = key, here
+        if run:
+            yield Unit(tuple(run), jobs[run[0]])
+
+    def fitted(self, budget: int) -> Trace:
+        """A trace that takes at most so much secure memory, with as many resident pieces as fit.
+
+        Raises:
+            TraceError: there is none; names the smallest budget for which there is one, and the job that sets it.
+        """
+        full = pressure([*self.working, *self.pieces], self.count)
+        fits = self._trace(())
+        needed = secure_bytes(fits)
+        if needed > budget:
+            job = int(full.argmax())
+            name = f" ({self._names[job]})" if self._names else ""
+            raise TraceError(
+                f"--secure-memory: job {job}{name} needs {int(full[job]) * PAGE_BYTES} bytes at once",
+                expected=f"at least {needed} bytes of secure memory",
+                found=budget,
+            )
+        for lead in _LEADS:
+            self.lead = lead
+            if secure_bytes(tried := self._trace(())) <= budget:
+                fits = tried
+                break
+            self.lead = 0
+        stay = self._resident(full, (budget - secure_bytes(fits)) // PAGE_BYTES)
+        while stay and secure_bytes(tried := self._trace(stay)) > budget:  # it has more actions
+            stay.pop()
+        return tried if stay else fits
+
+    def _resident(self, full: NDArray[np.int64], room: int) -> list[Unit]:
+        """Pieces that stay, if memory may have so many pages more than without; the fullest jobs' first."""
+        order = sorted(self.pieces, key=lambda unit: (-int(full[unit.jobs].max()), unit.first))
+        room += self._placed(order).pages
+        stay: list[Unit] = []
+        others = order
+        for unit in order:
+            if len(unit.frames) > room:
+                continue
+            without = [other for other in others if other is not unit]
+            if self._placed(without).pages + len(unit.frames) <= room:
+                stay.append(unit)
+                room -= len(unit.frames)
+                others = without
+        return stay
+
+    def _placed(self, pieces: Sequence[Unit]) -> Placed:
+        """Working memory, and pieces that are not resident, together."""
+        early = [replace(unit, jobs=_early(unit, self.lead)) for unit in pieces]
+        return place([*self.working, *early], self.count)
+
+    def _trace(self, stay: Sequence[Unit]) -> Trace:
+        """The trace in which some pieces are resident."""
+        pass_by = [unit for unit in self.pieces if not any(unit is other for other in stay)]
+        placed = self._placed(pass_by)
+        memory = self.memory.copy()
+        content = {}
+        for unit in self.pieces:
+            for frame in unit.frames:
+                content[frame] = memory.pages.pop(frame).content
+        kept = sorted(memory.in_image())
+        target = {frame: index for index, frame in enumerate(kept)}
+        image_pages = _image_pages(memory, target)
+        at = image_pages
+        rows = []
+        for unit in stay:
+            target |= {frame: at + i for i, frame in enumerate(unit.frames)}
+            data = b"".join(content[frame].tobytes() for frame in unit.frames)
+            rows.append(Piece(at, 0, unit.first, self.count - 1, data, resident=True))
+            at += len(unit.frames)
+        for unit, frames in zip([*self.working, *pass_by], placed.at, strict=True):
+            target |= {frame: at + new for frame, new in zip(unit.frames, frames.tolist(), strict=True)}
+        for unit, frames in zip(pass_by, placed.at[len(self.working) :], strict=True):
+            for part in runs(frames):
+                data = b"".join(content[frame].tobytes() for frame in unit.frames[part])
+                where = slice(int(frames[part][0]), int(frames[part][-1]) + 1)
+                jobs = _free_from(placed, where, unit.first - self.lead), unit.first, _last(unit)
+                rows.append(Piece(at + where.start, *jobs, data))
+        memory.move(target)
+        memory.trace = self._base
+        memory.carveout_bytes = (at + placed.pages) * PAGE_BYTES
+        rows.sort(key=lambda piece: (piece.first_job, piece.page))
+        if len(rows) > MAX_PIECES:
+            raise Conflict(f"it would have {len(rows)} pieces, and a device takes at most {MAX_PIECES}")
+        return replace(memory.emit(), streamed=rows)
+
+
+def _image_pages(memory: Memory, target: Mapping[int, int]) -> int:
+    """Size of the image that remains: pages at their new frames, and what is uploaded."""
+    alone = memory.copy()
+    high = len(target)
+    others = sorted(alone.frames - target.keys())
+    alone.move({**target, **{frame: high + i for i, frame in enumerate(others)}})
+    return alone.packing().image_pages
+
+
+def _during(first: int, last: int, jobs: int) -> Jobs:
+    found = np.zeros(jobs, np.bool_)
+    found[first : last + 1] = True
+    return found
+
+
+def _cut(unit: Unit) -> Iterable[Unit]:
+    """A unit as several, none of which is larger than a piece can be."""
+    for at in range(0, len(unit.frames), _PIECE_PAGES):
+        yield Unit(unit.frames[at : at + _PIECE_PAGES], unit.jobs)
+
+
+def _last(unit: Unit) -> int:
+    return int(np.flatnonzero(unit.jobs)[-1])
+
+
+def _early(unit: Unit, lead: int) -> Jobs:
+    """The jobs of a unit, and some before."""
+    jobs = unit.jobs.copy()
+    jobs[max(unit.first - lead, 0) : unit.first] = True
+    return jobs
+
+
+def _free_from(placed: Placed, where: slice, first: int) -> int:
+    """The first job from which on memory is used by nothing but the piece that is its own from job `first` on."""
+    used = np.flatnonzero(placed.busy[where, : max(first, 0)].any(axis=0))
+    return int(used[-1]) + 1 if len(used) else 0
+
+
+def secure_bytes(trace: Trace) -> int:
+    """Secure memory that a device with one key takes for a streamed trace, if nothing of it packs."""
+    slots = len(trace.slots) * packing.size_of("slot")
+    content = sum(len(piece.data) for piece in trace.streamed) + len(trace.image) + trace.actions.nbytes
+    content += len(notes_bytes(notes_with_splits(trace.notes, trace.slots)))
+    hashes = HASH_BYTES * (content // DEFAULT_CHUNK_BYTES + 2)
+    rows = len(trace.streamed) * packing.size_of("piece")
+    head = HEADER_BYTES + MAX_SECTIONS * SECTION_BYTES + packing.size_of("manifest") + slots + hashes + rows
+    return memory_for(trace, head, DEFAULT_CHUNK_BYTES)
+
+
+def _report(trace: Trace, budget: int) -> Streamed:
+    pieces = trace.streamed
+    again = sum(len(piece.data) for piece in pieces if not piece.resident)
+    return Streamed(
+        budget,
+        secure_bytes(trace),
+        len(pieces),
+        sum(len(piece.data) for piece in pieces if piece.first_job == 0),
+        again,
+        sum(len(piece.data) for piece in pieces) - again,
+    )
+
+
+PASS = Pass(
+    "streaming",
+    "Have devices read memory while jobs run, so that it fits a budget (`--secure-memory`).",
+    stream,
+    Option(
+        "--secure-memory",
+        "BYTES",
+        "Fit the trace into BYTES of secure memory: devices read weights while jobs run.",
+        "streaming",
+        StreamingFacts,
+    ),
+)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Places for pages that share frames."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from host_tools.passes.placement import Unit, place, pressure, runs
+
+JOBS = 6
+SPANS = st.lists(st.booleans(), min_size=JOBS, max_size=JOBS).filter(any)
+SIZES = st.lists(st.tuples(SPANS, st.integers(1, 9)), min_size=1, max_size=12)
+
+
+def units_of(rows: list[tuple[list[bool], int]]) -> list[Unit]:
+    """Units whose frames count from 0."""
+    first = np.cumsum([0, *(size for _, size in rows)]).tolist()
+    return [
+        Unit(tuple(range(at, at + size)), np.array(jobs)) for at, (jobs, size) in zip(first, rows, strict=False)
+    ]
+
+
+@given(SIZES)
+def test_no_frame_has_two_pages_at_a_time(rows: list[tuple[list[bool], int]]) -> None:
+    units = units_of(rows)
+    placed = place(units, JOBS)
+    used = np.zeros((placed.pages, JOBS), np.int64)
+    for unit, frames in zip(units, placed.at, strict=True):
+        assert len({*frames.tolist()}) == len(unit.frames)
+        used[np.ix_(frames, unit.jobs)] += 1
+    assert used.max() == 1
+    assert ((used > 0) == placed.busy).all()
+    assert placed.pages >= pressure(units, JOBS).max()
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, JOBS - 1), st.integers(0, 3), st.integers(1, 9)), min_size=1, max_size=12)
+)
+def test_what_is_used_without_a_gap_takes_no_page_too_many(rows: list[tuple[int, int, int]]) -> None:
+    spans = [([first <= job <= first + more for job in range(JOBS)], size) for first, more, size in rows]
+    units = units_of(spans)
+    assert place(units, JOBS).pages == pressure(units, JOBS).max()
+
+
+def test_runs_are_frames_that_follow_one_another() -> None:
+    assert list(runs(np.array([3, 4, 5, 9, 7, 8]))) == [slice(0, 3), slice(3, 4), slice(4, 6)]

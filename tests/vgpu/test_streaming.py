@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Traces that fit a budget of secure memory: the core reads, checks and decodes pieces while jobs run."""
+
+from __future__ import annotations
+
+import functools
+import mmap
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from host_tools.model.interpreter import interpreter
+from host_tools.model.secure_memory import memory_for
+from host_tools.passes.pipeline import build
+from host_tools.passes.streaming import PASS, secure_bytes
+from host_tools.vgpu.binding import VirtualGpu
+from tee_replayer.generator import hostlib
+from tee_replayer.generator.status import ReplayError
+from tests.support import replayer_samples as s
+from tests.support.small_jobs import weighted
+from trace_format import layout
+from trace_format.actions import Op
+from trace_format.errors import TraceError
+from trace_format.schema import PAGE_BYTES, SectionType
+from trace_format.trace import Trace
+
+WEIGHTS = 12
+INPUT = np.arange(16, dtype=np.int32) * 1000 - 7
+ROOM = 1 << 20  # for head, actions, page table
+LATENCY_NS = 5_000_000  # of a job; a clock of the host port moves with each look at it
+
+
+def made(budget: int, raw: Trace | None = None) -> Trace:
+    """The network of weights, built for a budget."""
+    return build(raw or weighted(WEIGHTS), asked={PASS.name: budget})
+
+
+@functools.cache
+def smallest() -> int:
+    """The budget that a refusal names."""
+    with pytest.raises(TraceError, match="at least") as refused:
+        made(PAGE_BYTES)
+    return int(str(refused.value).split("at least ")[1].split()[0])
+
+
+@contextmanager
+def loaded(data: bytearray, memory: int, latency_ns: int = 0) -> Iterator[tuple[hostlib.HostReplayer, mmap.mmap]]:
+    """A replayer that has loaded a file, whose bytes can change meanwhile."""
+    carveout = mmap.mmap(-1, memory)
+    with VirtualGpu("v3d42", {s.CARVEOUT_PHYS: carveout}, latency_ns=latency_ns) as gpu:
+        library = s.library(streaming=True)
+        replayer = hostlib.HostReplayer(library, s.GPU, gpu.c_interface, carveout, s.CARVEOUT_PHYS)
+        file = hostlib._ffi().from_buffer("uint8_t[]", data)
+        replayer.load(file, s.KEY)
+        yield replayer, carveout
+
+
+def output(replayer: hostlib.HostReplayer) -> list[int]:
+    """Of a replay of the network."""
+    given, taken = INPUT.copy(), np.full(16, 99, np.int32)
+    replayer.bind(0, given)
+    replayer.bind(1, taken)
+    replayer.run()
+    return [int(value) for value in taken]
+
+
+def expected(raw: Trace) -> list[int]:
+    """What the network computes."""
+    weights = np.frombuffer(bytes(raw.image), np.int32, offset=2 * PAGE_BYTES).reshape(WEIGHTS, -1)
+    return [int(value) for value in INPUT + weights[:, :16].sum(axis=0, dtype=np.int32)]
+
+
+def test_each_budget_gives_the_same_outputs() -> None:
+    raw, least = weighted(WEIGHTS), smallest()
+    sizes = []
+    for budget in range(least, least + (WEIGHTS + 2) * PAGE_BYTES, PAGE_BYTES):
+        trace = made(budget)
+        assert secure_bytes(trace) <= budget
+        with interpreter(trace) as run:  # reads each piece as early as a device may
+            assert all(run.run({"in": INPUT})["out"].tolist() == expected(raw) for _ in range(2))
+        for file in (trace.build(), trace.build(compress=False)):
+            with loaded(bytearray(s.signed(file)), budget) as (replayer, _):
+                assert output(replayer) == output(replayer) == expected(raw)
+        assert (
+            len(trace.build()) < len(trace.build(compress=False)) - WEIGHTS * PAGE_BYTES // 4
+        )  # pieces are packed
+        sizes.append(sum(len(piece.data) for piece in trace.streamed if not piece.resident))
+    assert (max(sizes), sizes[-1]) == (WEIGHTS * PAGE_BYTES, 0)
+
+
+def test_a_budget_that_is_too_small_names_the_least_and_the_job() -> None:
+    least = smallest()
+    made(least)
+    with pytest.raises(TraceError, match=r"--secure-memory: job \d+ needs \d+ bytes at once"):
+        made(least - 1)
+
+
+def test_without_the_option_nothing_changes() -> None:
+    raw = weighted(WEIGHTS)
+    assert not build(raw).streamed
+    assert build(raw).build() == build(raw, skip=[PASS.name]).build()
+
+
+def test_a_file_reads_back() -> None:
+    trace = made(smallest())
+    again = Trace.parse(trace.build())
+    header = layout.read_header(trace.build(compress=False))
+    with loaded(bytearray(s.signed(trace)), ROOM) as (replayer, _):
+        found = replayer.report.secure_bytes
+    assert found == memory_for(trace, header["head_bytes"], header["chunk_bytes"]) <= smallest()
+    assert [piece.page for piece in again.streamed] == [piece.page for piece in trace.streamed]
+    assert again.build() == trace.build()
+
+
+@pytest.mark.parametrize("latency_ns", [0, LATENCY_NS])
+def test_pieces_are_read_before_their_job_or_while_another_runs(latency_ns: int) -> None:
+    """With jobs that take time, what a replay needs is read at once while the first of them runs."""
+    trace = made(smallest() + WEIGHTS * PAGE_BYTES // 2)
+    data = bytearray(s.signed(trace))
+    with loaded(data, ROOM, latency_ns) as (replayer, _):
+        assert output(replayer) == output(replayer) == expected(weighted(WEIGHTS))
+
+
+def _stream(data: bytes | bytearray) -> range:
+    """Where STREAM lies in a signed file."""
+    start = len(data) - int.from_bytes(data[16:24], "little")
+    part = layout.disassemble(bytes(data[start:]))[1].one(SectionType.STREAM)
+    return range(start + part.offset, start + part.offset + len(part.stored))
+
+
+@pytest.mark.parametrize("latency_ns", [0, LATENCY_NS])
+def test_a_byte_that_changes_after_loading_is_noticed(latency_ns: int) -> None:
+    """In each page of each piece: a status that says which, and no output."""
+    trace = made(smallest() + 3 * PAGE_BYTES)
+    good = s.signed(trace)
+    noticed = set()
+    for at in _stream(good)[7::PAGE_BYTES]:
+        data = bytearray(good)
+        with loaded(data, ROOM, latency_ns) as (replayer, carveout):
+            data[at] ^= 1
+            taken = np.full(16, 99, np.int32)
+            replayer.bind(0, INPUT.copy())
+            replayer.bind(1, taken)
+            with pytest.raises(ReplayError) as failed:
+                replayer.run()
+            assert failed.value.report.name == "CHUNK"
+            noticed.add(failed.value.report.op)
+            assert ": piece " in str(failed.value)
+            assert (taken == 99).all()
+            replayer.unload()
+            assert carveout[:].count(0) == len(carveout)
+    assert noticed == ({Op.JOB, Op.WAIT_IRQ} if latency_ns else {Op.JOB})
+
+
+def test_what_is_resident_is_read_once_and_the_rest_again() -> None:
+    trace = made(smallest() + WEIGHTS * PAGE_BYTES)
+    assert all(piece.resident for piece in trace.streamed)
+    data = bytearray(s.signed(trace))
+    with loaded(data, ROOM) as (replayer, _):
+        first = output(replayer)
+        for at in _stream(data):
+            data[at] = 0
+        assert output(replayer) == first
+    data = bytearray(s.signed(made(smallest())))
+    with loaded(data, ROOM) as (replayer, _):
+        assert output(replayer) == first
+        for at in _stream(data):
+            data[at] = 0
+        with pytest.raises(ReplayError, match="chunk"):
+            replayer.run()
+
+
+def test_a_source_that_ends_early_or_is_slow() -> None:
+    data = bytearray(s.signed(made(smallest())))
+    with loaded(data, ROOM) as (replayer, _):
+        replayer.slow(0, _stream(data)[0] + 1)
+        with pytest.raises(ReplayError) as failed:
+            output(replayer)
+        assert failed.value.report.name == "READ"
+        replayer.slow(0, len(data))
+        assert output(replayer) == expected(weighted(WEIGHTS))
+        replayer.slow(2_000_000_000)
+        with pytest.raises(ReplayError) as failed:
+            output(replayer)
+        assert failed.value.report.name == "BUDGET"
+
+
+def test_a_restart_reads_again() -> None:
+    with loaded(bytearray(s.signed(made(smallest()))), ROOM) as (replayer, _):
+        first = output(replayer)
+        replayer.restart()
+        assert output(replayer) == first
+
+
+def test_a_job_that_fails_is_done_again_with_its_pieces() -> None:
+    trace = made(smallest())
+    carveout = mmap.mmap(-1, ROOM)
+    with VirtualGpu("v3d42", {s.CARVEOUT_PHYS: carveout}, hang_job=WEIGHTS // 2) as gpu:
+        replayer = hostlib.HostReplayer(
+            s.library(streaming=True), s.GPU, gpu.c_interface, carveout, s.CARVEOUT_PHYS
+        )
+        replayer.load(s.signed(trace), s.KEY)
+        assert output(replayer) == expected(weighted(WEIGHTS))
+        assert replayer.report.retries == 1
+
+
+def test_a_replayer_without_the_feature_refuses_it() -> None:
+    device = s.Device()
+    with pytest.raises(ReplayError) as failed:
+        device.replayer.load(s.signed(made(smallest())), s.KEY)
+    assert failed.value.report.name == "HEADER"
