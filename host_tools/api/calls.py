@@ -186,7 +186,7 @@ def foreseen(
             found = ways.foreseen_ncnn(files[0], checked, shapes, fp16)
         return ways.ByNcnn.name, "the files are ncnn's", found, needs.missing(needs.BY_NCNN)
     if weights is not None:
-        raise GramophoneError(f"{weights}: only ncnn's networks have a file of weights besides")
+        raise GramophoneError(f"{weights}: only ncnn's networks have a second file, of weights")
     choice = recording.chosen(
         _front_end(model), model, shapes, gpu=gpu, fp16=fp16, tolerance=tolerance, **_given(model, asked)
     )

@@ -77,7 +77,7 @@ def check_command(
 
     MODEL is an ONNX file, a file that an extra records (.pt2, .pt, .tflite), or ncnn's .param with its .bin as
     WEIGHTS. The command compiles the network, which `record` then need not do again, but boots nothing. Exit
-    status 1: programs are missing, all of which are named. What `record` would refuse is refused here, in the same
+    status 1: programs are missing, and all are named. The command refuses what `record` refuses, in the same
     words, with status 2.
     """
     from host_tools.api.calls import foreseen

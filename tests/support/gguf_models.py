@@ -143,7 +143,8 @@ class Decoder:
 
 
 def _norm(x: NDArray[np.float64], gain: NDArray[np.float64]) -> NDArray[np.float64]:
-    return x / np.sqrt((x * x).mean(-1, keepdims=True) + EPSILON) * gain
+    scaled: NDArray[np.float64] = x / np.sqrt((x * x).mean(-1, keepdims=True) + EPSILON) * gain
+    return scaled
 
 
 def words(size: int = 272) -> dict[str, Any]:

@@ -55,7 +55,7 @@ class Chatted(Result):
 @click.option(
     "--key", type=FILE, required=True, help="Public key (PEM) or trust policy whose traces are accepted."
 )
-@click.option("--prompt", help="The only question; default: one a line of standard input, on vgpu.")
+@click.option("--prompt", help="Question to answer. Default: one a line of standard input, on vgpu.")
 @click.option(
     "--on", "runner", type=click.Choice(MACHINES), default=MACHINES[0], show_default=True, help="Runner."
 )

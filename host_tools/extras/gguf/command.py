@@ -41,7 +41,7 @@ from trace_format.files import open_regular
     default=256,
     show_default=True,
     metavar="TOKENS",
-    help="Longest conversation: a multiple of 256 up to 2048. Memory for caches grows with it.",
+    help="Length of the longest conversation: a multiple of 256, up to 2048.",
 )
 @click.option(
     "--logits", is_flag=True, help="Keep the logits as an output; the token that was chosen always is one."

@@ -121,7 +121,7 @@ def newer(node: Node) -> Forest:
     itself = np.arange(count, count + len(targets))
     children = np.concatenate([np.stack(sides, 1), np.stack([itself, itself], 1)])
     if children.max(initial=0) >= len(children) or children.min(initial=0) < 0:
-        raise NetworkError("a node leads to one that is not there")
+        raise NetworkError("a node leads to a missing node")
     modes = np.array([MODES.get(kind, EQUAL) for kind in NEWER] + [MODES["LEAF"]], np.int32)
     none = np.zeros(len(targets), np.int64)
     words = _words(
@@ -162,7 +162,7 @@ class _Places:
         keys = trees * self._span + ids
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
         if np.any(self._keys[at] != keys) or np.any(ids >= self._span):
-            raise NetworkError("a node leads to one that is not there")
+            raise NetworkError("a node leads to a missing node")
         return self._order[at]
 
 

@@ -134,4 +134,4 @@ def test_a_network_that_nobody_takes(tmp_path: Path) -> None:
 def test_files_that_nobody_records(tmp_path: Path) -> None:
     (tmp_path / "net.xml").write_text("<net/>")
     assert "expected a name that ends in one of .param, .onnx" in refused(tmp_path / "net.xml")
-    assert "only ncnn's networks have a file of weights besides" in refused("net.onnx", "net.bin")
+    assert "only ncnn's networks have a second file, of weights" in refused("net.onnx", "net.bin")

@@ -127,7 +127,7 @@ def trees(**changed: Any) -> bytes:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"nodes_truenodeids": [7, 0, 0]}, "leads to one that is not there"),
+        ({"nodes_truenodeids": [7, 0, 0]}, "leads to a missing node"),
         ({"nodes_modes": ["BRANCH_LEQ"] * 3, "nodes_truenodeids": [1, 2, 0]}, "has no root"),
         ({"nodes_modes": ["BRANCH_LEQ", "LEAF", "TWIG"]}, "nodes_modes: expected"),
         ({"aggregate_function": "MEDIAN"}, "aggregate_function MEDIAN, which is none of SUM"),
