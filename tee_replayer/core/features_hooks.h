@@ -26,9 +26,9 @@
 /* A flag brings the head a fourth section, of this type; 0: it has three. */
 #define GR_FOURTH_FLAGS (GR_BESIDE_FLAGS | GR_ALONE_FLAG)
 #define GR_FOURTH_OF(flags)                                                                                  \
-    ((flags)&GR_ENCRYPTION_FLAG ? GR_SECTION_TYPE_ENCRYPTION                                                 \
-     : (flags)&GR_NETWORKS_FLAG ? GR_SECTION_TYPE_NETWORKS                                                   \
+    ((flags)&GR_ENCRYPTION_FLAG  ? GR_SECTION_TYPE_ENCRYPTION                                                \
+     : (flags)&GR_NETWORKS_FLAG  ? GR_SECTION_TYPE_NETWORKS                                                  \
      : (flags)&GR_STREAMING_FLAG ? GR_SECTION_TYPE_PIECES                                                    \
-                                : 0u)
+                                 : 0u)
 
 #endif

@@ -46,7 +46,8 @@ static bool is_in_order(const struct loader *l, uint32_t i, uint32_t type, uint3
         return false;
     static const uint8_t first[] = {GR_SECTION_TYPE_MANIFEST, GR_SECTION_TYPE_SLOTS, GR_SECTION_TYPE_CHUNKS,
                                     GR_SECTION_TYPE_ACTIONS};
-    const bool is_required = type - GR_SECTION_TYPE_MANIFEST <= 2 || type - GR_SECTION_TYPE_ACTIONS <= GR_LAST_OF_BODY - GR_SECTION_TYPE_ACTIONS;
+    const bool is_required = type - GR_SECTION_TYPE_MANIFEST <= 2 ||
+                             type - GR_SECTION_TYPE_ACTIONS <= GR_LAST_OF_BODY - GR_SECTION_TYPE_ACTIONS;
     if (flags != (is_required ? 0 : GR_SECTION_FLAG_OPTIONAL) || flags < before)
         return false;
     return i < sizeof first ? type == first[i] : !is_required || type > GR_SECTION_TYPE_ACTIONS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Pieces of a streamed trace. Each byte is copied into secure memory once, checked there by its chunk's hash, and
- * decoded to where jobs reach it: what lies there is always what has been checked. */
+/* Pieces of a streamed trace. Each byte is copied into secure memory once, checked there by its chunk's hash,
+ * and decoded to where jobs reach it: what lies there is always what has been checked. */
 #include "driver.h"
 #include "gr_target.h"
 #include "load.h"
@@ -49,20 +49,24 @@ static bool is_valid(const struct loader *l, uint32_t index, uint32_t jobs)
 {
     const struct gr_replayer *r = l->r;
     const uint8_t *row = row_at(r, index);
-    const uint32_t bytes = field(r, index, GR_PIECE_AT_BYTES), stored = field(r, index, GR_PIECE_AT_STORED_BYTES),
-                   from = field(r, index, GR_PIECE_AT_FROM_JOB), first = field(r, index, GR_PIECE_AT_FIRST_JOB),
+    const uint32_t bytes = field(r, index, GR_PIECE_AT_BYTES),
+                   stored = field(r, index, GR_PIECE_AT_STORED_BYTES),
+                   from = field(r, index, GR_PIECE_AT_FROM_JOB),
+                   first = field(r, index, GR_PIECE_AT_FIRST_JOB),
                    last = field(r, index, GR_PIECE_AT_LAST_JOB);
     const uint64_t offset = gr_load64(row + GR_PIECE_AT_OFFSET);
     const bool stays = is_resident(r, index);
     /* One less: zero is too small. */
     if (bytes - 1 >= GR_MAX_PIECE_BYTES || bytes % GR_PAGE_BYTES || offset > l->pieces_bytes ||
         stored > l->pieces_bytes - offset ||
-        (row[GR_PIECE_AT_CODEC] == GR_CODEC_STORED ? stored != bytes : row[GR_PIECE_AT_CODEC] != GR_CODEC_LZ4) ||
+        (row[GR_PIECE_AT_CODEC] == GR_CODEC_STORED ? stored != bytes
+                                                   : row[GR_PIECE_AT_CODEC] != GR_CODEC_LZ4) ||
         row[GR_PIECE_AT_FLAGS] & ~GR_PIECE_FLAG_RESIDENT ||
         !gr_is_zero(row + GR_PIECE_AT_RESERVED, GR_PIECE_BYTES - GR_PIECE_AT_RESERVED))
         return false;
-    if (begin_of(r, index) < (stays ? r->image_end : r->read_only_end) || end_of(r, index) > r->carveout_bytes ||
-        from > first || first > last || last >= jobs || (stays && (from || last != jobs - 1)))
+    if (begin_of(r, index) < (stays ? r->image_end : r->read_only_end) ||
+        end_of(r, index) > r->carveout_bytes || from > first || first > last || last >= jobs ||
+        (stays && (from || last != jobs - 1)))
         return false;
     if (index && field(r, index - 1, GR_PIECE_AT_FIRST_JOB) > first)
         return false;
@@ -82,7 +86,8 @@ bool gr_takes_section(struct loader *l, uint32_t index, const uint8_t *s)
         return !l->pieces_section;
     if (type != GR_SECTION_TYPE_STREAM)
         return true;
-    if (l->pieces_section || GR_FOURTH(l) != GR_SECTION_TYPE_PIECES || s[GR_SECTION_AT_CODEC] != GR_CODEC_STORED)
+    if (l->pieces_section || GR_FOURTH(l) != GR_SECTION_TYPE_PIECES ||
+        s[GR_SECTION_AT_CODEC] != GR_CODEC_STORED)
         return false;
     l->pieces_section = index;
     l->pieces_at = gr_load64(s + GR_SECTION_AT_OFFSET);
@@ -214,7 +219,8 @@ enum gr_status gr_read_ahead(struct gr_replayer *r, uint32_t line)
     const uint32_t job = r->piece_job;
     enum gr_status status = GR_STATUS_OK;
     for (uint32_t i = 0; i < r->piece_count && status == GR_STATUS_OK; i++) {
-        if (field(r, i, GR_PIECE_AT_FROM_JOB) > job || field(r, i, GR_PIECE_AT_FIRST_JOB) <= job || is_there(r, i))
+        if (field(r, i, GR_PIECE_AT_FROM_JOB) > job || field(r, i, GR_PIECE_AT_FIRST_JOB) <= job ||
+            is_there(r, i))
             continue;
         if (gr_port_wait_irq(line, 0))
             break;

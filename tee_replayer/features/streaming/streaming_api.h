@@ -7,8 +7,8 @@
 
 enum { GR_PIECES = 256 }; /* that a trace may have */
 
-/* With this feature the port's `read` is called during replays, until gr_unload; it must return in bounded time,
- * and may fail. */
+/* With this feature the port's `read` is called during replays, until gr_unload; it must return in bounded
+ * time, and may fail. */
 #define GR_STREAMING_FIELDS                                                                                  \
     struct gr_source source;                                                                                 \
     const uint8_t *pieces;        /* rows, as in the trace's file */                                         \
@@ -18,7 +18,7 @@ enum { GR_PIECES = 256 }; /* that a trace may have */
     uint64_t pieces_at;           /* of STREAM, in the body */                                               \
     uint64_t read_only_end;       /* of the last resident piece; without any, of the image */                \
     uint32_t chunk_bytes, piece_count;                                                                       \
-    uint32_t piece_job;           /* the latest job that was begun */                                        \
+    uint32_t piece_job;              /* the latest job that was begun */                                     \
     uint32_t pieces_read[GR_PIECES]; /* bytes of a piece that lie in memory: all, or none */
 
 #else
