@@ -88,7 +88,7 @@ $(BIN)/.installed: pyproject.toml constraints.txt | system
 
 # Compiled before its first use, which would take a minute longer.
 $(BIN)/.virtual-gpu: $(BIN)/.installed
-	@exec 9<. && flock 9; [ $@ -nt $< ] || { $(BIN)/python -m host_tools.vgpu.build && touch $@; }
+	@exec 9<. && flock 9; [ $@ -nt $< ] || { $(BIN)/python -c 'from host_tools import vgpu; vgpu.library(), vgpu.qemu_plugin()' && touch $@; }
 
 clean: ## remove what was built here
 	rm -rf build $(VENV)

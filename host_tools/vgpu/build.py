@@ -210,8 +210,3 @@ def plugin_option(plugin: Path, arguments: Mapping[str, str]) -> str:
     """
     words = [str(plugin), *(f"{name}={value}" for name, value in arguments.items())]
     return ",".join(word.replace(",", ",,") for word in words)
-
-
-if __name__ == "__main__":
-    library()
-    qemu_plugin()
