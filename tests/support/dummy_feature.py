@@ -97,15 +97,15 @@ TABLES: Recipe = {
     "tee_replayer/core/features_api.h": like(
         "tee_replayer/core/features_api.h",
         ('/clock_api.h"\n', '/clock_api.h"\n#include "../features/dummy/dummy_api.h"\n'),
-        ("GR_SCHEDULE_FIELDS GR_EVIDENCE", "GR_SCHEDULE_FIELDS GR_DUMMY_FIELDS GR_EVIDENCE"),
+        ("        GR_EVIDENCE_FIELDS\n", "        GR_DUMMY_FIELDS GR_EVIDENCE_FIELDS\n"),
     ),
     "tee_replayer/core/features_hooks.h": like(
         "tee_replayer/core/features_hooks.h",
         ('/clock.h"\n', '/clock.h"\n#include "../features/dummy/dummy.h"\n'),
         ("FLAGS GR_ENCRYPTION_FLAG\n", "FLAGS (GR_ENCRYPTION_FLAG | GR_DUMMY_FLAG)\n"),
         (
-            "     : (flags)&GR_NETWORKS_FLAG ?",
-            "     : (flags)&GR_DUMMY_FLAG ? GR_SECTION_TYPE_DUMMY \\\n     : (flags)&GR_NETWORKS_FLAG ?",
+            "     : (flags)&GR_STREAMING_FLAG ?",
+            "     : (flags)&GR_DUMMY_FLAG ? GR_SECTION_TYPE_DUMMY \\\n     : (flags)&GR_STREAMING_FLAG ?",
         ),
     ),
     "tee_replayer/features/__init__.py": behind(
