@@ -72,6 +72,13 @@ ANY = ("v3d42",)  # nothing in the unit depends on the GPU
 NEON = {"__aarch64__": 1, "__ARM_NEON": 1}
 NO_CASTS = {"table": "a cast of bytes to words, which WP's memory model lacks"}
 OF_ONE = {"networks": "its contracts are of the only network's state: see docs/adr/0014-proof.md"}
+OF_LOAD = dict.fromkeys(
+    ("fresh32", "fresh64", "differences", "gr_unload"),
+    "memory as bytes and as words, which WP's memory model does not have: see the unit unload",
+) | dict.fromkeys(
+    ("take_slots", "check_manifest", "load_body", "load", "gr_load"),
+    "the solver does not finish: see docs/adr/0014-proof.md",
+)
 UNITS = (
     Unit("core/lz4.c", ANY),
     Unit("core/stream.c", ANY),
@@ -87,19 +94,14 @@ UNITS = (
             "gr_wipe": "memory as bytes and as words, which WP's memory model does not have: see the unit unload"
         },
     ),
+    Unit("core/load.c", ANY, model="Typed+cast", left_out=OF_LOAD, not_with=OF_ONE),
     Unit(
         "core/load.c",
         ANY,
         model="Typed+cast",
-        left_out=dict.fromkeys(
-            ("fresh32", "fresh64", "differences", "gr_unload"),
-            "memory as bytes and as words, which WP's memory model does not have: see the unit unload",
-        )
-        | dict.fromkeys(
-            ("take_slots", "check_manifest", "load_body", "load", "gr_load"),
-            "the solver does not finish: see docs/adr/0014-proof.md",
-        ),
-        not_with=OF_ONE,
+        variant="joint",
+        left_out=OF_LOAD | dict.fromkeys(("check_network", "check_actions"), OF_ONE["networks"]),
+        only_with=("networks",),
     ),
     Unit(
         "core/load.c",
