@@ -15,6 +15,7 @@ VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vk_icdGetInstanceProcAddr(VkInstance in
 static PFN_vkGetInstanceProcAddr of_instance;
 static PFN_vkGetDeviceProcAddr of_device;
 static PFN_vkCmdCopyBuffer copy_buffer;
+static PFN_vkGetPhysicalDeviceMemoryProperties memory_properties;
 static unsigned long jobs;
 
 unsigned long gramophone_jobs(void)
@@ -35,7 +36,17 @@ static VKAPI_ATTR void VKAPI_CALL copy(VkCommandBuffer buffer, VkBuffer from, Vk
     copy_buffer(buffer, from, to, regions, what);
 }
 
-/* What stands for a function: `real` itself, unless it is counted. */
+/* Memory as Mesa's drivers for V3D and Mali offer it, not cached: ncnn lets a job copy what it reads from there. */
+static VKAPI_ATTR void VKAPI_CALL uncached(VkPhysicalDevice device, VkPhysicalDeviceMemoryProperties *found)
+{
+    uint32_t i;
+
+    memory_properties(device, found);
+    for (i = 0; i < found->memoryTypeCount; i++)
+        found->memoryTypes[i].propertyFlags &= ~(VkMemoryPropertyFlags)VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+}
+
+/* What stands for a function: `real` itself, unless it is one of the above. */
 static PFN_vkVoidFunction instead(const char *name, PFN_vkVoidFunction real)
 {
     if (!strcmp(name, "vkCmdDispatch"))
@@ -43,6 +54,10 @@ static PFN_vkVoidFunction instead(const char *name, PFN_vkVoidFunction real)
     if (!strcmp(name, "vkCmdCopyBuffer")) {
         copy_buffer = (PFN_vkCmdCopyBuffer)real;
         return (PFN_vkVoidFunction)copy;
+    }
+    if (!strcmp(name, "vkGetPhysicalDeviceMemoryProperties")) {
+        memory_properties = (PFN_vkGetPhysicalDeviceMemoryProperties)real;
+        return (PFN_vkVoidFunction)uncached;
     }
     return real;
 }

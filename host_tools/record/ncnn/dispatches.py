@@ -2,9 +2,10 @@
 """How many jobs ncnn submits for one inference: ncnn's own code runs here, on a driver that counts them.
 
 As a program, with DRIVER NET.param NET.bin [OPTION].. [BLOB].. NAME=SHAPE.. after the module's name, it prints the
-number of dispatches and copies, and how much convolutions and products multiply. What the GPU is makes no
-difference: ncnn chooses by layers and options, which are the guest's. The processor does where layers run on it:
-there the guest's packs tensors by 4, this one's by 8 or 16, and the number may be off by a few.
+number of dispatches and copies, and how much convolutions and products multiply. ncnn chooses by layers and
+options, which are the guest's, and by the GPU's memory. The driver says that no memory is cached, as the guest's
+drivers do, so that ncnn has a job copy each result before it reads it. The processor's features do not matter:
+ncnn packs by 4 what it uploads, and a job unpacks it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,6 @@ SOURCE = Path(__file__).with_name("counting_driver.c")
 # Layer -> the number of its setting that says how many weights it has (ncnn docs/developer-guide/operators.md).
 WEIGHTS = {f"{kind}{more}": 6 for kind in ("Convolution", "Deconvolution") for more in ("", "1D", "DepthWise")}
 WEIGHTS |= {"InnerProduct": 2}
-OWN = 1  # job that ncnn submits when it finds the GPU
 TIMEOUT_S = 300.0
 
 
@@ -79,8 +79,8 @@ def counted(
         )
     if done.returncode:
         raise RecordError(f"ncnn's jobs cannot be counted: {' '.join(done.stderr.split()[-30:])}")
-    submitted, macs = map(int, done.stdout.split()[-2:])
-    return submitted + OWN, macs
+    jobs, macs = map(int, done.stdout.split()[-2:])
+    return jobs, macs
 
 
 def main(arguments: Sequence[str]) -> None:

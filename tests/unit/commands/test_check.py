@@ -19,7 +19,9 @@ from host_tools.record.compiled.network import compile_onnx
 from host_tools.record.foreseen import Foreseen
 from host_tools.record.frontends import convert_onnx
 from host_tools.record.ncnn import dispatches
-from tests.support import json_schemas, networks, onnx_networks
+from host_tools.record.preflight import preflight
+from host_tools.record.ways import foreseen_ncnn
+from tests.support import detector, json_schemas, mixed, networks, onnx_networks
 from tests.support.onnx_graphs import cast, graph, node
 from trace_format.trace import Trace
 
@@ -44,6 +46,23 @@ def test_jobs_by_ncnn_are_those_of_the_recording() -> None:
     assert (data["compiler"], data["jobs"], data["missing"]) == ("ncnn", Trace.read(RAW).jobs, [])
     assert data["inputs"] == {"data": {"dtype": "float32", "shape": [1, 28, 28]}}
     assert data["secure_bytes"] is None
+
+
+@pytest.mark.parametrize(
+    ("network", "shape", "raw"),
+    [
+        (detector.network(), detector.SHAPE, detector.RAW),
+        ((mixed.graph(), mixed.weights()), mixed.SHAPE, mixed.RAW),
+    ],
+    ids=["detector", "mixed"],
+)
+def test_jobs_where_the_processor_computes_layers(
+    network: tuple[bytes, bytes], shape: tuple[int, ...], raw: Path
+) -> None:
+    """Also a blob that a job downloads as it is packed, which the guest's GPU copies to other memory first."""
+    shapes = {"data": shape}
+    checked = preflight(*network, shapes)
+    assert foreseen_ncnn(network[0], checked, shapes).jobs == Trace.read(raw).jobs
 
 
 @pytest.mark.parametrize(("name", "jobs"), [("mobilenet_v1", 51), ("squeezenet_v1_1", 63)])
