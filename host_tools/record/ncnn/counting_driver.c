@@ -36,7 +36,8 @@ static VKAPI_ATTR void VKAPI_CALL copy(VkCommandBuffer buffer, VkBuffer from, Vk
     copy_buffer(buffer, from, to, regions, what);
 }
 
-/* Memory as Mesa's drivers for V3D and Mali offer it, not cached: ncnn lets a job copy what it reads from there. */
+/* Memory as Mesa's drivers for V3D and Mali offer it, not cached: ncnn lets a job copy what it reads from
+ * there. */
 static VKAPI_ATTR void VKAPI_CALL uncached(VkPhysicalDevice device, VkPhysicalDeviceMemoryProperties *found)
 {
     uint32_t i;
