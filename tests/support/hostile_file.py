@@ -181,7 +181,7 @@ HEADERS = rows(
         ("a section more", lambda p: p.header("section_count", 6), "SECTIONS", errors.SectionRangeError),
         ("too many sections", lambda p: p.header("section_count", 60), "HEADER", errors.SectionRangeError),
         ("65 sections", lambda p: p.header("section_count", 65), "HEADER", errors.ReservedError),
-        ("unknown flags of the header", lambda p: p.header("flags", 16), "HEADER", errors.ReservedError),
+        ("unknown flags of the header", lambda p: p.header("flags", 32), "HEADER", errors.ReservedError),
         ("the last flag of the header", lambda p: p.header("flags", 1 << 15), "HEADER", errors.ReservedError),
         ("reserved bytes of the header", lambda p: p.header("reserved", 1), "HEADER", errors.ReservedError),
         ("the header's last reserved byte", lambda p: p.patch(63, 1, 1), "HEADER", errors.ReservedError),
