@@ -242,12 +242,13 @@ def test_what_is_said_of_jobs_that_stay_longer() -> None:
     trace = lenet()
     _, report = cut(trace, 100)
     assert report.lines()[-2:] == [
-        "longer still, as its workgroups cannot be divided further: job 2 with 124 us",
-        "longer still, as its workgroups cannot be divided: job 4 with 158 us",
+        "longer still, as its workgroups cannot be divided further: "
+        "job 2 (conv1 and 1 more (Convolution)) with 124 us",
+        "longer still, as its workgroups cannot be divided: job 4 (conv2 (Convolution)) with 158 us",
     ]
     assert [job.why for job in report.facts().kept] == [job.why for job in report.kept]
     _, none = cut(trace, 10)
-    assert none.lines()[-1].endswith("job 6 with 25 us and 8 others")
+    assert none.lines()[-1].endswith("job 6 (fc1 (InnerProduct)) with 25 us and 8 others")
 
 
 def test_a_trace_that_is_built_is_cut_again() -> None:

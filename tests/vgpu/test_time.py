@@ -17,6 +17,7 @@ from host_tools.accesses.observe import random_inputs
 from host_tools.cli import main
 from host_tools.demo import RAW
 from host_tools.gpus.mali.timing import job_cores
+from host_tools.model.job_names import NOTE
 from host_tools.model.timing import chips, estimate
 from host_tools.passes.pipeline import build
 from signing.sign import sign_trace
@@ -193,6 +194,10 @@ def test_jobs_of_a_layer_together(tmp_path: Path) -> None:
     assert "conv1 (Conv)" in run(path).stdout.splitlines()[2]
 
 
-def test_by_layer_needs_names(built: Path) -> None:
-    assert "its recording names no jobs" in refused(built, "--by", "layer")
-    assert json.loads(run(built, "--json").stdout)["layers"] == []
+def test_by_layer_needs_names(built: Path, tmp_path: Path) -> None:
+    trace = Trace.read(built)
+    del trace.notes[NOTE]
+    path = tmp_path / "net.gtr"
+    path.write_bytes(trace.build())
+    assert "its recording names no jobs" in refused(path, "--by", "layer")
+    assert json.loads(run(path, "--json").stdout)["layers"] == []

@@ -89,7 +89,10 @@ def test_the_words_on_a_plant(lenet: Path) -> None:
     with planted(Plant(Kind.OTHER_VALUE, 4)):
         done = run(*words)
     assert done.exit_code == 1
-    assert "first difference: job 4, other value: 1 words in 1 pages, the first at 0x" in done.stdout
+    assert (
+        "first difference: job 4 (pool2 (Pooling)), other value: 1 words in 1 pages, the first at 0x"
+        in done.stdout
+    )
     assert "pages of later jobs that differ, perhaps because of it: " in done.stdout
 
 
@@ -141,7 +144,7 @@ def test_what_came_back(lenet: Path, tmp_path: Path) -> None:
     np.save(folder / f"{name}.npy", outputs[name])
     other = run(*read, folder, *given(lenet))
     assert other.exit_code == 1
-    assert "first difference: job 5, other value: " in other.stdout
+    assert "first difference: job 5 (fc1 (InnerProduct)), other value: " in other.stdout
     assert "the first at 0xf20004: expected" in other.stdout
     image.write_bytes(answered(lenet, probed, outputs))
     assert run(*read, image, *given(lenet)).stdout == other.stdout
