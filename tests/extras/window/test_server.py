@@ -87,12 +87,23 @@ def test_it_listens_on_loopback_only(server: Server) -> None:
     assert server.socket.getsockname()[0] == "127.0.0.1"
 
 
+def interruptible() -> None:
+    """Shells let background jobs ignore Ctrl-C, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start(folder: Path, *words: str) -> tuple[subprocess.Popen[str], str]:
     (folder / "net.gtr").write_bytes(small(*DOUBLE_TWICE).build())
     command = [sys.executable, "-m", "host_tools.cli", "open", "net.gtr", "--no-browser", *words]
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
     process = subprocess.Popen(
-        command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command,
+        cwd=folder,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=interruptible,
     )
     assert process.stderr is not None
     lines = iter(process.stderr.readline, "")
@@ -132,7 +143,9 @@ def test_a_browser_is_started(tmp_path: Path) -> None:
     (tmp_path / "net.gtr").write_bytes(small(*DOUBLE_TWICE).build())
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), "BROWSER": f"{program} %s"}
     command = [sys.executable, "-m", "host_tools.cli", "open", "net.gtr"]
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, text=True, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, text=True, stderr=subprocess.PIPE, preexec_fn=interruptible
+    ) as process:
         assert process.stderr is not None
         url = next(line.strip() for line in iter(process.stderr.readline, "") if line.startswith("http://"))
         while not (tmp_path / "shown").is_file() or not (tmp_path / "shown").read_text():
