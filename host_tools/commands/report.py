@@ -18,11 +18,12 @@ from host_tools.audit.report.pdf import browser, pdf
 from host_tools.commands.facts import check_single
 from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome
 from host_tools.commands.option_rules import excludes
+from host_tools.commands.run_options import KEYS, RUN_INPUTS, RUN_PARAMETERS
 from host_tools.commands.streams import check_output, read, write
 from host_tools.model.parts import named
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase
-from host_tools.support.tensors import Assignment, assigned, load_all
+from host_tools.support.tensors import assigned, load_all
 from host_tools.vgpu import confined
 from trace_format.errors import TraceError, listed, printable
 from trace_format.schema import SlotKind
@@ -54,17 +55,9 @@ class Reported(facts.Report):
 @click.argument("file", type=FILE)
 @click.option("-o", "--output", type=FILE, help="Page to write (HTML); - is standard output.")
 @click.option("--pdf", "pdf_file", type=FILE, help="Also write the page as PDF; needs Chromium.")
-@click.option("--key", type=FILE, multiple=True, help="Trusted public key (PEM); repeatable.")
-@click.option(
-    "--input", "inputs", type=Assignment(folders=True), multiple=True, help="Value of an input slot in the run."
-)
-@click.option(
-    "--param",
-    "parameters",
-    type=Assignment(folders=True),
-    multiple=True,
-    help="Value of a parameter slot in the run.",
-)
+@KEYS
+@RUN_INPUTS
+@RUN_PARAMETERS
 @click.option(
     "--no-run", is_flag=True, help="Skip the run on the virtual GPU, and the accesses that it would show."
 )

@@ -14,10 +14,11 @@ from host_tools.api.keys import anchors_of
 from host_tools.audit.report.collect import Asked, parse
 from host_tools.commands.facts import check_single
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
+from host_tools.commands.run_options import KEYS, RUN_INPUTS, RUN_PARAMETERS
 from host_tools.commands.streams import read
 from host_tools.support.progress import phase
 from host_tools.support.results import Count, Result
-from host_tools.support.tensors import Assignment, assigned, load_all
+from host_tools.support.tensors import assigned, load_all
 from signing.trust import Anchor
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
@@ -46,17 +47,9 @@ class Opened(Result):
     ),
 )
 @click.argument("file", type=FILE)
-@click.option("--key", type=FILE, multiple=True, help="Trusted public key (PEM); repeatable.")
-@click.option(
-    "--input", "inputs", type=Assignment(folders=True), multiple=True, help="Value of an input slot in the run."
-)
-@click.option(
-    "--param",
-    "parameters",
-    type=Assignment(folders=True),
-    multiple=True,
-    help="Value of a parameter slot in the run.",
-)
+@KEYS
+@RUN_INPUTS
+@RUN_PARAMETERS
 @click.option(
     "--compare", "other", type=FILE, help="Trace to compare with, job by job; its signature is not verified."
 )
