@@ -15,6 +15,7 @@ from itertools import pairwise
 from trace_format import codec, packing
 from trace_format.codec import Buffer
 from trace_format.errors import CodecError, PieceError, ReservedError, SectionError
+from trace_format.networks import pages_of
 from trace_format.schema import ALIGNMENT, MAX_PIECE_BYTES, MAX_PIECES, PAGE_BYTES, PIECE_FLAG_RESIDENT, Codec
 
 BYTES = packing.size_of("piece")
@@ -70,13 +71,12 @@ class Limits:
     @property
     def image_pages(self) -> int:
         """Pages of the image, the last one perhaps not full."""
-        return -(-self.image_bytes // PAGE_BYTES)
+        return pages_of(self.image_bytes)
 
 
 def read_only_end(pieces: Sequence[Piece], image_bytes: int) -> int:
     """Page of the carve-out below which nothing is written but by the loader: image and resident pieces."""
-    image_pages = -(-image_bytes // PAGE_BYTES)
-    return max((piece.end_page for piece in pieces if piece.resident), default=image_pages)
+    return max((piece.end_page for piece in pieces if piece.resident), default=pages_of(image_bytes))
 
 
 def packed(pieces: Sequence[Piece], compress: bool) -> tuple[bytes, list[Buffer]]:
