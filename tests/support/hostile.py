@@ -15,9 +15,10 @@ from __future__ import annotations
 import contextlib
 
 from host_tools.audit.lint import lint
-from host_tools.audit.verdicts import rule_of_error
+from host_tools.audit.verdicts import rule_of_error, rules_of_report
 from signing import envelope
 from signing.verify import Verdict, verify_trace
+from tee_replayer.generator.status import ReplayError, Report
 from tests.support import (
     hostile_actions,
     hostile_envelope,
@@ -33,6 +34,7 @@ from tests.support import replayer_samples as s
 from tests.support.hostile_rows import MALI, Hostile, Unseen, rows
 from trace_format import policy
 from trace_format.errors import TraceError
+from trace_format.schema.report import Phase
 from trace_format.trace import Trace
 
 LOADS: tuple[Hostile, ...] = (
@@ -75,6 +77,23 @@ def by_host(data: bytes) -> str:
     except TraceError as error:
         return type(error).__name__
     return "" if result else result.verdict.value
+
+
+def by_core(row: Hostile, device: s.Device) -> Report:
+    """What the core says of a row when it loads it."""
+    try:
+        return device.replayer.load(row.make(), s.KEY)
+    except ReplayError as error:
+        return error.report
+
+
+def check_refused(row: Hostile, report: Report, device: s.Device) -> None:
+    """Host and core refuse a row as it says, and the core leaves nothing behind."""
+    assert (report.name, report.phase) == (row.status, Phase.LOAD)
+    assert not device.gpu.log, "a register was written"
+    assert device.is_wiped
+    assert by_host(row.make()) == row.error
+    assert rules_of_report(report)
 
 
 def rules_by_host(data: bytes) -> set[str]:
