@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from host_tools.extras.try_gpu.pack import PORT
-from tee_replayer.generator.linux_folder import HERE as LINUX
-from tests.support.bare_metal import require
+from tests.support.port_program import port_program
 
 WRAPPED = ("open", "ioctl", "uname")
 ASK, SET = "9 0x6400: 32 0 0x30001 5 0", "9 0x6400: 32 0 0x38001 5 1"
@@ -19,12 +17,7 @@ ASK, SET = "9 0x6400: 32 0 0x30001 5 0", "9 0x6400: 32 0 0x38001 5 1"
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """clock.c for this machine, with a firmware that says what it is told to."""
-    out = tmp_path_factory.mktemp("clock") / "clock"
-    sources = [PORT / "clock.c", LINUX / "sysfs.c", Path(__file__).with_name("clock_main.c")]
-    flags = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{PORT}", f"-I{LINUX}"]
-    wrap = [f"-Wl,--wrap={name}" for name in WRAPPED]
-    subprocess.run([require("gcc", "gcc"), *flags, *wrap, "-o", out, *sources], check=True)
-    return out
+    return port_program("clock", WRAPPED, tmp_path_factory.mktemp("clock"))
 
 
 def run(program: Path, *words: str, **environment: str) -> tuple[int, list[str]]:

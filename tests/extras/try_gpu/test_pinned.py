@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from host_tools.extras.try_gpu.pack import PORT
-from tee_replayer.generator.linux_folder import HERE as LINUX
-from tests.support.bare_metal import require
+from tests.support.port_program import port_program
 
 WRAPPED = ("sysconf", "open", "pread", "syscall", "mmap")
 MOST = 128 << 20
@@ -19,12 +17,7 @@ MOST = 128 << 20
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """pinned.c for this machine, over made-up frames."""
-    out = tmp_path_factory.mktemp("pinned") / "pinned"
-    sources = [PORT / "pinned.c", LINUX / "sysfs.c", Path(__file__).with_name("pinned_main.c")]
-    flags = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{PORT}", f"-I{LINUX}"]
-    wrap = [f"-Wl,--wrap={name}" for name in WRAPPED]
-    subprocess.run([require("gcc", "gcc"), *flags, *wrap, "-o", out, *sources], check=True)
-    return out
+    return port_program("pinned", WRAPPED, tmp_path_factory.mktemp("pinned"))
 
 
 @pytest.mark.parametrize("page", [4096, 16384])
