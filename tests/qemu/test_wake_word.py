@@ -13,14 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter
-from click.testing import CliRunner
 
 from docs.examples import wake_word
-from host_tools.cli import main
 from host_tools.machine.root import RecordRoot
-from signing.key_files import private_pem
 from tests.bench.trained import Package
 from tests.support.places import CHECKOUT
+from tests.support.signing_commands import record_tflite
 from tests.support.signing_samples import ES256
 
 WAV = CHECKOUT / "tests/support/okay_nabu.wav"
@@ -50,14 +48,7 @@ def test_a_wake_word_is_heard(
     monkeypatch.syspath_prepend(str(FEATURES.folder()))
     monkeypatch.chdir(tmp_path)
     model = NETWORKS.folder() / "pymicro_wakeword/models/okay_nabu.tflite"
-    Path("key.pem").write_bytes(private_pem(ES256.key))
-    Path("pub.pem").write_bytes(ES256.public.pem())
-    for line in (
-        ("record", "tflite", str(model), "-o", "raw.gtr"),
-        ("build", "raw.gtr", "-o", "net.gtr"),
-        ("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr"),
-    ):
-        assert CliRunner().invoke(main, line, catch_exceptions=False).exit_code == 0
+    record_tflite(model)
     words = ["net.sgtr", "--key", "pub.pem", "--model", str(model), "--wav", str(WAV)]
     assert wake_word.main(words) == 0
     assert "heard at " in capsys.readouterr().out

@@ -34,6 +34,15 @@ def enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("horse.txt").write_bytes(b"horse\r\nsecond line\n")
 
 
+def record_tflite(model: Path) -> None:
+    """Record, build and sign a .tflite file here, as net.sgtr beside pub.pem."""
+    Path("key.pem").write_bytes(key_files.private_pem(ES256.key))
+    Path("pub.pem").write_bytes(ES256.public.pem())
+    run("record", "tflite", str(model), "-o", "raw.gtr")
+    run("build", "raw.gtr", "-o", "net.gtr")
+    run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr")
+
+
 def run(*arguments: str, status: int = 0) -> Result:
     result = CliRunner().invoke(main, list(arguments))
     assert result.exit_code == status, result.output
