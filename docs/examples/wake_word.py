@@ -4,7 +4,7 @@
     python -m docs.examples.wake_word okay_nabu.sgtr --key pub.pem --model okay_nabu.tflite --wav speech.wav
 
 The trace is a recording of the same .tflite file (`gramophone record tflite`). The network hears 30 ms a replay.
-What it remembers is state, which stays in the device: the caller gives frames and gets probabilities. Needs
+Its memory is state, which stays in the device: the caller gives frames and gets probabilities. Needs
 `pip install pymicro-features 'gramophone[tflite]'`; the WAV file has 16 kHz, 16 bits, one channel.
 """
 
@@ -29,7 +29,7 @@ from trace_format.files import read_file
 from trace_format.schema import SlotKind
 
 RATE, CHUNK = 16000, 320  # samples a second; bytes of 10 ms
-CUTOFF, WINDOW = 0.85, 5  # as the network's .json file says: the mean of so many probabilities
+CUTOFF, WINDOW = 0.85, 5  # as the network's .json file says: the mean of WINDOW probabilities
 AUDIO, OUTPUT = "input_audio", "dense_1"
 
 

@@ -145,7 +145,7 @@ class _Reader:
         return struct.unpack(f"<{letter}", self.take(struct.calcsize(letter), what))[0]
 
     def count(self, what: str, most: int, least: int) -> int:
-        """How many there are of something of which each takes `least` bytes of the file at least."""
+        """A count of things, each of which takes at least `least` bytes of the file."""
         at = self.at
         found: int = self.number("Q", f"the number of {what}")
         left = (len(self.data) - self.at) // least

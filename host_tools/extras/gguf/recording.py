@@ -34,7 +34,7 @@ from host_tools.vgpu.binding import VgpuError
 from trace_format.errors import GramophoneError
 from trace_format.trace import Trace
 
-STEP = 256  # positions: each lane of a head's workgroup has four of each so many
+STEP = 256  # positions: each lane of a head's workgroup has four of them
 MOST_POSITIONS = 2048  # scores of a head lie in a workgroup's shared memory; a V3D's driver gives 16 KiB
 POSITION = "position"
 # A text that begins in the middle is none that a decoder was trained for: SmolLM2's logits differ there by 1.2e-4.

@@ -9,7 +9,7 @@ NAMES = {
     20: "IQ4_NL", 21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS", 24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64",
     29: "IQ1_M", 30: "BF16", 34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4",
 }  # fmt: skip
-# What is taken: elements of a block, which lie in one row, and bytes of it (ggml/src/ggml-common.h).
+# Element types that are read: elements of a block, which lie in one row, and its bytes (ggml/src/ggml-common.h).
 TYPES = {
     "F32": (1, 4),
     "F16": (1, 2),
