@@ -27,6 +27,7 @@ from host_tools.record.needs import BY_COMPILER, BY_NCNN, Need
 from host_tools.record.preflight import Checked, NetworkError, preflight
 from host_tools.support.progress import phase
 from trace_format import limits
+from trace_format.errors import listed
 from trace_format.files import read_file
 from trace_format.trace import Trace
 
@@ -196,10 +197,9 @@ def converted(
         files = pnnx.convert(model.data, ".onnx", list(shapes.values()), blobs)
     except UnconvertedError as error:
         types = {layer.type for layer in error.layers} & model.operators.keys()
-        nodes = ", ".join(f"{name} ({kind})" for kind in sorted(types) for name in model.operators[kind])
-        raise NetworkError(
-            f"{error}" + (f"; nodes of these types in the file: {nodes}" if nodes else "")
-        ) from None
+        nodes = [f"{name} ({kind})" for kind in sorted(types) for name in model.operators[kind]]
+        more = f"; nodes of these types in the file: {listed(nodes, pnnx.NAMED)}" if nodes else ""
+        raise NetworkError(f"{error}{more}") from None
     checked = preflight(files.param, files.weights, files.shapes)  # ncnn may crash on what follows otherwise
     tolerance = default_tolerance((), checked.halves) if tolerance is None else tolerance
     with phase("computing what was converted"):

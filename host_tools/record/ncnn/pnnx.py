@@ -25,6 +25,7 @@ from host_tools.support import programs
 from host_tools.support.progress import phase
 from host_tools.support.sandbox import Sandbox
 from trace_format import limits
+from trace_format.errors import listed
 from trace_format.files import read_file, read_file_text
 
 VERSION = f"pnnx {PNNX_VERSION}"
@@ -34,6 +35,8 @@ _BATCH = re.compile(r'ex\.input\("in(\d+)", ncnn\.Mat\(in\d+\.numpy\(\), batch_i
 _NO_BATCH = 233  # pnnx src/pass_ncnn/solve_batch_index.cpp
 _DROPPED = re.compile(r"^ignore (\S+) (\S+) param (\S+)", re.MULTILINE)  # pnnx src/save_ncnn.cpp
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_WARNINGS = re.compile(r"^.*\[W:onnxruntime:.*\n?", re.MULTILINE)  # of the machine, not of the network
+NAMED = 3  # layers that an error names
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,9 @@ class UnconvertedError(NetworkError):
 
     def __init__(self, layers: Sequence[Unconverted]) -> None:
         self.layers = tuple(layers)
-        super().__init__(f"{VERSION} has no ncnn layers for these of the network: {', '.join(map(str, layers))}")
+        super().__init__(
+            f"{VERSION} has no ncnn layers for these of the network: {listed(map(str, layers), NAMED)}"
+        )
 
 
 def convert(
@@ -103,7 +108,7 @@ def convert(
             done = programs.run(command, cwd=folder, merged=True, sandbox=Sandbox(writes=(folder,)))
         except subprocess.TimeoutExpired as error:
             raise NetworkError(f"{VERSION} takes more than {error.timeout:.0f} s on it") from None
-        said = _COLOURS.sub("", done.stdout)
+        said = _WARNINGS.sub("", _COLOURS.sub("", done.stdout))
         param, weights, example = folder / "net.ncnn.param", folder / "net.ncnn.bin", folder / "net_ncnn.py"
         if done.returncode or not (param.exists() and weights.exists() and example.exists()):
             ended = signal.Signals(-done.returncode).name if done.returncode < 0 else f"status {done.returncode}"
