@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from tinygrad import Tensor, dtypes
-from tinygrad.nn.onnx import OnnxDataType, onnx_ops
+from tinygrad.nn.onnx import Domain, OnnxDataType, OpSetId, onnx_ops
 
 from host_tools.record.compiled import recurrent
 from host_tools.record.compiled.attention import attention
@@ -159,8 +159,11 @@ def unsqueeze(data: Tensor, axes: list[int] | int) -> Tensor:
     return made
 
 
-OPERATORS = {
-    "Attention": attention,
+OPERATORS: dict[str, Any] = {
+    "Attention": {  # ONNX Runtime's own, which is older, has the same name
+        OpSetId(Domain.ONNX, 1): attention,
+        (of_runtime := OpSetId(Domain.MICROSOFT_CONTRIB_OPS, 1)): onnx_ops["Attention"][of_runtime],
+    },
     "BitCast": bit_cast,
     "BitShift": bit_shift,
     "Cast": cast,

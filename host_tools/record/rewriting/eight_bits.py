@@ -8,10 +8,9 @@ Source: ONNX Runtime's docs/ContribOperators.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from host_tools.record.onnx_graph import Graph, Name
-from host_tools.record.rewriting.node import FLOAT, Node, Rewrite
+from host_tools.record.rewriting.node import FLOAT, Node, Rewrite, plain
 
 POOL = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
 
@@ -41,16 +40,12 @@ def of_one(kind: str, *names: str) -> Rewrite:
 
     def rewrite(graph: Graph, node: Node) -> list[Name]:
         def computed(x: Name) -> Name:
-            attributes = {name: _plain(node.attributes[name]) for name in names if name in node.attributes}
+            attributes = {name: plain(node.attributes[name]) for name in names if name in node.attributes}
             return graph.node(kind, x, **attributes)
 
         return _rounded(graph, node, _channels_first(graph, node, _number(graph, node, 0), computed), 3)
 
     return rewrite
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _channels_first(graph: Graph, node: Node, x: Name, computed: Callable[[Name], Name]) -> Name:
@@ -101,11 +96,21 @@ def _biased(graph: Graph, node: Node, name: Name, at: int) -> Name:
     return graph.node("Add", name, node.input(at)) if node.input(at) else name
 
 
+def attention(graph: Graph, node: Node) -> list[Name]:
+    """QAttention: Attention of what is dequantised, its weights too."""
+    x = graph.node("DequantizeLinear", node.input(0), node.input(3), node.input(6))
+    weights = graph.node("DequantizeLinear", node.input(1), node.input(4), node.input(7), axis=1)
+    names = ("mask_filter_value", "num_heads", "scale", "unidirectional")
+    attributes = {name: plain(node.attributes[name]) for name in names if name in node.attributes}
+    parts = (node.input(2), node.input(5), node.input(8))
+    return graph.nodes_of("Attention", 2, x, weights, *parts, domain="com.microsoft", **attributes)
+
+
 def same(kind: str) -> Rewrite:
     """An operator that ONNX has, too, with the same inputs."""
 
     def rewrite(graph: Graph, node: Node) -> list[Name]:
-        attributes = {name: _plain(value) for name, value in node.attributes.items()}
+        attributes = {name: plain(value) for name, value in node.attributes.items()}
         return [graph.node(kind, *(name or None for name in node.inputs), **attributes)]
 
     return rewrite
@@ -115,6 +120,7 @@ OPERATORS: dict[str, Rewrite] = {
     "DequantizeLinear": same("DequantizeLinear"),
     "DynamicQuantizeMatMul": dynamic_product,
     "MatMulIntegerToFloat": integer_to_float,
+    "QAttention": attention,
     "QGemm": gemm,
     "QLinearAdd": of_two("Add"),
     "QLinearAveragePool": of_one("AveragePool", *POOL),

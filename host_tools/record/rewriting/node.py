@@ -62,7 +62,7 @@ class Node:
         return None if tensor is None else np.asarray(onnx.numpy_helper.to_array(tensor))
 
 
-Rewrite = Callable[[Graph, Node], Sequence[Name]]  # names of the outputs, in their order
+Rewrite = Callable[[Graph, Node], Sequence[Name]]  # names of the outputs, in their order; "": it is not made
 
 
 def read(node: Any, constants: Mapping[Name, Any]) -> Node:
@@ -86,6 +86,11 @@ def _value(item: Any) -> Any:
     if item.type == kinds.TENSOR:
         return onnx.numpy_helper.to_array(item.t)
     return onnx.helper.get_attribute_value(item)
+
+
+def plain(value: Any) -> Any:
+    """An attribute's value as a new node takes it."""
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def as_float(graph: Graph, name: Name) -> Name:

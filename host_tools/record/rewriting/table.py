@@ -9,10 +9,10 @@ from typing import Any
 import onnx
 
 from host_tools.record.onnx_graph import Graph
-from host_tools.record.rewriting import columns, eight_bits, linear, trees
+from host_tools.record.rewriting import columns, eight_bits, fused, linear, trees
 from host_tools.record.rewriting.node import Rewrite, read
 
-TABLES, RUNTIME = "ai.onnx.ml", "com.microsoft"
+ONNX, TABLES, RUNTIME = "", "ai.onnx.ml", "com.microsoft"
 TABLE: Mapping[str, Mapping[str, Rewrite]] = {
     TABLES: {
         "ArrayFeatureExtractor": columns.array_feature_extractor,
@@ -29,7 +29,8 @@ TABLE: Mapping[str, Mapping[str, Rewrite]] = {
         "TreeEnsembleClassifier": trees.classifier,
         "TreeEnsembleRegressor": trees.regressor,
     },
-    RUNTIME: eight_bits.OPERATORS,
+    RUNTIME: {**eight_bits.OPERATORS, **fused.OPERATORS},
+    ONNX: fused.ONNX_OPERATORS,
 }
 
 
@@ -54,7 +55,7 @@ def rewritten(network: Any) -> None:
         nodes += made.nodes
         made.nodes.clear()
         pairs = zip(results, node.output, strict=False)
-        nodes += [onnx.helper.make_node("Identity", [ours], [theirs]) for ours, theirs in pairs if theirs]
+        nodes += [onnx.helper.make_node("Identity", [ours], [theirs]) for ours, theirs in pairs if ours and theirs]
     kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
     del graph.node[:]
     graph.node.extend(kept)
