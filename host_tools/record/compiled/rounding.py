@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""QuantizeLinear and DynamicQuantizeLinear. tinygrad's first rounds halves up where the result is uint8, and its
-second divides by 0 where all values are 0.
+"""QuantizeLinear and DynamicQuantizeLinear, to the step of ONNX Runtime. tinygrad's first rounds halves
+up where the result is uint8, and its second divides by 0 where all values are 0.
 
 Source: the operators' text in ONNX's documentation, docs/Operators.md; of a range of nothing, ONNX Runtime's
 core/util/qmath.h.
@@ -14,6 +14,8 @@ from tinygrad import Tensor, dtypes
 from tinygrad.nn.onnx import OnnxDataType
 
 STEPS = 255  # of uint8
+UPPER_BITS, EXPONENT = 0xFFFFF000, 0x7F800000  # of a float32
+HALF_OF_LAST_BIT, LEAST = 2.0**-24, -3e38
 
 
 def quantize_linear(
@@ -37,10 +39,28 @@ def quantize_linear(
             return value.repeat_interleave(block_size, at)
         return value.reshape([int(value.shape[0]) if axis == at else 1 for axis in range(x.ndim)])
 
-    steps = (x / spread(y_scale).cast(x.dtype)).round()
+    scale = spread(y_scale).cast(x.dtype)
+    steps = _nearest(x, scale) if x.dtype == dtypes.float32 else (x / scale).round()
     if y_zero_point is not None:
         steps = steps + spread(y_zero_point).cast(x.dtype)
     return steps.clamp(kind.min, kind.max).cast(kind).contiguous()
+
+
+def _nearest(x: Tensor, scale: Tensor) -> Tensor:
+    """The whole number that is nearest to x / scale in float32, halves to even.
+
+    A GPU's quotient is off by a few last bits, and halves are common: sums of what was quantised by the same scale
+    have them. So the half that is near it is multiplied with the scale again, in two parts that are exact, since
+    it has few bits, and what is left of x decides.
+    """
+    below = (x / scale).floor()
+    half = below + 0.5
+    upper = (scale.bitcast(dtypes.uint32) & UPPER_BITS).bitcast(dtypes.float32)
+    left = (x - half * upper).maximum(LEAST) - half * (scale - upper)  # without it both would become one product
+    power = (half.bitcast(dtypes.uint32) & EXPONENT).bitcast(dtypes.float32)
+    is_half = left.abs() <= power * scale * HALF_OF_LAST_BIT  # the quotient in float32 is
+    is_odd = (below * 0.5).floor() * 2 != below
+    return below + (is_half.where(is_odd, left > 0)).cast(dtypes.float32)
 
 
 def dynamic_quantize_linear(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
