@@ -36,7 +36,7 @@ class Checked(Result):
         jobs: Of the GPU, in one inference; by fastest, those of tinygrad.
         constant_bytes: Weights and other constants, most of the recording's size.
         secure_bytes: Memory that a device needs, about; by ncnn known after `build` only.
-        seconds: Until the recording is there, about, on two cores.
+        seconds: Until the recording is there, about, if this machine stays as busy as it is.
         missing: Programs that this machine lacks, by the names of their packages.
     """
 
@@ -81,6 +81,7 @@ def check_command(
     words, with status 2.
     """
     from host_tools.api.calls import foreseen
+    from host_tools.record.foreseen import slowness
 
     check_network(shapes, tolerance)
     given, fixed = arrays(values), arrays(constants)
@@ -98,7 +99,7 @@ def check_command(
         jobs=found.jobs,
         constant_bytes=found.constant_bytes,
         secure_bytes=found.secure_bytes,
-        seconds=None if found.seconds is None else round(found.seconds),
+        seconds=None if found.seconds is None else round(found.seconds * slowness()),
         missing=[need.package for need in lacking],
     )
     lines = [f"compiler         {how}: {why}"]

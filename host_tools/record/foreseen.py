@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a recording will be, said before anything boots: jobs, sizes, and minutes by a rough model.
+"""What a recording will be, said before anything boots: jobs, sizes, and minutes by a rough model, times how slow
+this machine is just now.
 
 Jobs are counted, not estimated: of a compiled plan its calls, of ncnn's network the dispatches that ncnn's own
 code submits to a driver that computes nothing (`ncnn/dispatches.py`).
@@ -7,6 +8,7 @@ code submits to a driver that computes nothing (`ncnn/dispatches.py`).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,6 +16,16 @@ from dataclasses import dataclass
 # million multiplications by the virtual GPU in all runs, and 100 MB of constants through them.
 JOB_S, GMAC_S, HUNDRED_MB_S = 0.2, 90.0, 60.0
 PAGES = 1 << 20  # of page tables, code and command streams
+ADDITIONS, IDLE_S = 6_000_000, 0.26  # a calculation, and its seconds on that machine when nothing else ran
+
+
+def slowness() -> float:
+    """Seconds that pass here while a processor of the machine of the fit, with nothing else to do, needs one."""
+    start = time.monotonic()
+    total = 0
+    for number in range(ADDITIONS):
+        total += number
+    return (time.monotonic() - start) / IDLE_S
 
 
 @dataclass(frozen=True)
@@ -45,7 +57,8 @@ class Foreseen:
 
     @property
     def seconds(self) -> float | None:
-        """About how long the recording takes once the network is compiled; None where jobs are not known."""
+        """About how long the recording takes on two idle cores as those of the fit, once the network is compiled;
+        None where jobs are not known."""
         if self.jobs is None:
             return None
         work = JOB_S * self.jobs + GMAC_S * self.macs / 1e9 + HUNDRED_MB_S * self.constant_bytes / 1e8

