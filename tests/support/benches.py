@@ -90,6 +90,7 @@ SMOKE: dict[str, Smoke] = {
     "tests.bench.moved": _recorded("lenet", **{"moved.GPUS": 2}),
     "tests.bench.co_execute": _recorded("--side 32 --gflops 2"),
     "tests.bench.decoders": _recorded("demo"),
+    "tests.bench.foreseen": _recorded("silero --kept {folder}", **{"foreseen.FACTOR": 1000.0}),  # no test is timed
     "tests.bench.kernels": _recorded("squeezenet --minutes 0.2"),
     "tests.bench.models": _recorded("silero"),
     "tests.bench.pytorch": Smoke("{folder}", needs="qemu with files"),
