@@ -27,6 +27,7 @@ from trace_format.files import read_file
 SIDE = 128
 # Cells a side, and anchors in each cell: MediaPipe's face_detection_short_range_common.pbtxt.
 GRIDS = ((16, 2), (8, 6))
+OUTPUTS = {"regressors": (1, 896, 16), "classificators": (1, 896, 1)}  # shapes
 SCORE, OVERLAP = 0.5, 0.3  # the least score of a face, and the largest overlap of two faces
 
 Float32 = NDArray[np.float32]
@@ -120,6 +121,9 @@ def find(trace: Path, key: PublicKey, pixels: Float32, on: str) -> list[Float32]
     result = runners.run(on, Delivery(read_file(trace)), key, {"input": pixels})
     if not result.ok:
         raise GramophoneError(f"{trace}: refused: {result.error}")
+    shapes = {name: value.shape for name, value in result.outputs.items()}
+    if shapes != OUTPUTS:
+        raise GramophoneError(f"{trace}: expected BlazeFace's outputs {OUTPUTS}, found {shapes}")
     return faces(*decoded(result.outputs["regressors"], result.outputs["classificators"]))
 
 

