@@ -19,6 +19,12 @@ KNOWN = (
     ),
     (0, b"\x80\x02", "a pickle, as torch.save wrote before PyTorch 1.6; torch.export.save writes what is taken"),
     (0, b"\x89HDF", "an HDF5 file, as Keras writes; export the network to ONNX or TensorFlow Lite"),
+    (
+        4,
+        b"ORTM",
+        "ONNX Runtime's own format, of its version; 'gramophone record onnx' takes the .onnx that it is made of",
+    ),
+    (0, b"version https://", "a pointer of Git LFS in place of a file; 'git lfs pull' gets the file"),
     (8, b'{"', "a safetensors file: weights without a network; export the network to ONNX"),
     (8, b"{ ", "a safetensors file: weights without a network; export the network to ONNX"),
     (0, TRACE_MAGIC, "a trace of gramophone's: it is recorded already"),

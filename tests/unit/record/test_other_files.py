@@ -23,6 +23,14 @@ FILES = {
     "safetensors": ((40).to_bytes(8, "little") + b'{"w":{}}' + bytes(40), "a safetensors file"),
     "HDF5": (b"\x89HDF\r\n\x1a\n" + bytes(60), "an HDF5 file"),
     "ncnn": (b"7767517\n3 3\n", "an ncnn .param file; 'gramophone record ncnn' takes it"),
+    "ORT": (
+        b"\x18\x00\x00\x00ORTM" + bytes(60),
+        "ONNX Runtime's own format, of its version; 'gramophone record onnx'",
+    ),
+    "LFS": (
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 117979485\n",
+        "a pointer of Git LFS in place of a file; 'git lfs pull' gets the file",
+    ),
     "NumPy": (np.lib.format.magic(1, 0) + bytes(60), "a NumPy array"),
 }
 COMMANDS = {"onnx": choose_onnx, "pytorch": choose_pytorch, "tflite": choose_tflite}
