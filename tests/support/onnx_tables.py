@@ -134,6 +134,19 @@ def _linear(r: Random, is_classifier: bool) -> Drawn:
     return made | {"targets": count}, columns, False
 
 
+def _support_vectors(r: Random) -> Drawn:
+    columns, count = int(r.integers(1, 7)), int(r.integers(0, 9))
+    made: dict[str, Any] = {
+        "coefficients": _floats(r, count or columns),
+        "kernel_type": _one_of(r, ("LINEAR", "POLY", "RBF", "SIGMOID") if count else ("LINEAR",)),
+        "kernel_params": [0.25, 0.5, 3.0],
+        "n_supports": count,
+        "one_class": int(r.integers(2)),
+        "rho": _floats(r, 1),
+    }
+    return made | ({"support_vectors": _floats(r, count * columns)} if count else {}), columns, False
+
+
 def _columns(r: Random, kind: str) -> Drawn:
     columns = int(r.integers(1, 9))
     each = columns if r.random() < 0.7 else 1
@@ -156,6 +169,8 @@ def _draw(kind: str, r: Random) -> Drawn:
         return _trees(r, kind.endswith("Classifier"))
     if kind.startswith("Linear"):
         return _linear(r, kind.endswith("Classifier"))
+    if kind.startswith("SVM"):
+        return _support_vectors(r)
     return _columns(r, kind)
 
 
@@ -171,6 +186,7 @@ KINDS = (
     "TreeEnsemble",
     "TreeEnsembleClassifier",
     "TreeEnsembleRegressor",
+    "SVMRegressor",  # behind the others, whose seeds are by their places
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 
 from host_tools.record.onnx_graph import Graph
-from host_tools.record.rewriting import columns, eight_bits, fused, linear, trees
+from host_tools.record.rewriting import columns, eight_bits, fused, linear, support_vectors, trees
 from host_tools.record.rewriting.node import Rewrite, read
 
 ONNX, TABLES, RUNTIME = "", "ai.onnx.ml", "com.microsoft"
@@ -24,6 +24,7 @@ TABLE: Mapping[str, Mapping[str, Rewrite]] = {
         "LinearRegressor": linear.regressor,
         "Normalizer": columns.normalizer,
         "OneHotEncoder": columns.one_hot,
+        "SVMRegressor": support_vectors.regressor,
         "Scaler": columns.scaler,
         "TreeEnsemble": trees.ensemble,
         "TreeEnsembleClassifier": trees.classifier,
