@@ -195,18 +195,43 @@ def _cases(model: OnnxModel, slots: Slots, values: Mapping[str, NDArray[Any]]) -
     """Inputs of each seed and ONNX Runtime's results; `slots`: NumPy's type and the shape of each input."""
     if unknown := sorted(values.keys() - slots.keys()):
         raise NetworkError(no_input(unknown[0], slots))
-    cases = []
     with phase("computing the network with ONNX Runtime"):
-        for seed in SEEDS:
-            for below in WHOLE_NUMBERS:
-                given = _inputs(slots, values, seed, below)
-                try:
-                    cases.append((given, dict(onnx_model.run(model, given))))
-                    break
-                except RecordError:  # an index outside of a table, for example
-                    if below == WHOLE_NUMBERS[-1]:
-                        raise
-    return cases
+        return [_case(model, slots, values, seed) for seed in SEEDS]
+
+
+def _case(
+    model: OnnxModel, slots: Slots, values: Mapping[str, NDArray[Any]], seed: int
+) -> tuple[Tensors, Tensors]:
+    """The first inputs of a seed that ONNX Runtime takes and makes numbers of: masks of 0 and 1 among words, for
+    example, of which any other value makes what is none.
+
+    Raises:
+        RecordError: it takes none of them.
+        NetworkError: of all that it takes, it makes what is no number.
+    """
+    most, few, one = WHOLE_NUMBERS
+    whole = [name for name, (dtype, _) in slots.items() if np.dtype(dtype).kind in "iu" and name not in values]
+    limits = [dict.fromkeys(whole, most)]
+    if whole:
+        limits += [{**limits[0], name: few} for name in whole]
+        limits += [dict.fromkeys(whole, few), dict.fromkeys(whole, one)]
+    said: RecordError | None = None
+    for below in limits:
+        given = _inputs(slots, values, seed, below)
+        try:
+            found = dict(onnx_model.run(model, given))
+        except RecordError as error:  # an index outside of a table, for example
+            said = said if isinstance(said, NetworkError) else error
+            continue
+        wrong = sorted(name for name, value in found.items() if not np.isfinite(value).all())
+        if not wrong:
+            return given, found
+        said = NetworkError(
+            f"output {wrong[0]}: ONNX Runtime's own result has values that are no numbers, for inputs that were "
+            "given or made up; --input NAME=FILE.npy gives likely ones"
+        )
+    assert said is not None
+    raise said
 
 
 def _of_sigmoids(model: OnnxModel, cases: list[tuple[Tensors, Tensors]]) -> float:
@@ -215,8 +240,8 @@ def _of_sigmoids(model: OnnxModel, cases: list[tuple[Tensors, Tensors]]) -> floa
     return min(SIGMOID_ERROR / (min(values, default=1.0) or SIGMOID_ERROR), MOST_OF_SIGMOIDS)
 
 
-def _inputs(slots: Slots, values: Mapping[str, NDArray[Any]], seed: int, below: int) -> Tensors:
-    """Inputs of both signs; integers below a number; given ones as they are, and then with some noise."""
+def _inputs(slots: Slots, values: Mapping[str, NDArray[Any]], seed: int, below: Mapping[str, int]) -> Tensors:
+    """Inputs of both signs; integers below a number, by name; given ones as they are, and then with some noise."""
     generator = np.random.default_rng(seed)
     found: Tensors = {}
     for name, (dtype, shape) in slots.items():
@@ -230,7 +255,7 @@ def _inputs(slots: Slots, values: Mapping[str, NDArray[Any]], seed: int, below: 
         elif kind.kind == "f":
             value = generator.normal(0, 1, shape).astype(kind)
         else:
-            value = generator.integers(0, 2 if kind.kind == "b" else below, shape).astype(kind)
+            value = generator.integers(0, below.get(name, 2), shape).astype(kind)  # 2: of booleans
         found[name] = value
     return found
 

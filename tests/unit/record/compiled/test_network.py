@@ -140,3 +140,34 @@ def test_the_runner_refuses_a_damaged_plan(
     monkeypatch.setattr(Layout, "words", lambda self, code: change(honest(self, code)))
     with pytest.raises(RecordError, match=f"does not run on lavapipe: (?s:.*){said}"):
         runner.judged(laid_out(compiled.layout.plan), compiled.shaders, compiled.cases[0][0])
+
+
+def test_a_mask_among_words(tmp_path: Path) -> None:
+    """Words may be any, the mask 0 or 1: another value makes infinities, and of these what is no number."""
+    constants = {
+        "table": np.random.default_rng(1).normal(size=(300, 4)).astype(np.float32),
+        "one": np.array(1, np.float32),
+        "least": np.array(np.finfo(np.float32).min),
+    }
+    nodes = [
+        node("Gather", "table words", "found"),
+        cast("mask", "m", "float32"),
+        node("Sub", "one m", "hidden"),
+        node("Mul", "hidden least", "far"),
+        node("Add", "found far", "scores"),
+        node("Softmax", "scores", "y"),
+    ]
+    inputs = {"words": ("int64", [4]), "mask": ("int64", [4])}
+    found = network.compile_onnx(model(tmp_path / "n.onnx", nodes, inputs, {"y": "float32"}, constants), {})
+    for given, _ in found.cases:
+        assert given["mask"].max() <= 1
+        assert given["words"].max() > 1
+
+
+def test_what_is_no_number(tmp_path: Path) -> None:
+    nodes = [node("Log", "x", "y")]
+    net = model(tmp_path / "n.onnx", nodes, {"x": ("float32", [64])}, {"y": "float32"})
+    with pytest.raises(NetworkError, match="output y: ONNX Runtime's own result has values that are no numbers"):
+        network.compile_onnx(net, {})
+    likely = {"x": np.linspace(1, 2, 64, dtype=np.float32)}
+    assert network.compile_onnx(net, {}, values=likely).differences["y"] < TOLERANCE
