@@ -27,6 +27,7 @@ CLIENTS = {
     "docs/examples/text/book.py": "compares the archive with SHA256 before it is read",
     "host_tools/machine/apt.py": "Debian's signature, whatever the machine's apt allows: test_hostile_archives.py",
     "host_tools/machine/wheels.py": "--require-hashes",
+    "tests/bench/strangers.py": "compares npm's archive with a SHA-256 before it is unpacked",
     "tests/bench/trained.py": "compares the wheel with a SHA-256 before it is unpacked",
     "tests/packaging/pins.py": "--dry-run: it asks for hashes, and installs nothing",
     "tests/packaging/test_wheel.py": "our own wheel; with --exhaustive what users get, in a folder of the test's",
