@@ -15,7 +15,7 @@ SYSTEM_NEEDS := qemu-system-aarch64:qemu-system-arm make:make gcc:gcc /usr/inclu
 TEST_NEEDS := clang:clang cppcheck:cppcheck valgrind:valgrind npm:npm cpio:cpio openssl:openssl mcopy:mtools \
     fsck.fat:dosfstools bmaptool:bmap-tools gpg:gpg gpg-agent:gpg-agent gpgv:gpgv ssh-keygen:openssh-client \
     softhsm2-util:softhsm2 groff:groff-base glslangValidator:glslang-tools /usr/include/vulkan/vulkan.h:libvulkan-dev \
-    /usr/share/vulkan/icd.d:mesa-vulkan-drivers chromium:chromium
+    /usr/share/vulkan/icd.d:mesa-vulkan-drivers chromium:chromium dumpimage:u-boot-tools
 # libFuzzer and the sanitizers, which clang's package only recommends; they lie beside its own library.
 FUZZ_NEEDS = $$(dirname $$(clang --print-libgcc-file-name --rtlib=compiler-rt))/libclang_rt.fuzzer-$$(uname -m).a:libclang-rt-dev
 OPTEE_NEEDS := /usr/include/openssl/ec.h:libssl-dev

@@ -75,7 +75,7 @@ class Packed(Manifest, _Written):
 @click.option("--fip", type=FILE, help="TF-A's firmware image package for the board (optee, hikey960).")
 @click.option("--core", type=FILE, help="Folder with OP-TEE's core, built for the board (optee).")
 @click.option("--ta-signing-key", type=FILE, help="Private key (PEM, RSA) to sign the TA with (optee).")
-@click.option("--boot-firmware", type=FILE, help="Folder with Raspberry Pi's own boot files (rpi4).")
+@click.option("--boot-firmware", type=FILE, help="Folder with the board's own boot files (rpi4, rk3576).")
 @click.option(
     "--kernel", type=FILE, help=("Kernel to start after the replay (rpi4); default: a kernel that waits.")
 )
@@ -106,8 +106,8 @@ def flash_command(
     """Pack a generated folder into an image, or check an image.
 
     OUT is a folder of `generate`, compiled if it is for bare metal. The image is an SD card for rpi4, a flash
-    image for qemu-virt, and an archive for optee and hikey960. Each has a manifest. IMAGE.bmap, beside a card's
-    image, lets bmaptool write only the used blocks.
+    image for qemu-virt, and an archive for optee, hikey960 and rk3576. Each has a manifest. IMAGE.bmap, beside
+    a card's image, lets bmaptool write only the used blocks.
 
     Exit status of --check: 1 if part of the image is wrong, 2 if FILE is no image of `flash`.
     """

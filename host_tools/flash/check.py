@@ -108,7 +108,7 @@ def _board(opened: Opened) -> Board:
     found: dict[str, int] = {}
     for platform in boards.names():
         image = boards.load(platform).flashed_with
-        files = {name.removesuffix("/soc-fw") for name in image.firmware}
+        files = {name.split("/")[0] for name in image.firmware}
         if CONTAINERS[image.kind] == container and files <= opened.files.keys():
             found[platform] = len(files)
     if found:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from host_tools.flash import fip, names, signed_ta
+from host_tools.flash import fip, fit, names, signed_ta
 from host_tools.flash.containers import File
 from host_tools.flash.errors import ImageError
 from host_tools.flash.manifest import NAME, Missing, Piece, SignedTrace, TrustedApplication, device_fields, sha256
-from host_tools.flash.names import FIP, REQUEST, TA_KEY
+from host_tools.flash.names import FIP, FIT, REQUEST, TA_KEY
 from host_tools.runners import mailbox
 from host_tools.runners.needs import secure_bytes
 from signing.delivery import Delivery
@@ -135,17 +135,19 @@ def read(files: Mapping[str, File], board: Board) -> Contents:
 def _take_parts(contents: Contents, name: str, file: File) -> None:
     if name == REQUEST:
         _take_trace(contents, name)
-    if name != FIP:
+    if name not in (FIP, FIT):
         return
+    images: Mapping[str, fip.Image | fit.Image]
     try:
-        images = fip.parse(file.data).images
+        images = fip.parse(file.data).images if name == FIP else fit.parse(file.data)
     except ImageError as error:
         contents.report_error(name, error)
         return
     for part, image in images.items():
         contents.pieces[f"{name}/{part}"] = File(file.offset + image.offset, image.data)
-    if contents.layout.kind == "bl31" and "nt-fw" in images and mailbox.trace_in(images["nt-fw"].data):
-        _take_trace(contents, f"{name}/nt-fw")
+    asked = {"bl31": "nt-fw", "fit": REQUEST}.get(contents.layout.kind, "")
+    if asked in images and mailbox.trace_in(images[asked].data):
+        _take_trace(contents, f"{name}/{asked}")
 
 
 def _take_trace(contents: Contents, name: str) -> None:

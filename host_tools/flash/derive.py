@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from host_tools.flash import fip, names, ramdisk, signed_ta
+from host_tools.flash import fip, fit, names, ramdisk, signed_ta
 from host_tools.flash.containers import FIRMWARE
 from host_tools.flash.errors import FlashError
-from host_tools.flash.names import FIP, REQUEST
+from host_tools.flash.names import FIP, FIRMWARE_PART, FIT, IDBLOADER, REQUEST
 from host_tools.runners import mailbox
 from host_tools.runners.buffers import bind
 from host_tools.support.tensors import without_value
@@ -31,6 +31,14 @@ _SCRIPT = (
     "# With the board in fastboot mode. What its owner has to bring is in gramophone.json, under 'missing'.\n"
     'cd "$(dirname "$0")"\n'
     f"fastboot flash fip {FIP}\n"
+)
+# Where Rockchip's boot ROM and U-Boot's SPL look on a card, in sectors of 512 bytes: U-Boot doc/board/rockchip.
+_CARD_SCRIPT = (
+    "#!/bin/sh -e\n"
+    "# Writes a card: flash.sh /dev/SDCARD. What its owner has to bring is in gramophone.json, under 'missing'.\n"
+    'cd "$(dirname "$0")"\n'
+    f'dd if={IDBLOADER} of="$1" seek=64 conv=notrunc,fsync\n'
+    f'dd if={FIT} of="$1" seek=16384 conv=notrunc,fsync\n'
 )
 
 
@@ -97,6 +105,10 @@ def given_in(board: Board, files: Mapping[str, bytes]) -> Given:
     image = board.flashed_with
     kept = {name: data for name, data in files.items() if is_known(image, name)}
     given = {name: data for name, data in kept.items() if name not in _KINDS[image.kind].derived}
+    if FIT in kept:
+        parts = {name: part.data for name, part in fit.parse(kept[FIT]).items()}
+        given[FIRMWARE] = parts.get(FIRMWARE_PART, b"")
+        return Given(given, has_queue=mailbox.begins_request(parts.get(REQUEST, b"")))
     if FIP not in kept:
         return Given(given, has_queue=mailbox.begins_request(kept.get(REQUEST, b"")))
     found = fip.parse(files[FIP])
@@ -193,6 +205,15 @@ def _bl31(board: Board, given: Given) -> Files:
     return {FIP: package, names.FLASH_SCRIPT: _SCRIPT.encode(), **given.traces}
 
 
+def _fit(board: Board, given: Given) -> Files:
+    images = {FIRMWARE_PART: fit.Image(given.files[FIRMWARE], board.memory["rom"].base, is_firmware=True)}
+    if given.traces:
+        request = request_for(board, given.traces, given.has_queue)
+        images[REQUEST] = fit.Image(request, board.memory["mailbox"].base)
+    loader = {IDBLOADER: given.files[IDBLOADER]} if IDBLOADER in given.files else {}
+    return {FIT: fit.build(images), **loader, names.FLASH_SCRIPT: _CARD_SCRIPT.encode(), **given.traces}
+
+
 def _optee(_board: Board, given: Given) -> Files:
     core = {name: given.files[name] for name in names.CORE.values()}
     images = {**given.package, **{part: core[name] for part, name in names.CORE.items()}}
@@ -212,5 +233,6 @@ _KINDS = {
         _card,
     ),
     "bl31": _Kind((FIRMWARE,), (), (FIP, names.FLASH_SCRIPT), _bl31),
+    "fit": _Kind((FIRMWARE,), (IDBLOADER,), (FIT, names.FLASH_SCRIPT), _fit),
     "optee": _Kind((*names.CORE.values(), names.TA, names.TA_KEY), (names.BL1,), (FIP,), _optee),
 }

@@ -2,9 +2,14 @@
 """Names in images: their pieces and containers. What a board's image is made of: baremetal/boards/NAME.toml."""
 
 # Kind of image (tee_replayer/generator/boards.py) -> what it is written as.
-CONTAINERS = {"flash": "flash", "card": "card", "bl31": "archive", "optee": "archive"}
+CONTAINERS = {"flash": "flash", "card": "card", "bl31": "archive", "fit": "archive", "optee": "archive"}
 
 FIP = "fip.bin"
+FIT = "gramophone.itb"
+FIRMWARE_PART = "firmware"  # of a FIT, besides the request
+IDBLOADER = (
+    "idbloader.img"  # DRAM's initialisation and U-Boot's SPL, as Rockchip's boot ROM reads them from a card
+)
 CERTIFICATE = "-cert"  # how fiptool's names of certificates end
 TRACES = ".sgtr"
 REQUEST = "request.bin"  # a mailbox with a trace (docs/FORMAT-DEVICE.md)

@@ -45,7 +45,7 @@ class Sources:
         fip: TF-A's firmware image package of the board.
         core: folder with OP-TEE's core as built for the board, with the pseudo-TA in it.
         ta_signing_key: private key (PEM, RSA) that the TA is signed with.
-        boot_firmware: folder with Raspberry Pi's own boot files.
+        boot_firmware: folder with what the boot chain begins with: Raspberry Pi's files, or idbloader.img.
         kernel: what the firmware enters at EL2 once it has served its request; without it one that waits forever.
         initrd: that kernel's initial RAM disk.
     """
@@ -80,7 +80,7 @@ def pack(out: Path, sources: Sources) -> tuple[bytes, Manifest]:
             raise FlashError(f"--{name.replace('_', '-')} cannot be used for the platform {board.name}")
     traces = _traces(sources.traces)
     if sources.boot_firmware is not None and not sources.boot_firmware.is_dir():
-        raise FlashError(f"{sources.boot_firmware}: expected a folder with Raspberry Pi's boot files")
+        raise FlashError(f"{sources.boot_firmware}: expected a folder with the board's boot files")
     if board.runs_optee and sources.core is None:
         _check_staging(traces, read_board(out).staging_bytes)
     given = _PACKERS[image.kind](board, out, sources)
@@ -143,15 +143,27 @@ def _card(board: Board, out: Path, sources: Sources) -> Given:
 
 def _bl31(board: Board, out: Path, sources: Sources) -> Given:
     firmware = _at_the_boards_mailbox(board, out)
-    data = read_file(firmware.binary)
-    where = firmware.segments[0][0]
-    rom = board.memory["rom"]
+    files = {FIRMWARE: _rom_of(board, firmware)}
+    return replace(_with_package(sources, files, {}), has_queue=firmware.has_queue)
+
+
+def _rom_of(board: Board, firmware: firmwares.Firmware) -> bytes:
+    """A firmware that is loaded in place of TF-A's BL31."""
+    data, where, rom = read_file(firmware.binary), firmware.segments[0][0], board.memory["rom"]
     if where != rom.base or len(data) > rom.bytes:
         raise FlashError(
             f"{firmware.binary}: expected TF-A's BL31, at most {rom.bytes} bytes for "
             f"{rom.base:#x}, found {len(data)} bytes for {where:#x}"
         )
-    return replace(_with_package(sources, {FIRMWARE: data}, {}), has_queue=firmware.has_queue)
+    return data
+
+
+def _fit(board: Board, out: Path, sources: Sources) -> Given:
+    firmware = _at_the_boards_mailbox(board, out)
+    files = {FIRMWARE: _rom_of(board, firmware)}
+    if sources.boot_firmware is not None and (loader := sources.boot_firmware / names.IDBLOADER).is_file():
+        files[names.IDBLOADER] = read_file(loader)
+    return Given(files, has_queue=firmware.has_queue)
 
 
 def _optee(_board: Board, out: Path, sources: Sources) -> Given:
@@ -173,6 +185,7 @@ _PACKERS: dict[str, Callable[[Board, Path, Sources], Given]] = {
     "flash": _flash,
     "card": _card,
     "bl31": _bl31,
+    "fit": _fit,
     "optee": _optee,
 }
 

@@ -306,6 +306,8 @@ class Machine:
 
     def _pass_time(self) -> int:
         self._now_ns += NS_PER_LOOK
+        if self.power:
+            self.power.now_ns = self._now_ns
         self._device.advance(self._now_ns)
         return 0
 

@@ -178,9 +178,10 @@ class VirtualGpu:
     ) -> None:
         self._gpu = _ffi.NULL
         self._lib = _load(library or build.library())
+        self.memory = dict(memory or {})
         self._regions = sorted(
             (base, _ffi.from_buffer("uint8_t[]", buffer, require_writable=True))
-            for base, buffer in (memory or {}).items()
+            for base, buffer in self.memory.items()
         )
         for base, region in self._regions:
             if int(_ffi.cast("uintptr_t", region)) % PAGE_BYTES or base % PAGE_BYTES:

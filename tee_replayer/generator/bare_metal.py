@@ -47,6 +47,7 @@ _BOOT = {  # by how the board is flashed; without that, the port's author knows
     "flash": "It lies at the start of the flash (`gramophone flash OUT -o IMAGE` packs it with a trace).",
     "card": "It is a part of the boot card's stub: `gramophone flash OUT -o card.img` makes a card of it.",
     "bl31": "It takes BL31's place in the boot loader's package (`gramophone flash OUT --fip FIP -o NEW`).",
+    "fit": "U-Boot's SPL loads it in BL31's place (`gramophone flash OUT --boot-firmware FOLDER -o NEW`).",
 }
 _HEADERS = ("gramophone_mailbox.h", "gramophone_board.h")
 

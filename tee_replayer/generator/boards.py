@@ -63,7 +63,7 @@ from trace_format.files import read_file
 from trace_format.toml_table import Table, loads, over
 
 QEMU_VIRT, OPTEE = "qemu-virt", "optee"  # those that there are complete emulated machines for
-IMAGE_KINDS = ("flash", "card", "bl31", "optee")  # how they are packed: host_tools/flash
+IMAGE_KINDS = ("flash", "card", "bl31", "fit", "optee")  # how they are packed: host_tools/flash
 IMAGE_OPTIONS = ("fip", "core", "ta_signing_key", "boot_firmware", "kernel", "initrd")
 SECURE = ("rom", "ram", "carveout")
 MEMORY = (*SECURE, "mailbox")

@@ -27,7 +27,7 @@ from trace_format.trace import Trace
 
 pytestmark = pytest.mark.usefixtures("checked_caches")
 
-WITH_MMU = [name for name in PORTS if name in ("qemu-virt, MMU", "rpi4", "hikey960")]
+WITH_MMU = [name for name in PORTS if name in ("qemu-virt, MMU", "rpi4", "hikey960", "rk3576")]
 
 
 def sample(port: str) -> Trace:

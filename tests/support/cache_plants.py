@@ -18,6 +18,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 from unicorn import arm64_const as arm64
 
+from host_tools.gpus.mali.rules import retarget
 from host_tools.passes.pipeline import build
 from host_tools.runners import firmware, mailbox
 from host_tools.runners.buffers import bind
@@ -71,14 +72,15 @@ PORTS = {
     "rpi4": Port("rpi4", "v3d42", "v3d42-pi4"),
     "rpi4, no MMU": Port("rpi4", "v3d42", "v3d42-pi4", False),
     "hikey960": Port("hikey960", "mali_g71", "mali_g71"),
+    "rk3576": Port("rk3576", "mali_g52r1", "mali_g52r1"),
 }
 
 
 @functools.cache
 def sample(gpu: str) -> Trace:
-    """A small network."""
-    raw = (CHECKOUT / "tests" / "support" / SAMPLES[gpu]).read_bytes()
-    return build(Trace.parse(raw), source=raw)
+    """A small network; LeNet of a G71, on another Mali."""
+    raw = (CHECKOUT / "tests" / "support" / SAMPLES.get(gpu, SAMPLES["mali_g71"])).read_bytes()
+    return build(Trace.parse(raw), source=raw) if gpu in SAMPLES else build(retarget(Trace.parse(raw), gpu)[0])
 
 
 def end_of_last_job(trace: Trace) -> tuple[int, int]:

@@ -20,10 +20,11 @@ from signing.sign import FileSigner
 from tee_replayer.generator.device import Device
 from tee_replayer.generator.device import find as find_device
 from tests.support import replayer_samples as s
+from tests.support.cache_plants import sample as moved
 from tests.support.firmware_samples import small_mali
 from tests.support.replayer_samples import signed, trace
 
-GPUS = {"qemu-virt": "v3d42", "rpi4": "v3d42", "hikey960": "mali_g71"}
+GPUS = {"qemu-virt": "v3d42", "rpi4": "v3d42", "hikey960": "mali_g71", "rk3576": "mali_g52r1"}
 STRANGER = FileSigner(generate(Algorithm.ES256))
 
 
@@ -62,7 +63,7 @@ def sample(platform: str, folder: Path) -> bytes:
     """A signed trace that needs no inputs."""
     if GPUS[platform] == "v3d42":
         return signed(trace(meta={"name": "small", "security_version": 1}))
-    made = small_mali(folder)
+    made = small_mali(folder) if GPUS[platform] == "mali_g71" else moved(GPUS[platform])
     return signed(made.with_(slots=[replace(slot, bound=slot.kind.name != "OUTPUT") for slot in made.slots]))
 
 

@@ -24,6 +24,7 @@ class PowerBlock(abc.ABC):
 
     Attributes:
         log: (address, value) of each write, in order.
+        now_ns: virtual time.
     """
 
     BOARD: ClassVar[Board]  # whose GPU is switched
@@ -38,6 +39,7 @@ class PowerBlock(abc.ABC):
     def __init__(self, device: VirtualGpu, answers: int | None = None) -> None:
         self.device = device
         self.log: list[tuple[int, int]] = []
+        self.now_ns = 0
         self._answers = answers
 
     def read(self, address: int) -> int:

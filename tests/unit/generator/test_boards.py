@@ -34,7 +34,7 @@ def test_what_a_board_names_is_there(name: str) -> None:
 
 
 def test_real_boards_are_marked() -> None:
-    assert [name for name in boards.names() if boards.load(name).is_silicon] == ["hikey960", "rpi4"]
+    assert [name for name in boards.names() if boards.load(name).is_silicon] == ["hikey960", "rk3576", "rpi4"]
     assert all(bool(boards.load(name).notice) == boards.load(name).is_silicon for name in boards.names())
 
 

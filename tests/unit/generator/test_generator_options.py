@@ -33,7 +33,7 @@ def options(platform: str, **changes: Any) -> Options:
 
 def test_the_platforms_by_name() -> None:
     assert {name: type(platform_of(name)) for name in names()} == {
-        **dict.fromkeys(("hikey960", "qemu-virt", "rpi4"), BareMetal),
+        **dict.fromkeys(("hikey960", "qemu-virt", "rk3576", "rpi4"), BareMetal),
         "linux": Linux,
         "optee": OpTee,
     }

@@ -187,7 +187,7 @@ def test_boards_that_have_no_mmu(tmp_path: Path) -> None:
 
 
 def test_only_real_boards_have_it_by_default() -> None:
-    assert {name for name in boards.names() if boards.load(name).mmu} == {"hikey960", "rpi4"}
+    assert {name for name in boards.names() if boards.load(name).mmu} == {"hikey960", "rk3576", "rpi4"}
     board = boards.load("rpi4")
     assert board.with_mmu(False) == dataclasses.replace(board, mmu=False)
 
