@@ -69,7 +69,7 @@ def test_the_hash_is_of_the_bytes(tmp_path: Path) -> None:
     """As `fit_check_sign` and the SPL compute it: another byte is another hash."""
     file = tmp_path / "gramophone.itb"
     file.write_bytes(SAMPLE)
-    command = ["fdtget", "-t", "bx", file, "/images/firmware/hash-1", "value"]
+    command = ["fdtget", "-t", "bx", str(file), "/images/firmware/hash-1", "value"]
     stored = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert bytes(int(word, 16) for word in stored.split()).hex() == sha256_by_openssl(b"abc" * 20)
 
