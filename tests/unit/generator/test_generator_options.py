@@ -26,9 +26,8 @@ MIB = 1 << 20
 
 
 def options(platform: str, **changes: Any) -> Options:
-    return Options(
-        "mali_g71" if platform == "hikey960" else "v3d42", platform_of(platform), KEY, NOWHERE, **changes
-    )
+    gpu = {"hikey960": "mali_g71", "rk3576": "mali_g52r1"}.get(platform, "v3d42")
+    return Options(gpu, platform_of(platform), KEY, NOWHERE, **changes)
 
 
 def test_the_platforms_by_name() -> None:
