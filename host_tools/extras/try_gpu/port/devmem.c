@@ -3,7 +3,9 @@
  * The port, in place of uio.c: a Raspberry Pi's V3D by /dev/mem, with a kernel as it is.
  *
  * Memory is cached, and the V3D sees no cache: what is mapped is cleaned and invalidated (DC CIVAC, which
- * Linux allows to processes) before a job starts and after its interrupt. The interrupts are polled.
+ * Linux allows to processes) before a job starts and after the GPU's own caches have been cleaned. A job's
+ * interrupt is too early: its results may reach memory with that cleaning, and the processor may fill a line
+ * at any time. The interrupts are polled.
  *
  * The replays are a child's. Its parent only waits, and switches the GPU off before the memory is anyone
  * else's, however the child has ended.
@@ -29,6 +31,9 @@ enum {
     HUB_INT_MSK_STS = 0x5c,
     INT_STS = 0x4050,
     INT_MSK_STS = 0x405c,
+    L2TCACTL = 0x4030,
+    L2TFLS = 1 << 0,    /* of it: a write begins what the mode says, and it is set until that has ended */
+    FLM_CLEAN = 2 << 1, /* the mode "clean" (Linux 6.12 drivers/gpu/drm/v3d/v3d_regs.h) */
     ENDED_BY_SIGNAL = 128,
 };
 
@@ -37,7 +42,7 @@ static struct {
     struct gr_registers registers;
     struct gr_pinned pinned;
     uint64_t used;
-    bool is_on;
+    bool is_on, cleans; /* the GPU cleans its caches */
 } port;
 
 /* A V3D 7.1 is off in its own block, too, before the domain goes, and left on: as v3d finds it after a start.
@@ -135,6 +140,10 @@ uint32_t gr_port_read32(uint32_t offset)
         return UINT32_MAX; /* no access reaches a GPU that is off: it would hang the bus */
     const uint32_t value = *at(offset);
     __asm__ volatile("dsb sy" ::: "memory");
+    if (offset == L2TCACTL && port.cleans && !(value & L2TFLS)) {
+        port.cleans = false;
+        flush();
+    }
     return value;
 }
 
@@ -146,6 +155,8 @@ void gr_port_write32(uint32_t offset, uint32_t value)
         return;
     if (offset == GR_JOB_START)
         flush();
+    if (offset == L2TCACTL)
+        port.cleans = value & FLM_CLEAN;
     __asm__ volatile("dsb sy" ::: "memory");
     *at(offset) = value;
 }
@@ -165,10 +176,8 @@ bool gr_port_wait_irq(unsigned line, uint32_t timeout_us)
         const bool is_late =
             gr_port_now_us() - start >= timeout_us; /* the status is read once more after it */
         const uint32_t core = gr_port_read32(INT_STS) & ~gr_port_read32(INT_MSK_STS);
-        if (core | (gr_port_read32(HUB_INT_STS) & ~gr_port_read32(HUB_INT_MSK_STS))) {
-            flush();
+        if (core | (gr_port_read32(HUB_INT_STS) & ~gr_port_read32(HUB_INT_MSK_STS)))
             return true;
-        }
         if (is_late)
             return false;
     }
