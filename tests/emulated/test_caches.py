@@ -15,7 +15,7 @@ from host_tools.runners.firmware import Firmware
 from tee_replayer.generator import boards
 from tee_replayer.generator.board_checks import Range
 from tee_replayer.generator.evidence import Evidence
-from tee_replayer.generator.translation import OUTPUT, Kind, cached_bytes
+from tee_replayer.generator.translation import Kind, cached_bytes
 from tests.support import cache_plants as c
 from tests.support import log_samples, logging_boot, rollback_samples
 from tests.support import replayer_samples as s
@@ -191,22 +191,6 @@ def shortened(function: str, number: int) -> Callable[[Firmware], Firmware]:
     return change
 
 
-def mapped_cached(kind: Kind) -> Callable[[Firmware], Firmware]:
-    """What the tables map as one kind is cacheable: the low word of a descriptor has the index into MAIR."""
-
-    def change(fw: Firmware) -> Firmware:
-        words: dict[int, int] = {}
-        for base, data in fw.segments:
-            for at in range(0, len(data) - 7, 8):
-                entry = int.from_bytes(data[at : at + 8], "little")
-                if entry & 1 and entry & ~(OUTPUT | 3) == kind.value:
-                    words[base + at] = (entry ^ Kind.UNCACHED.value ^ Kind.DATA.value) & 0xFFFFFFFF
-        assert words
-        return c.patched(fw, words)
-
-    return change
-
-
 def not_called(caller: str, called: str) -> Callable[[Firmware], Firmware]:
     """A NOP in the place of a call."""
     return lambda fw: c.patched(fw, {c.call(fw, caller, called): NOP})
@@ -238,8 +222,8 @@ def only_the_tail(fw: Firmware) -> Firmware:
 
 # Mistakes in the firmware of a Raspberry Pi 4, each with a rule that it breaks.
 PLANTS: dict[str, tuple[Callable[[Firmware], Firmware], Rule]] = {
-    "what the GPU reaches is mapped cacheable": (mapped_cached(Kind.UNCACHED), Rule.GPU_IN_CACHED),
-    "the mailbox is mapped cacheable": (mapped_cached(Kind.SHARED), Rule.ANSWER_IS_CACHED),
+    "what the GPU reaches is mapped cacheable": (c.mapped_cached(Kind.UNCACHED), Rule.GPU_IN_CACHED),
+    "the mailbox is mapped cacheable": (c.mapped_cached(Kind.SHARED), Rule.ANSWER_IS_CACHED),
     "MAIR makes all memory cacheable": (changed("gr_mmu_on", MAIR, ALL_CACHED), Rule.GPU_IN_CACHED),
     "the doorbell's barrier ends at the cores": (
         changed("gr_port_write32", DSB_SY, DSB_ISH),

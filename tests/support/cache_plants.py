@@ -30,6 +30,7 @@ from host_tools.vgpu.binding import VirtualGpu
 from signing.delivery import Delivery
 from tee_replayer.generator import boards
 from tee_replayer.generator.status import Report
+from tee_replayer.generator.translation import OUTPUT, Kind
 from tests.support.firmware_samples import kept, values
 from tests.support.places import CHECKOUT
 from trace_format.actions import Op, action
@@ -114,6 +115,7 @@ def run(
     data: bytes,
     *,
     at_start: Callable[[CheckedMachine], None] = lambda _machine: None,
+    kind: type[CheckedMachine] = CheckedMachine,
     **trouble: int,
 ) -> tuple[list[Finding], Report | None]:
     """Serve a request; what the checker finds, and the report, if there is one."""
@@ -124,7 +126,7 @@ def run(
     places = mailbox.request(dram.data, data, buffers, 1)
     memory, findings = {fw.board.carveout_base: carveout}, []
     with VirtualGpu(virtual, memory, track_access=True, latency_ns=6000, **trouble) as gpu:  # type: ignore[arg-type]
-        machine = CheckedMachine(fw, gpu, carveout, dram)
+        machine = kind(fw, gpu, carveout, dram)
         at_start(machine)
         try:
             machine.run()
@@ -195,6 +197,22 @@ def patched(fw: Firmware, changes: dict[int, int]) -> Firmware:
 def without(fw: Firmware, row: Found) -> Firmware:
     """The firmware with a NOP in an instruction's place."""
     return patched(fw, {row.address: NOP})
+
+
+def mapped_cached(kind: Kind) -> Callable[[Firmware], Firmware]:
+    """What the tables map as one kind is cacheable: the low word of a descriptor has the index into MAIR."""
+
+    def change(fw: Firmware) -> Firmware:
+        words: dict[int, int] = {}
+        for base, data in fw.segments:
+            for at in range(0, len(data) - 7, 8):
+                entry = int.from_bytes(data[at : at + 8], "little")
+                if entry & 1 and entry & ~(OUTPUT | 3) == kind.value:
+                    words[base + at] = (entry ^ Kind.UNCACHED.value ^ Kind.DATA.value) & 0xFFFFFFFF
+        assert words
+        return patched(fw, words)
+
+    return change
 
 
 def words(fw: Firmware, start: str, end: str = "") -> dict[int, int]:
