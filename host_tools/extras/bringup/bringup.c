@@ -139,6 +139,14 @@ static bool find(uint32_t number, struct stage *s)
            r->trace_offset <= BRINGUP_STEP && r->trace_bytes <= BRINGUP_STEP - r->trace_offset;
 }
 
+/* Which kit the requests are of; they end with it, so that a part of them is none. */
+static uint32_t kit_of_requests(void)
+{
+    uint32_t mark;
+    memcpy(&mark, shared(BRINGUP_KIT_AT), sizeof mark);
+    return mark;
+}
+
 static bool bind(struct gr_replayer *r, const struct stage *s)
 {
     for (uint32_t i = 0; i < s->request.buffer_count; i++) {
@@ -339,6 +347,8 @@ _Noreturn void gr_main(void)
     field("gpu", GR_GPU_BASE);
     field("carveout", GR_CARVEOUT_BASE);
     field("mailbox", GR_MAILBOX_BASE);
+    field("kit", BRINGUP_KIT);
+    field("request", kit_of_requests());
     say("\n");
     const uint32_t failed = gr_board_gpu_on();
     stage("power", !failed);

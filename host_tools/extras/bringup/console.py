@@ -20,6 +20,7 @@ _EXCEPTION = re.compile(r"exception address=(0x[0-9a-f]{8,16})")
 _NUMBER = re.compile(r"0x([0-9a-f]{1,16})|(\d{1,20})")
 _END = re.compile(r"[=!][0-9a-f]{8}")
 # The words that begin a line, because a runner may give all lines as one.
+_AFTER = re.compile(r"(?m)^([=!][0-9a-f]{8}) ")  # what QEMU itself says
 _BEGINS = re.compile(r" (?=(?:stage|register|output|time|exception) |[=!][0-9a-f]{8}\b)")
 
 
@@ -64,7 +65,7 @@ class Console:
 
 def lines_of(text: str) -> str:
     """Lines that a runner has joined."""
-    return _BEGINS.sub("\n", f" {text}")
+    return _AFTER.sub(r"\1\n", _BEGINS.sub("\n", f" {text}"))
 
 
 def _values(text: str) -> dict[str, int]:

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ CLASSES = (IDENTITY, POLICY, TIME, LAST_BITS, VALUE, MISSING)
 REPLAYS = ("irq", "fault", "copy", "lenet", "thousand")
 FACTOR = 2.0  # between times that are told
 LEAST_US = 50
+FAILED = Said(False, {})
 
 
 class Finding(Result):
@@ -56,6 +57,8 @@ def judged(board: Console, wanted: Console, gpu: Profile) -> list[Finding]:
     """
     found = [
         *_missing(board),
+        *_lost(board, wanted),
+        *_request(board),
         *_power(board),
         *_identity(board, wanted, gpu),
         *_registers(board, wanted, gpu),
@@ -79,6 +82,30 @@ def _missing(board: Console) -> Iterator[Finding]:
             ends += f" with an exception at {board.exception:#x}"
         help_ = "a hang in this stage; with no line at all the UART: pins, rate, place"
         yield Finding(absent[0], MISSING, "line", f"stage {absent[0]}", ends, help_)
+
+
+def _lost(board: Console, wanted: Console) -> Iterator[Finding]:
+    """Lines that a stage prints before its own, and the log has not: a serial line lost characters."""
+    outputs = {name: board.outputs.get(name, {}) for name in wanted.outputs if board.stages.get(name, FAILED).ok}
+    rows: list[tuple[str, str, Mapping[Any, object], Mapping[Any, object]]] = [
+        ("registers", "register", wanted.registers, board.registers)
+    ]
+    rows += [(name, "output", wanted.outputs[name], there) for name, there in outputs.items()]
+    rows += [("timing", "time", wanted.times, board.times)]
+    for stage, what, expected, found in rows:
+        absent = [key for key in expected if key not in found]
+        if absent and stage in board.stages:
+            first = f"{absent[0]:#010x}" if stage == "registers" else absent[0]
+            help_ = "the serial line lost characters: log the console again"
+            said = f"{len(absent)} lost or damaged, the first {first}"
+            yield Finding(stage, MISSING, f"lines '{what}'", str(len(expected)), said, help_)
+
+
+def _request(board: Console) -> Iterator[Finding]:
+    said = board.stages.get("speaks")
+    if said and said.values.get("request") != said.values.get("kit"):
+        change = "request.bin of this kit at the mailbox's address, all of it"
+        yield Finding("speaks", MISSING, "request", _hex(said, "kit"), _hex(said, "request"), change)
 
 
 def _power(board: Console) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from host_tools.extras.bringup.console import lines_of
+from host_tools.extras.bringup.stages import MARK_BYTES, STEP
 from host_tools.flash import names
 from host_tools.runners import firmware as firmwares
 from host_tools.runners import qemu, raspi4b, secure_machine, unicorn
@@ -28,14 +29,14 @@ MAIN, HEADER = "main.c", "bringup.h"
 LATENCY_NS = 100_000  # of the emulated GPU's jobs
 
 
-def write_firmware(generated: Path, folder: Path, profile: Profile, step: int) -> firmwares.Firmware:
+def write_firmware(generated: Path, folder: Path, profile: Profile, request: bytes) -> firmwares.Firmware:
     """Copy a generated folder, give it the bring-up's program, and compile it.
 
     Args:
         generated: folder of `generate` for a board.
         folder: that is made.
         profile: of the GPU.
-        step: bytes from a request to the next one.
+        request: all requests, whose mark the program has too.
 
     Raises:
         RunnerError: it is no such folder, or does not compile.
@@ -44,19 +45,21 @@ def write_firmware(generated: Path, folder: Path, profile: Profile, step: int) -
         raise RunnerError(f"{generated}: expected a folder of 'generate' for a bare-metal board, found no {MAIN}")
     shutil.copytree(generated, folder, ignore=shutil.ignore_patterns("*.o", "firmware.*[!d]", "build.flags"))
     (folder / MAIN).write_bytes(read_file(Path(__file__).with_name("bringup.c")))
-    (folder / HEADER).write_text(header(profile, step), encoding="utf-8")
+    (folder / HEADER).write_text(header(profile, request), encoding="utf-8")
     firmwares.compile_firmware(folder)
     return firmwares.load(folder)
 
 
-def header(profile: Profile, step: int) -> str:
-    """What the program knows of the GPU: its identity, and registers that a trace may read."""
+def header(profile: Profile, request: bytes) -> str:
+    """What the program knows of the GPU, its identity and the registers that a trace may read, and of the kit."""
     found = sorted(profile.by_offset.items())
     rows = ", ".join(f"{offset:#x}" for offset, one in found if one.readable and not one.hidden and one.modelled)
     return (
         "/* SPDX-License-Identifier: BSD-2-Clause */\n"
         f"/* Written by `gramophone bringup make`: the {profile.title}. */\n"
-        f"#define BRINGUP_STEP {step:#x}u\n"
+        f"#define BRINGUP_STEP {STEP:#x}u\n"
+        f"#define BRINGUP_KIT {int.from_bytes(request[-MARK_BYTES:], 'little'):#010x}u\n"
+        f"#define BRINGUP_KIT_AT {len(request) - MARK_BYTES:#x}u\n"
         f"#define BRINGUP_IDENTITY {profile.identity.offset:#x}u\n"
         f"#define BRINGUP_IDENTITY_MASK {profile.identity_mask:#x}u\n"
         f"#define BRINGUP_IDENTITY_VALUE {profile.identity_value:#x}u\n"
@@ -136,6 +139,13 @@ def further_lines(us: Sequence[float], hashes: Mapping[str, str]) -> str:
     lines = [f"estimate trace={number} us={one:.0f}" for number, one in enumerate(us)]
     lines += [f"before {name} sha256={digest}" for name, digest in hashes.items()]
     return "".join(f"{line}\n" for line in lines)
+
+
+def check(folder: Path) -> None:
+    """RunnerError: a folder is no kit."""
+    for name in (REQUEST, EXPECTED, f"{FIRMWARE}/{device_record.FILE}"):
+        if not (folder / name).is_file():
+            raise RunnerError(f"{folder}: expected a folder of 'gramophone bringup make', found no {name}")
 
 
 def gpu_of(generated: Path) -> str:

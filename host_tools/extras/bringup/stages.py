@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from trace_format.errors import GramophoneError
 from trace_format.trace import Trace
 
 STEP = 1 << 20  # from a stage's request to the next one's in the mailbox
+MARK_BYTES = 4  # at the end of all requests: which kit they are of
 TIMED, TIMED_REPLAYS = "timing", 20
 Values = Mapping[str, NDArray[Any]]
 
@@ -85,14 +87,17 @@ def _without_pages(trace: Trace, places: Sequence[Place]) -> Trace:
 
 
 def requests(found: Sequence[Stage], values: Values, signer: Signer) -> bytes:
-    """What lies in the mailbox: a request every STEP bytes.
+    """What lies in the mailbox: a request every STEP bytes, and last the kit's mark, which keys do not change.
 
     Raises:
         GramophoneError: one is larger.
     """
     image = bytearray(STEP * (len(found) + 1))
+    mark = hashlib.sha256()
     for number, stage in enumerate(found):
-        signed = sign_trace(stage.trace.build(), signer)
+        built = stage.trace.build()
+        mark.update(f"{stage.name} {stage.replays} {len(built)} ".encode() + built)
+        signed = sign_trace(built, signer)
         buffers = bind(stage.trace, values)
         size = mailbox.layout(signed, buffers).size
         if size > STEP:
@@ -102,4 +107,7 @@ def requests(found: Sequence[Stage], values: Values, signer: Signer) -> bytes:
             )
         with memoryview(image)[number * STEP : (number + 1) * STEP] as part:
             mailbox.request(part, signed, buffers, stage.replays)
+    for name, value in sorted(values.items()):
+        mark.update(name.encode() + value.tobytes())
+    image[-MARK_BYTES:] = mark.digest()[:MARK_BYTES]
     return bytes(image)

@@ -14,7 +14,7 @@ import pytest
 
 from host_tools.extras.bringup import console, judge, kit
 from host_tools.extras.bringup.judge import IDENTITY, LAST_BITS, MISSING, POLICY, TIME, VALUE, Finding
-from host_tools.extras.bringup.stages import STEP
+from host_tools.extras.bringup.stages import MARK_BYTES, STEP
 from host_tools.runners import firmware as firmwares
 from tee_replayer.generator import boards
 from tests.extras.bringup.lenet import given, run
@@ -37,7 +37,7 @@ def emulated(folder: Path, plant: Plant, requests: int = 10) -> str:
     """What a kit says with a difference, with its first requests only: each timeout takes seconds here."""
     fw = firmwares.load(folder / kit.FIRMWARE)
     request = (folder / kit.REQUEST).read_bytes()
-    kept = request[: requests * STEP].ljust(len(request), b"\0")
+    kept = request[: requests * STEP].ljust(len(request) - MARK_BYTES, b"\0") + request[-MARK_BYTES:]
     with planted(plant):
         return kit.emulate(fw, kept, "v3d42")
 
@@ -133,6 +133,16 @@ def without(text: str, start: str) -> str:
             ),
             ("handed-back", MISSING, "9 words left"),
         ),
+        (
+            lambda text: text.replace("register offset=0x00000008", "regi ter offset=0x00000008"),
+            ("registers", MISSING, "1 lost or damaged, the first 0x00000008"),
+        ),
+        (
+            lambda text: text.replace("output job0005-00f20000 sha256=", "output job0005-00f20000 sha="),
+            ("lenet", MISSING, "1 lost or damaged, the first job0005-00f20000"),
+        ),
+        (lambda text: without(text, "time trace=3"), ("timing", MISSING, "1 lost or damaged, the first 3")),
+        (lambda text: re.sub("request=0x.*", "request=0x00000000", text), ("speaks", MISSING, "0x00000000")),
         (lambda text: text.replace("midr=0x410fd083", "midr=0x410fd034"), ("world", IDENTITY, "0x410fd034")),
         (
             lambda text: text.replace(
@@ -148,6 +158,25 @@ def test_what_the_console_lacks(made: Path, change: Any, wanted: tuple[str, str,
     found = findings(made, change(text))
     assert wanted in [(one.stage, one.kind, one.found) for one in found], found
     assert found[0].stage == wanted[0]
+
+
+def test_a_log_of_another_kit(made: Path, tmp_path: Path) -> None:
+    text = (made / kit.EXPECTED).read_text(encoding="utf-8")
+    for change, found in ((r" kit=\S+", ""), (r" kit=\S+", " kit=0x01020304")):
+        (tmp_path / "log").write_text(re.sub(change, found, text))
+        done = run("bringup", "read", made, tmp_path / "log")
+        assert done.exit_code == 2
+        assert "log: the log of another kit: expected kit=0x" in done.stderr
+        assert f"found {found.strip() or 'none'}; " in done.stderr
+
+
+def test_what_is_no_kit(made: Path, tmp_path: Path) -> None:
+    for words in (("read", tmp_path, made / kit.EXPECTED), ("run", tmp_path, "-o", tmp_path / "said")):
+        done = run("bringup", *words)
+        assert done.exit_code == 2
+        assert done.stderr == (
+            f"error: {tmp_path}: expected a folder of 'gramophone bringup make', found no request.bin\n"
+        )
 
 
 def test_a_request_that_is_not_there(made: Path) -> None:

@@ -20,7 +20,7 @@ from host_tools.commands.traces import read_trace
 from host_tools.extras.bringup import kit, probes
 from host_tools.extras.bringup.commands.values import Files, given, taking_values
 from host_tools.extras.bringup.probes import Pages, Place
-from host_tools.extras.bringup.stages import STEP, TIMED, Stage, requests, stages
+from host_tools.extras.bringup.stages import TIMED, Stage, requests, stages
 from host_tools.families.family import profile_of
 from host_tools.flash import pack
 from host_tools.model.timing import TimingError, chip_of
@@ -98,7 +98,7 @@ def kit_make_command(
         fresh = Path(name) / "kit"
         fresh.mkdir()
         with phase("compiling the firmware"):
-            fw = kit.write_firmware(generated, fresh / kit.FIRMWARE, profile_of(gpu), STEP)
+            fw = kit.write_firmware(generated, fresh / kit.FIRMWARE, profile_of(gpu), request)
         if len(request) > fw.board.mailbox_bytes:
             raise GramophoneError(
                 f"{generated}: the board's mailbox: expected {len(request)} bytes, found {fw.board.mailbox_bytes}"

@@ -50,11 +50,13 @@ def kit_read_command(folder: Path, said: Path, expected: Path | None, times: Pat
     """
     if times is not None and times.exists():
         raise UsageError(f"--times {times}: expected a new folder")
+    kit.check(folder)
     gpu = profile_of(kit.gpu_of(folder / kit.FIRMWARE))
     wanted = _console(folder / kit.EXPECTED)
     if expected is not None:
         wanted = _with_kit(_console(expected), wanted)
     board = _console(said)
+    _check_kit(said, board, wanted)
     found = judged(board, wanted, gpu)
     written = _write_times(times, board) if times is not None else []
     lines = [
@@ -73,6 +75,19 @@ def _console(file: Path) -> console.Console:
             "console stays empty has not reached the firmware, or its UART is elsewhere"
         )
     return found
+
+
+def _check_kit(file: Path, board: console.Console, wanted: console.Console) -> None:
+    """Refuse the log of another kit: its values would differ, and say nothing of the board."""
+    marks = [
+        one.stages[console.STAGES[0]].values.get("kit") for one in (wanted, board) if one.stages.get("speaks")
+    ]
+    if len(set(marks)) > 1:
+        expected, found = (f"kit={mark:#010x}" if mark is not None else "none" for mark in marks)
+        raise GramophoneError(
+            f"{file}: the log of another kit: expected {expected} in 'stage speaks', found {found}; compare it "
+            "with the kit whose files are on the board"
+        )
 
 
 def _with_kit(run: console.Console, of_kit: console.Console) -> console.Console:

@@ -56,6 +56,7 @@ def kit_run_command(folder: Path, runner: str, timeout: float, output: Path) -> 
     Exit status 1: a stage failed, or was not said.
     """
     check_writable(output)
+    kit.check(folder)
     fw = firmwares.load(folder / kit.FIRMWARE)
     request = read_file(folder / kit.REQUEST, limits.FILE_BYTES)
     with phase(f"running on {runner}"):
