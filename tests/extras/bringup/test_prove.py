@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,15 @@ import pytest
 from host_tools.extras.bringup import compare
 from host_tools.extras.bringup.compare import BESIDE, LAST_BITS, NOT_WRITTEN, OTHER
 from host_tools.extras.bringup.probes import probe, written_pages
-from host_tools.runners import mailbox
+from host_tools.extras.try_gpu.pack import GPUS, NETWORKS
+from host_tools.runners import mailbox, vgpu
 from host_tools.runners.buffers import bind
+from host_tools.support.tensors import npy
+from signing.delivery import Delivery
 from tests.extras.bringup.lenet import X, given, run
 from tests.support.planted_gpu import Kind, Plant, planted
+from tests.support.replayer_samples import KEY
+from tests.support.replayer_samples import signed as signed_sample
 from tests.support.small_jobs import INPUT, OUTPUT, SCRATCH, small
 from trace_format import packing
 from trace_format.errors import GramophoneError
@@ -150,13 +157,58 @@ def test_what_came_back(lenet: Path, tmp_path: Path) -> None:
     assert run(*read, image, *given(lenet)).stdout == other.stdout
 
 
+def result_tar(files: Mapping[str, bytes]) -> bytes:
+    """The archive that the script of try-gpu makes."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        for name, data in files.items():
+            member = tarfile.TarInfo(f"result/{name}")
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_a_result_of_try_gpu(gpu: str, tmp_path: Path) -> None:
+    """The probe in its archive, and what came back: the file as it is, or with one word changed."""
+    probe = NETWORKS / gpu / "jobs.gtr"
+    signed = tmp_path / "jobs.sgtr"
+    signed.write_bytes(signed_sample(Trace.read(probe)))
+    outputs = vgpu.replay(vgpu.REQUEST(Delivery(signed.read_bytes()), KEY)).outputs
+    files = {f"jobs.{name}.npy": npy(array) for name, array in outputs.items()}
+    result = tmp_path / "result.tar"
+    result.write_bytes(result_tar({"board.txt": b"Raspberry Pi", **files}))
+    done = run("prove", "read", signed, result)
+    assert (done.exit_code, done.stdout[:22]) == (0, "all 14 jobs wrote what"), done.output
+    changed = next(name for name in files if name.startswith("jobs.job0005-"))
+    result.write_bytes(result_tar({**files, changed: files[changed][:-4] + b"\1\2\3\4"}))
+    done = run("prove", "read", signed, result)
+    assert done.exit_code == 1
+    assert done.stdout.startswith("first difference: job 5"), done.stdout
+    for data, said in (
+        (result_tar({**files, changed: files[changed][:200]}), f"{changed}: a damaged .npy file"),
+        (result_tar(files)[:50000], "result.tar: "),
+        (result_tar({"lenet.prob.npy": b""}), "jobs.prob.npy: expected it in the archive, found none; is it of"),
+        (
+            result_tar({"jobs.txt": b"error: REGISTER, action 5"}),
+            "found none; the board says: error: REGISTER, action 5",
+        ),
+    ):
+        result.write_bytes(data)
+        done = run("prove", "read", signed, result)
+        assert done.exit_code == 2, done.output
+        assert done.stderr.startswith(f"error: {result}: ")
+        assert said in done.stderr
+
+
 def test_what_is_no_answer(lenet: Path, tmp_path: Path) -> None:
     read = "prove", "read", lenet / "probe.gtr"
     file = tmp_path / "some"
     for data, said in (
         (
             b"short",
-            "too small for a mailbox: expected a folder of SLOT.npy files, or at least 12288 bytes, found 5",
+            "too small for a mailbox: expected a folder of SLOT.npy files, the result.tar of try-gpu, or at least "
+            "12288 bytes, found 5",
         ),
         (bytes(20000), "no mailbox with an answer: "),
     ):

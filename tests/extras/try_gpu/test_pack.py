@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
+from host_tools.extras.bringup.probes import probe, written_pages
 from host_tools.extras.try_gpu.pack import COMPATIBLE, GPUS, NETWORKS, OBJECTS, TOP, PackError, pack
 from host_tools.passes.pipeline import KEEP_INPUTS, build
 from host_tools.record.self_test import NETWORKS as SELF_TESTS
@@ -50,7 +51,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 def test_each_network_has_its_outputs(files: dict[str, bytes], gpu: str) -> None:
     rows = [line.split() for line in files[f"{gpu}/networks.txt"].decode().splitlines()]
     own = [["small.sgtr", "out"]] if gpu == "v3d42" else []
-    assert {trace for trace, *_ in rows} == {f"{name}.sgtr" for name in ("lenet", *SELF_TESTS)} | {
+    assert {trace for trace, *_ in rows} == {f"{name}.sgtr" for name in ("lenet", "jobs", *SELF_TESTS)} | {
         trace for trace, *_ in own
     }
     assert ["lenet.sgtr", "prob"] in rows
@@ -70,6 +71,14 @@ def test_the_committed_lenet_is_the_recordings() -> None:
     data = COMMITTED["v3d71"].read_bytes()
     built = build(Trace.parse(data), source=data, skip=KEEP_INPUTS)
     assert built.build() == (NETWORKS / "v3d71/lenet.gtr").read_bytes()
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_the_committed_probe_is_that_of_its_lenet(files: dict[str, bytes], gpu: str) -> None:
+    """`gramophone prove make LENET -o jobs.gtr` makes it again."""
+    lenet = Delivery(files[f"{gpu}/lenet.sgtr"]).trace
+    assert lenet
+    assert probe(lenet, written_pages(lenet, {})).build() == (NETWORKS / gpu / "jobs.gtr").read_bytes()
 
 
 @pytest.mark.parametrize("gpu", GPUS)
