@@ -46,7 +46,7 @@ def guest_job(
         place: of the GPU in the recording machine; another machine has none of these.
     """
     own = folder / gpu
-    wanted = [folder / "try-gpu.sh", *folder.glob("*/compatible.txt"), own / PROGRAM, own / LIST]
+    wanted = [folder / "try-gpu.sh", *folder.glob("*/compatible.txt"), *folder.glob(f"*/{LIST}"), own / PROGRAM]
     wanted += [*own.glob("*.sgtr"), *own.glob("expected/*")]
     files = {f"try/{path.relative_to(folder)}": path.read_bytes() for path in wanted}
     files |= {

@@ -41,6 +41,7 @@ class System:
         for gpu in GPUS:
             (self.own / gpu).mkdir()
             (self.own / gpu / COMPATIBLE).write_text(f"{PLACEMENTS[gpu].compatible}\n", encoding="ascii")
+            (self.own / gpu / LIST).touch()
         for name, text in SAYS.items():
             self.says(name, text)
         for name in TOOLS:
@@ -152,6 +153,11 @@ OBSTACLES: dict[str, tuple[Callable[[System], None], str, str]] = {
         lambda s: s.is_a_pi_3(),
         "another board: expected a Raspberry Pi 4, 400, CM4, 5, 500 or CM5, found Raspberry Pi 3 Model B",
         "",
+    ),
+    "a part of the archive": (
+        lambda s: (s.own / GPUS[-1] / LIST).unlink(),
+        "the archive was cut off: expected v3d71/networks.txt, its last file, found none",
+        "copy pi.tar again",
     ),
     "no gcc": (
         lambda s: (s.bin / "gcc").unlink(),

@@ -44,6 +44,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         members = {member.name: tar.extractfile(member) for member in tar}
     assert all(name.startswith(f"{TOP}/") for name in members)
+    assert list(members)[-1] == f"{TOP}/v3d71/networks.txt"  # by which the script sees that nothing is cut off
     return {name.removeprefix(f"{TOP}/"): file.read() for name, file in members.items() if file is not None}
 
 

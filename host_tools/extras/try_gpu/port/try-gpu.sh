@@ -14,6 +14,7 @@ cd "$(dirname "$0")" || exit 2
 here=$(pwd -P)
 root=${TRY_GPU_ROOT:-} # where /proc, /sys and /dev are: tests have others
 repeat=${TRY_GPU_REPEAT:-20}
+last=v3d71/networks.txt
 platform=$root/sys/bus/platform
 gpu=     # name of its device
 kind=    # folder for it
@@ -53,6 +54,7 @@ check_system() {
     [ "$(id -u)" = 0 ] || stop "not root: expected user 0, found $(id -u)" "sudo sh try-gpu.sh"
     tr '\0' '\n' 2>/dev/null <"$root/proc/device-tree/compatible" | grep -qx 'brcm,bcm271[12]' ||
         stop "another board: expected a Raspberry Pi 4, 400, CM4, 5, 500 or CM5, found $(tr -d '\0' 2>/dev/null <"$root/proc/device-tree/model" || echo 'no device tree')"
+    [ -e "$last" ] || stop "the archive was cut off: expected $last, its last file, found none" "copy pi.tar again"
     (: >result.new) 2>/dev/null || stop "this folder cannot be written to" "copy it elsewhere"
     rm -f result.new
 }
