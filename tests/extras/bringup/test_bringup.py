@@ -16,8 +16,10 @@ from host_tools.extras.bringup import console, judge, kit
 from host_tools.extras.bringup.judge import IDENTITY, LAST_BITS, MISSING, POLICY, TIME, VALUE, Finding
 from host_tools.extras.bringup.stages import MARK_BYTES, STEP
 from host_tools.runners import firmware as firmwares
+from signing.keys import PublicKey
 from tee_replayer.generator import boards
 from tests.extras.bringup.lenet import given, run
+from tests.support import profile_firmware
 from tests.support.bringup_kit import bringup_kit
 from tests.support.planted_gpu import GPU, Kind, Plant, planted
 from trace_format import profile
@@ -208,6 +210,20 @@ def test_files_of_a_card(made: Path) -> None:
         *lines
     }
     assert not (made / kit.CARD).exists()
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name", profile_firmware.NAMES)
+def test_each_profile_makes_a_kit(made: Path, tmp_path: Path, name: str) -> None:
+    """A device with a trust policy does not know the key of this kit's requests, and says so."""
+    request = (made / kit.REQUEST).read_bytes()
+    generated = profile_firmware.folder_of(name, "v3d42")
+    fw = kit.write_firmware(generated, tmp_path / "firmware", profile.load("v3d42"), request)
+    said = console.read(kit.emulate(fw, request[:STEP].ljust(len(request), b"\0"), "v3d42"))
+    stages = ("speaks", "power", "identity", "registers", "world", "handed-back")
+    assert all(said.stages[stage].ok for stage in stages)
+    trusts = isinstance(profile_firmware.anchor(name), PublicKey)
+    assert said.stages["irq"].ok == trusts, said.stages["irq"]
 
 
 def test_a_second_boot_counts(made: Path) -> None:
