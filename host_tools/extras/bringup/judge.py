@@ -170,13 +170,18 @@ def _replays(board: Console, wanted: Console, gpu: Profile) -> Iterator[Finding]
             yield Finding(name, VALUE, "outputs", "the same each time", found, "caches and order; power and clock")
 
 
-def _failed(name: str, said: Said, other: Said, gpu: Profile) -> Finding:
+def report_of(said: Said) -> Report:
+    """The report of a stage that is a replay, as far as the console has it."""
     empty = packing.unpack("report", bytes(packing.size_of("report")))
     keys = ("status", "phase", "action", "op", "offset", "expected", "seen", "retries", "jobs")
-    report = Report(**{**empty, **{key: said.values.get(key, 0) for key in keys}})
+    return Report(**{**empty, **{key: said.values.get(key, 0) for key in keys}})
+
+
+def _failed(name: str, said: Said, other: Said, gpu: Profile) -> Finding:
+    report = report_of(said)
     lost = {"NO_IRQ": "the interrupt's number and its level at the GIC", "OK": "faults reach no register"}
     change = lost.get(report.name, f"the register's row in trace_format/gpus/{gpu.name}.toml, or the timeout")
-    wanted = Report(**{**empty, "status": other.values.get("status", 0)}).name
+    wanted = report_of(other).name
     found = report.describe(gpu) if not report.ok else "no fault"
     return Finding(name, MISSING if report.name in lost else POLICY, "status", wanted, found, change)
 

@@ -17,7 +17,7 @@ from host_tools.extras.bringup.console import lines_of
 from host_tools.extras.bringup.stages import MARK_BYTES, STEP
 from host_tools.flash import names
 from host_tools.runners import firmware as firmwares
-from host_tools.runners import qemu, raspi4b, secure_machine, unicorn
+from host_tools.runners import nor_flash, qemu, raspi4b, secure_machine, unicorn
 from host_tools.runners.replay import RunnerError
 from tee_replayer.generator import boards, device_record
 from trace_format.files import read_file
@@ -80,7 +80,9 @@ def emulate(fw: firmwares.Firmware, request: bytes, gpu: str, timeout_s: float =
     dram[:] = np.frombuffer(request, np.uint8)
     carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
     with unicorn.VirtualGpu(gpu, {fw.board.carveout_base: carveout}, latency_ns=LATENCY_NS) as device:
-        machine = unicorn.Machine(fw, device, carveout, dram)
+        has_store = device_record.read(fw.folder / device_record.FILE).features.store
+        flash = bytes([nor_flash.ERASED]) * nor_flash.PLACE.bytes if has_store else b""
+        machine = unicorn.Machine(fw, device, carveout, dram, flash=flash)
         machine.run()
     return machine.uart.decode("ascii", "replace")
 

@@ -16,7 +16,8 @@ from host_tools.extras.bringup import console, judge, kit
 from host_tools.extras.bringup.judge import IDENTITY, LAST_BITS, MISSING, POLICY, TIME, VALUE, Finding
 from host_tools.extras.bringup.stages import MARK_BYTES, STEP
 from host_tools.runners import firmware as firmwares
-from signing.keys import PublicKey
+from signing.key_files import private_pem
+from signing.keys import Algorithm, PublicKey, generate
 from tee_replayer.generator import boards
 from tests.extras.bringup.lenet import given, run
 from tests.support import profile_firmware
@@ -258,6 +259,11 @@ def test_what_makes_no_kit(made: Path, lenet: Path, tmp_path: Path) -> None:
     done = run(*words, lenet / "net.gtr", *more)
     assert done.exit_code == 2
     assert "no value for data" in done.stderr
+    other = tmp_path / "other.pem"
+    other.write_bytes(private_pem(generate(Algorithm.ES256)))
+    done = run(*words, lenet / "net.gtr", *given(lenet), "--signing-key", other, "-o", tmp_path / "kit")
+    assert done.exit_code == 2
+    assert "the kit's emulation: stage irq: expected ok, found failed: " in done.stderr
     bad = tmp_path / "bad"
     shutil.copytree(made.parent / "out", bad)
     (bad / "main.c").unlink()

@@ -17,8 +17,9 @@ from host_tools.accesses.job_times import replay_time
 from host_tools.api.keys import signer_of
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
 from host_tools.commands.traces import read_trace
-from host_tools.extras.bringup import kit, probes
+from host_tools.extras.bringup import console, kit, probes
 from host_tools.extras.bringup.commands.values import Files, given, taking_values
+from host_tools.extras.bringup.judge import FAILED, report_of
 from host_tools.extras.bringup.probes import Pages, Place
 from host_tools.extras.bringup.stages import TIMED, Stage, requests, stages
 from host_tools.families.family import profile_of
@@ -110,6 +111,7 @@ def kit_make_command(
                 (fresh / kit.CARD / file).write_bytes(content)
         with phase("emulating the board"):
             said = confined.call(lambda: kit.emulate(fw, request, gpu), str)
+        _check_emulation(said, gpu)
         further = kit.further_lines(_estimates(made, fw), _before(made, values))
         (fresh / kit.EXPECTED).write_text(said + further, encoding="utf-8")
         shutil.move(fresh, output)
@@ -119,6 +121,19 @@ def kit_make_command(
         f"{fw.board.mailbox_base:#x}; log the serial console, then: gramophone bringup read {output} LOG"
     )
     return Outcome(data, text)
+
+
+def _check_emulation(text: str, gpu: str) -> None:
+    """GramophoneError: a stage failed, so that nothing could be compared with what was said."""
+    said = console.read(text)
+    for name in console.STAGES:
+        stage = said.stages.get(name, FAILED)
+        if not stage.ok:
+            why = f": {report_of(stage).describe(profile_of(gpu))}" if "status" in stage.values else ""
+            raise GramophoneError(
+                f"the kit's emulation: stage {name}: expected ok, found failed{why}; does the device trust "
+                "--signing-key?"
+            )
 
 
 def _write(folder: Path, request: bytes, timed: Sequence[Stage]) -> None:
