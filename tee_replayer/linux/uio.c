@@ -188,23 +188,18 @@ static volatile uint32_t *at(uint32_t offset)
     return (volatile uint32_t *)(void *)(port.window + offset);
 }
 
-/* Registers and the carve-out are device memory, of which accesses keep their order within one device only
- * (Arm DDI 0487, B2.7.2): the carve-out is another one. */
-static void keep_order(void)
-{
-    __asm__ volatile("dsb sy" ::: "memory");
-}
-
+/* A barrier follows: device memory keeps the order of accesses within one device only (Arm DDI 0487,
+ * B2.7.2), and the carve-out, with what the GPU wrote, is another one. */
 uint32_t gr_port_read32(uint32_t offset)
 {
     const uint32_t value = *at(offset);
-    keep_order();
+    __asm__ volatile("dsb sy" ::: "memory");
     return value;
 }
 
 void gr_port_write32(uint32_t offset, uint32_t value)
 {
-    keep_order();
+    __asm__ volatile("dsb sy" ::: "memory");
     *at(offset) = value;
 }
 
@@ -225,9 +220,6 @@ bool gr_port_wait_irq(unsigned line, uint32_t timeout_us)
     uint32_t count;
     (void)line; /* there is one: the generator sees to it */
     (void)!read(port.gpu, &count, sizeof count);
-    const bool has_come = write(port.gpu, &enable, sizeof enable) == sizeof enable &&
-                          ppoll(&waiting, 1, &timeout, NULL) == 1 &&
-                          read(port.gpu, &count, sizeof count) == sizeof count;
-    keep_order();
-    return has_come;
+    return write(port.gpu, &enable, sizeof enable) == sizeof enable &&
+           ppoll(&waiting, 1, &timeout, NULL) == 1 && read(port.gpu, &count, sizeof count) == sizeof count;
 }

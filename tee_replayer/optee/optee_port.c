@@ -96,17 +96,12 @@ void gr_optee_give_back(void)
 }
 
 /* A barrier follows: device memory keeps the order of accesses within one device only (Arm DDI 0487,
- * B2.7.2), and the carve-out, with what the GPU wrote, is another one than the GPU and the distributor. */
-static uint32_t read_in_order(vaddr_t address)
-{
-    const uint32_t value = io_read32(address);
-    dsb();
-    return value;
-}
-
+ * B2.7.2), and the carve-out, with what the GPU wrote, is another one. */
 uint32_t gr_port_read32(uint32_t offset)
 {
-    return read_in_order(gpu + offset);
+    const uint32_t value = io_read32(gpu + offset);
+    dsb();
+    return value;
 }
 
 void gr_port_write32(uint32_t offset, uint32_t value)
@@ -127,7 +122,7 @@ bool gr_port_wait_irq(unsigned line, uint32_t timeout_us)
     const uint64_t start = gr_port_now_us();
     for (;;) {
         const bool timed_out = gr_port_now_us() - start >= timeout_us;
-        if (read_in_order(distributor + GICD_ISPENDR + id / 32 * 4) >> id % 32 & 1)
+        if (io_read32(distributor + GICD_ISPENDR + id / 32 * 4) >> id % 32 & 1)
             return true;
         if (timed_out)
             return false;

@@ -66,7 +66,8 @@ PLANTS: Mapping[str, tuple[str, Mapping[str, str], Rule | None]] = {
     ),
     "lines are cleaned only": ("try-gpu", {"dc civac": "dc cvac"}, Rule.CPU_READS_STALE),
     "every second line is flushed": ("try-gpu", {"at += LINE": "at += 2 * LINE"}, Rule.GPU_MEETS_DIRTY),
-    "no barrier ends a flush": ("try-gpu", {f"{DSB}}}": "}"}, Rule.CPU_READS_STALE),
+    # a register is written after each flush, with the same barrier before it
+    "no barrier ends a flush": ("try-gpu", {f"{DSB}}}": "}"}, None),
     "no barrier before a register is written": (
         "try-gpu",
         {f"{DSB}    *at(offset)": "    *at(offset)"},
@@ -80,17 +81,12 @@ PLANTS: Mapping[str, tuple[str, Mapping[str, str], Rule | None]] = {
     ),
     "linux: no barrier before a register is written": (
         "linux",
-        {"    keep_order();\n    *at(offset)": "    *at(offset)"},
+        {f"{DSB}    *at(offset)": "    *at(offset)"},
         Rule.STORE_AFTER_DOORBELL,
     ),
     "linux: no barrier after a register is read": (
         "linux",
-        {"    keep_order();\n    return value;": "    return value;"},
-        Rule.LOAD_BEFORE_ANSWER,
-    ),
-    "linux: no barrier after an interrupt": (
-        "linux",
-        {"    keep_order();\n    return has_come;": "    return has_come;"},
+        {f"{DSB}    return value;": "    return value;"},
         Rule.LOAD_BEFORE_ANSWER,
     ),
     "optee: no barrier before a register is written": (
@@ -98,7 +94,7 @@ PLANTS: Mapping[str, tuple[str, Mapping[str, str], Rule | None]] = {
         {"    dsb();\n    io_write32": "    io_write32"},
         Rule.STORE_AFTER_DOORBELL,
     ),
-    "optee: no barrier after what is read": (
+    "optee: no barrier after a register is read": (
         "optee",
         {"    dsb();\n    return value;": "    return value;"},
         Rule.LOAD_BEFORE_ANSWER,

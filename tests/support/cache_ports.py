@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import re
 import shutil
-import tempfile
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -119,7 +118,7 @@ static int ppoll(struct pollfd *all, int count, const struct timespec *timeout, 
     return 0;
 }
 """,
-        ("at", "keep_order"),
+        ("at",),
     ),
     "optee": ForeignPort(
         CHECKOUT / "tee_replayer/optee/optee_port.c",
@@ -133,7 +132,7 @@ static inline uint32_t io_read32(vaddr_t address) { return *gr_word(address); }
 static inline void io_write32(vaddr_t address, uint32_t value) { *gr_word(address) = value; }
 static inline void dsb(void) { __asm__ volatile("dsb sy" ::: "memory"); }
 """,
-        ("intid_of", "read_in_order"),
+        ("intid_of",),
     ),
 }
 
@@ -174,18 +173,19 @@ def _compiled(port: ForeignPort, changes: tuple[tuple[str, str], ...]) -> Firmwa
     for old, new in changes:
         assert foreign.count(old) == 1, (old, foreign.count(old))
         foreign = foreign.replace(old, new)
-    folder = Path(tempfile.mkdtemp(prefix="gramophone-port-")) / "out"
-    shutil.copytree(kept("v3d42", carveout_bytes=CARVEOUT_BYTES, mmu=True), folder)
-    for file, names in {"qemu_virt.c": (_READ, _WRITE), "port.c": (_WAIT,)}.items():
-        path = folder / file
-        source = path.read_text(encoding="utf-8")
-        for name in names:
-            assert source.count(name) == 1, (file, name)
-            source = source.replace(name, f"board_{name}")
-        if file == "qemu_virt.c":
-            assert source.count(_ON) == 1
-            source = source.replace(_ON, f"static void begin(void);\n{_ON}    begin();\n") + foreign
-        path.write_text(source, encoding="utf-8")
-    firmware.compile_firmware(folder, "EXTRA_CFLAGS=-mcmodel=small")  # variables lie far from code
-    found = firmware.load(folder)
+
+    def write(folder: Path) -> None:
+        shutil.copytree(kept("v3d42", carveout_bytes=CARVEOUT_BYTES, mmu=True), folder)
+        for file, names in {"qemu_virt.c": (_READ, _WRITE), "port.c": (_WAIT,)}.items():
+            source = (folder / file).read_text(encoding="utf-8")
+            for name in names:
+                assert source.count(name) == 1, (file, name)
+                source = source.replace(name, f"board_{name}")
+            if file == "qemu_virt.c":
+                assert source.count(_ON) == 1
+                source = source.replace(_ON, f"static void begin(void);\n{_ON}    begin();\n") + foreign
+            (folder / file).write_text(source, encoding="utf-8")
+
+    # Variables lie far from the code.
+    found = firmware.load(firmware.compiled_once(write, "EXTRA_CFLAGS=-mcmodel=small"))
     return mapped_cached(Kind.UNCACHED)(found) if port.is_cached else found
