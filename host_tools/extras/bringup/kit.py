@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import mmap
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -68,21 +70,33 @@ def header(profile: Profile, request: bytes) -> str:
     )
 
 
-def emulate(fw: firmwares.Firmware, request: bytes, gpu: str, timeout_s: float = 0) -> str:
-    """What the console says in Unicorn, which has no time limit.
+def devices_of(fw: firmwares.Firmware) -> dict[str, Any]:
+    """What a firmware's features need of the emulated machine: an erased flash, a clock that is right."""
+    features = device_record.read(fw.folder / device_record.FILE).features
+    flash = bytes([nor_flash.ERASED]) * nor_flash.PLACE.bytes if features.store else b""
+    return {"flash": flash, "clock": int(time.time()) if features.clock else None}
+
+
+def emulate(
+    fw: firmwares.Firmware,
+    request: bytes,
+    gpu: str,
+    timeout_s: float = 0,
+    devices: Mapping[str, Any] | None = None,
+) -> str:
+    """What the console says in Unicorn, which has no time limit; `devices`: of `devices_of`.
 
     Raises:
         RunnerError, VgpuError: as the runner.
     """
+    devices = devices_of(fw) if devices is None else devices
     block = unicorn.power_block(fw.board)
     gpu = block.GPU if block else gpu
     dram = np.frombuffer(mmap.mmap(-1, len(request)), np.uint8)
     dram[:] = np.frombuffer(request, np.uint8)
     carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
     with unicorn.VirtualGpu(gpu, {fw.board.carveout_base: carveout}, latency_ns=LATENCY_NS) as device:
-        has_store = device_record.read(fw.folder / device_record.FILE).features.store
-        flash = bytes([nor_flash.ERASED]) * nor_flash.PLACE.bytes if has_store else b""
-        machine = unicorn.Machine(fw, device, carveout, dram, flash=flash)
+        machine = unicorn.Machine(fw, device, carveout, dram, **devices)
         machine.run()
     return machine.uart.decode("ascii", "replace")
 

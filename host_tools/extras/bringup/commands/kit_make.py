@@ -110,7 +110,8 @@ def kit_make_command(
             for file, content in files.items():
                 (fresh / kit.CARD / file).write_bytes(content)
         with phase("emulating the board"):
-            said = confined.call(lambda: kit.emulate(fw, request, gpu), str)
+            devices = kit.devices_of(fw)
+            said = confined.call(lambda: kit.emulate(fw, request, gpu, devices=devices), str)
         _check_emulation(said, gpu)
         further = kit.further_lines(_estimates(made, fw), _before(made, values))
         (fresh / kit.EXPECTED).write_text(said + further, encoding="utf-8")
