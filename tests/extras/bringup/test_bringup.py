@@ -237,6 +237,8 @@ def test_lines_that_a_runner_joins() -> None:
     found = console.read(console.lines_of(said))
     assert list(found.stages) == ["speaks", "power"]
     assert found.ended
+    words = "stage power ok failed=0x00000000 =00fff000 qemu-system-aarch64: a module is missing"
+    assert console.lines_of(words).splitlines()[-2:] == ["=00fff000", "qemu-system-aarch64: a module is missing"]
 
 
 def test_what_is_no_console(made: Path, tmp_path: Path) -> None:
