@@ -117,10 +117,11 @@ def kit_make_command(
         (fresh / kit.EXPECTED).write_text(said + further, encoding="utf-8")
         shutil.move(fresh, output)
     data = Kit(str(output), gpu, len(made), len(request), fw.board.mailbox_base)
-    text = (
-        f"{output}: firmware/firmware.bin, and request.bin ({len(request)} bytes) for the mailbox at "
-        f"{fw.board.mailbox_base:#x}; log the serial console, then: gramophone bringup read {output} LOG"
-    )
+    at = f"{fw.board.mailbox_base:#x}"
+    parts = f"firmware/firmware.bin, and request.bin ({len(request)} bytes) for the mailbox at {at}"
+    if files:
+        parts = f"{kit.CARD}/, whose files go to the boot partition of a card"
+    text = f"{output}: {parts}; log the serial console, then: gramophone bringup read {output} LOG"
     return Outcome(data, text)
 
 
