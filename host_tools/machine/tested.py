@@ -11,6 +11,7 @@ TESTED = {
     # Sources.
     "bearssl": "0.6+dfsg.1-3",
     "rust-aws-lc-sys": "0.42.0+dfsg-1",
+    "mesa": "25.0.7-2+deb13u1",
     "optee-os": "4.10.0-2",
     "arm-trusted-firmware": "2.12.1+dfsg-1",
     # What recordings are made with; those of other versions can be compared in their results only.

@@ -38,7 +38,7 @@ ROOMS = {
     "virtual GPUs": {
         *("host_tools/vgpu", "host_tools/vgpu/qemu"),
         *(f"host_tools/gpus/v3d/vgpu{folder}" for folder in ("", "/device", "/qpu")),
-        *(f"host_tools/gpus/mali/vgpu{folder}" for folder in ("", "/device", "/bifrost")),
+        *(f"host_tools/gpus/mali/vgpu{folder}" for folder in ("", "/device", "/bifrost", "/valhall")),
     },
 }
 # Made for one target, or of a library.

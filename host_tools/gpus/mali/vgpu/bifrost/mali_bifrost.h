@@ -29,8 +29,8 @@ enum {
     SLOT_ADDRESS,                   /* of a message: low word, high word */
     SLOT_TAKEN = SLOT_ADDRESS + 2,  /* all bits set: the branch is taken */
     SLOT_UNCLAMPED,                 /* result before it is clamped */
-    SLOT_WIDENED,                   /* halves as floats, of two sources */
-    SLOT_MASKED = SLOT_WIDENED + 2, /* result of an operation that not all lanes take part in */
+    SLOT_WIDENED,                   /* parts of words as words, of three sources */
+    SLOT_MASKED = SLOT_WIDENED + 3, /* result of an operation that not all lanes take part in */
     SLOT_LANE,                      /* lane number in a warp */
     SLOT_ACTIVE,                    /* 1: the lane takes part in the clause; of programs that exchange */
     SLOT_DATA,                      /* of an atomic operation */
@@ -146,9 +146,20 @@ struct bifrost_environment {
     unsigned uniforms;       /* of 64 bits */
     const struct bifrost_uniform_buffer *buffer;
     unsigned buffers;
+    /* Of Valhall, which names a buffer by its table, bits 31:24, and its number there: where each table's
+     * buffers begin, and the end. */
+    const uint32_t *table;
+    unsigned tables; /* 0: buffers are named by their number */
 };
 
-enum bifrost_message { MESSAGE_NONE, MESSAGE_LOAD, MESSAGE_STORE, MESSAGE_ATOMIC, MESSAGE_BARRIER };
+enum bifrost_message {
+    MESSAGE_NONE,
+    MESSAGE_LOAD,
+    MESSAGE_STORE,
+    MESSAGE_ATOMIC,
+    MESSAGE_BARRIER,
+    MESSAGE_ADDRESS, /* of a uniform buffer, to registers */
+};
 enum { BIFROST_END = -1 }; /* where a thread goes that ends */
 
 /* A clause, translated. */
@@ -157,11 +168,12 @@ struct bifrost_code {
     uint32_t first, uops;
     uint64_t next_va, target_va; /* 0: the thread ends */
     int32_t next, target;        /* numbers of clauses, or BIFROST_END */
-    uint16_t slots;              /* operations: two a tuple */
+    uint16_t slots, tuples;      /* operations: two a tuple; of Valhall both are instructions */
     bool branches;
     uint8_t message, staging, segment;
+    uint8_t result; /* register of an atomic operation's result */
     struct bifrost_transfer transfer;
-    uint32_t encoding;  /* of what is wrong */
+    uint64_t encoding;  /* of what is wrong */
     uint32_t status;    /* 0, or the exception of a thread that comes here: */
     const char *reason; /* static text; NULL with a status: the code cannot be fetched, see `fault` */
     struct mali_fault fault;

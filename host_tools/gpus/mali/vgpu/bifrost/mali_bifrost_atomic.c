@@ -62,7 +62,7 @@ bool bifrost_atomic(struct bifrost_batch *batch, const struct bifrost_code *code
                     uint64_t lanes)
 {
     const enum bifrost_atomic operation = code->transfer.atomic;
-    bifrost_vector *const staged = &batch->slot[code->staging];
+    bifrost_vector *const staged = &batch->slot[code->staging], *const results = &batch->slot[code->result];
 
     for (uint64_t left = lanes; left; left &= left - 1) {
         int lane = __builtin_ctzll(left);
@@ -79,9 +79,9 @@ bool bifrost_atomic(struct bifrost_batch *batch, const struct bifrost_code *code
             memcpy(to, &result, sizeof(result));
         }
         if (code->transfer.words) /* of the result */
-            staged[0][lane] = word;
+            results[0][lane] = word;
         if (code->transfer.words == 2 && operation < ATOMIC_EXCHANGE)
-            staged[1][lane] = neutral(operation);
+            results[1][lane] = neutral(operation);
     }
     return true;
 }

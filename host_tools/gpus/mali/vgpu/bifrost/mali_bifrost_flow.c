@@ -179,6 +179,11 @@ static void follow_message(struct flow *flow, struct origins *origins, const str
     bool partly = code->transfer.width < 32 * code->transfer.words;
     uint64_t before = flow->storage;
 
+    if (code->message == MESSAGE_ADDRESS) { /* buffers are where the job's descriptors say */
+        origins->of[code->staging] = origins->of[code->staging + 1] =
+            origins->of[SLOT_ADDRESS] | origins->of[SLOT_ADDRESS + 1];
+        return;
+    }
     flow->deciding |= origins->of[SLOT_ADDRESS] | origins->of[SLOT_ADDRESS + 1];
     for (unsigned i = 0; i < code->transfer.words; i++) {
         if (code->message == MESSAGE_LOAD)
@@ -211,7 +216,7 @@ static void follow_clause(struct flow *flow, uint32_t number, uint64_t own)
 
     for (uint32_t i = 0; i < code->uops; i++)
         follow_uop(&origins, &flow->program->uop[code->first + i]);
-    if (accesses_memory(code))
+    if (accesses_memory(code) || code->message == MESSAGE_ADDRESS)
         follow_message(flow, &origins, code, flow->program->seen[number].bits, own);
     if (code->branches) {
         flow->deciding |= origins.of[SLOT_TAKEN];

@@ -203,9 +203,31 @@ static bool transfer_bytes(const struct access *access)
 
 static const char *name(const struct bifrost_code *code)
 {
-    return code->message == MESSAGE_LOAD    ? "a load"
-           : code->message == MESSAGE_STORE ? "a store"
-                                            : "an atomic";
+    return code->message == MESSAGE_LOAD      ? "a load"
+           : code->message == MESSAGE_STORE   ? "a store"
+           : code->message == MESSAGE_ADDRESS ? "an address"
+                                              : "an atomic";
+}
+
+/* Make of the name of a buffer its number. False: refused. */
+static bool find_buffer(const struct access *access, uint32_t *buffer)
+{
+    const struct bifrost_environment *environment = access->batch->worker->environment;
+    uint32_t table = *buffer >> 24, first = 0, count = environment->buffers;
+
+    if (environment->tables) {
+        if (table >= environment->tables)
+            return bifrost_fail(access->batch->worker, access->code, MALI_INSTR_OPERAND_FAULT,
+                                "%s from table %u of %u", name(access->code), table, environment->tables);
+        first = environment->table[table];
+        count = environment->table[table + 1] - first;
+        *buffer &= 0xffffff;
+    }
+    if (*buffer >= count)
+        return bifrost_fail(access->batch->worker, access->code, MALI_INSTR_OPERAND_FAULT,
+                            "%s from uniform buffer %u of %u", name(access->code), *buffer, count);
+    *buffer += first;
+    return true;
 }
 
 /* Where a lane's offset counts from, and how far it may reach. False: refused. */
@@ -224,13 +246,31 @@ static bool find_base(const struct access *access, int lane, uint64_t *base, uin
         *room = environment->thread_bytes;
         return true;
     default:
-        if (high >= environment->buffers)
-            return bifrost_fail(batch->worker, access->code, MALI_INSTR_OPERAND_FAULT,
-                                "a load from uniform buffer %u of %u", high, environment->buffers);
+        if (!find_buffer(access, &high))
+            return false;
         *base = environment->buffer[high].va;
         *room = environment->buffer[high].bytes;
         return true;
     }
+}
+
+/* Addresses in uniform buffers to registers: where they lie is not checked before they are used. */
+static bool tell_addresses(const struct access *access)
+{
+    struct bifrost_batch *batch = access->batch;
+    bifrost_vector *reg = &batch->slot[access->code->staging];
+
+    for (uint64_t left = access->lanes; left; left &= left - 1) {
+        int lane = __builtin_ctzll(left);
+        uint64_t base = 0, room = 0;
+
+        if (!find_base(access, lane, &base, &room))
+            return false;
+        base += batch->slot[SLOT_ADDRESS][lane];
+        reg[0][lane] = (uint32_t)base;
+        reg[1][lane] = (uint32_t)(base >> 32);
+    }
+    return true;
 }
 
 /* Those in storage of a thread or a group, and in uniform buffers, are offsets. False: refused. */
@@ -305,6 +345,11 @@ bool bifrost_message(struct bifrost_batch *batch, const struct bifrost_code *cod
     uint64_t bytes = transferred->bytes * (uint64_t)__builtin_popcountll(active);
     bool whole = transferred->bytes == 4 * transferred->words && transferred->align == 4;
 
+    if (code->message == MESSAGE_ADDRESS) {
+        if (worker->program->seen)
+            bifrost_watch_access(batch, code, NULL, active);
+        return tell_addresses(&access);
+    }
     bool plain = code->segment == SEGMENT_NONE || code->segment == SEGMENT_GROUP;
     if (!(plain && find_pointers(&access)) && !find_addresses(&access))
         return false;

@@ -188,13 +188,14 @@ static bool check_header(struct bifrost_translation *t)
     return true;
 }
 
-static void translate(struct bifrost_translation *t, const struct mali_memory *memory)
+static void translate_clause(struct bifrost_translation *t, const struct mali_memory *memory)
 {
     struct bifrost_code *code = &t->code;
     code->first = t->program->uops;
     t->clause = (struct bifrost_clause){0};
     if (!fetch(t, memory))
         return;
+    code->tuples = (uint16_t)t->clause.count;
     code->slots = (uint16_t)(2 * t->clause.count);
     if (bifrost_header(&t->clause, 11, 3)) /* flow: 0 ends threads */
         code->next_va = code->va + BIFROST_QUADWORD * t->clause.quadwords;
@@ -236,7 +237,7 @@ static int32_t number_of(const struct bifrost_program *program, uint64_t va)
 
 /* Translate what is not yet, and note what follows. */
 static bool explore(struct bifrost_translation *t, const struct mali_memory *memory, uint64_t va,
-                    uint64_t *pending)
+                    bifrost_translator *translate, uint64_t *pending)
 {
     struct bifrost_program *program = t->program;
     unsigned left = 0;
@@ -272,10 +273,11 @@ static bool explore(struct bifrost_translation *t, const struct mali_memory *mem
     return true;
 }
 
-bool bifrost_program_build(struct bifrost_program *program, const struct mali_memory *memory, uint64_t va,
-                           const struct bifrost_environment *environment, const char **reason)
+bool bifrost_program_make(struct bifrost_program *program, const struct mali_memory *memory, uint64_t va,
+                          const struct bifrost_environment *environment, bifrost_translator *translate,
+                          const void *context, const char **reason)
 {
-    struct bifrost_translation t = {.program = program, .environment = environment};
+    struct bifrost_translation t = {.program = program, .environment = environment, .context = context};
     uint64_t *pending = malloc((2 * MAX_CLAUSES + 1) * sizeof(*pending));
 
     *program = (struct bifrost_program){.room = FIRST_UOPS};
@@ -283,13 +285,19 @@ bool bifrost_program_build(struct bifrost_program *program, const struct mali_me
     program->code = malloc((MAX_CLAUSES + 1) * sizeof(*program->code));
     program->constant = malloc(MAX_CONSTANTS * sizeof(*program->constant));
     bool done = pending && program->uop && program->code && program->constant && bifrost_constant(&t, 0) &&
-                explore(&t, memory, va, pending);
+                explore(&t, memory, va, translate, pending);
     free(pending);
     if (done && memory->tracks)
         done = bifrost_watch(program);
     if (!done)
         *reason = "a program of too many clauses or constants, or too little memory of this machine";
     return done;
+}
+
+bool bifrost_program_build(struct bifrost_program *program, const struct mali_memory *memory, uint64_t va,
+                           const struct bifrost_environment *environment, const char **reason)
+{
+    return bifrost_program_make(program, memory, va, environment, translate_clause, NULL, reason);
 }
 
 void bifrost_program_free(struct bifrost_program *program)

@@ -159,7 +159,7 @@ static void meter_clause(const struct bifrost_worker *worker, const struct bifro
     for (unsigned first = 0; first < BIFROST_LANES; first += worker->warp)
         warps += (active >> first & warp) != 0;
     worker->meter->row.clauses += warps;
-    worker->meter->row.instructions += (uint64_t)warps * (code->slots / 2u);
+    worker->meter->row.instructions += (uint64_t)warps * code->tuples;
 }
 
 static bool run_clause(struct bifrost_batch *batch, const struct bifrost_code *code, uint64_t active)
@@ -172,7 +172,8 @@ static bool run_clause(struct bifrost_batch *batch, const struct bifrost_code *c
         return false;
     }
     if (code->status)
-        return bifrost_fail(worker, code, code->status, "%s (0x%06x)", code->reason, code->encoding);
+        return bifrost_fail(worker, code, code->status, "%s (0x%06llx)", code->reason,
+                            (unsigned long long)code->encoding);
     if (++batch->clauses > batch->limit)
         return bifrost_fail(worker, code, MALI_TERMINATED, "hang: threads ran more than %llu clauses",
                             (unsigned long long)batch->limit);

@@ -299,7 +299,7 @@ static bool message(struct bifrost_translation *t, const struct tuple *tuple,
         return bifrost_refuse(t, MALI_INSTR_INVALID_ENC, "it completes an FMA operation that is not there");
     code->transfer = is_pair ? tuple->fma.transfer : tuple->add.transfer;
     code->segment = is_pair ? SEGMENT_NONE : tuple->add.segment;
-    code->staging = (uint8_t)bifrost_header(&t->clause, 18, 6);
+    code->staging = code->result = (uint8_t)bifrost_header(&t->clause, 18, 6);
     t->program->uses_atomics |= code->message == MESSAGE_ATOMIC;
     if (code->staging + code->transfer.words > BIFROST_REGISTERS)
         return bifrost_refuse(t, MALI_INSTR_OPERAND_FAULT, "a message of registers after the last");

@@ -14,9 +14,18 @@ struct bifrost_translation {
     struct bifrost_clause clause;
     struct bifrost_code code;
     struct bifrost_block block[BIFROST_TUPLES];
-    uint32_t encoding;  /* of the operation at hand */
-    bool out_of_memory; /* or constants */
+    uint64_t encoding;   /* of the operation at hand */
+    bool out_of_memory;  /* or constants */
+    const void *context; /* of a bifrost_translator */
 };
+
+/* Translate the clause at t->code.va: append its micro-operations and fill in t->code. */
+typedef void bifrost_translator(struct bifrost_translation *t, const struct mali_memory *memory);
+
+/* Translate the program at va, clause by clause. False: as bifrost_program_build. */
+bool bifrost_program_make(struct bifrost_program *program, const struct mali_memory *memory, uint64_t va,
+                          const struct bifrost_environment *environment, bifrost_translator *translate,
+                          const void *context, const char **reason);
 
 /* Note what is wrong; false. */
 bool bifrost_refuse(struct bifrost_translation *t, uint32_t status, const char *reason);
