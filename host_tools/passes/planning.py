@@ -123,6 +123,9 @@ def plan_memory(program: Program) -> None:
     memory = program.memory
     working = memory.frames & memory.written_frames()
     mapped = memory.mappings.frames_that(working.__contains__)
+    if spans is not None:
+        own = pinned(memory)
+        spans = {frame: span for frame, span in spans.items() if frame not in own}
     if spans is None or np.count_nonzero(mapped) > len(working):
         return
     target = {frame: frame for frame in memory.in_image()}

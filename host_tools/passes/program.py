@@ -7,7 +7,7 @@ they are register accesses and a memory model. Sizes are known without writing i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -199,6 +199,10 @@ class Program:
             raise self._jobs
         before, jobs = self._jobs
         return moved(jobs, before, self.memory.mappings)
+
+    def keep_jobs(self, jobs: Sequence[Job]) -> None:
+        """Others have been left out; these access what they did, where memory is mapped now."""
+        self._jobs = self.memory.mappings, list(jobs)
 
     def _run_jobs(self) -> tuple[Mappings, list[Job]]:
         """What each job accesses, and where memory is mapped; where passes ask `observed`, as that has it."""

@@ -28,6 +28,7 @@ from host_tools.passes.program import Program
 from host_tools.passes.registry import Option, Pass
 from host_tools.passes.streaming_report import Streamed, StreamingFacts
 from trace_format import packing
+from trace_format.actions import MAP_EXECUTE
 from trace_format.assembly import DEFAULT_CHUNK_BYTES
 from trace_format.errors import TraceError
 from trace_format.layout import HEADER_BYTES, SECTION_BYTES
@@ -66,34 +67,43 @@ class _Streaming:
     lead = 0
 
     def __init__(self, program: Program) -> None:
+        self._profile = program.profile
         family = family_of(program.profile)
-        if family.follow is not None:
-            raise Conflict(f"it is not known of {program.profile.name} when each job needs which memory")
         spans = family.spans(program)  # jobs may run for it, and memory is read anew then
-        if spans is None:
+        if not spans:
             raise Conflict("its caches are not written back between jobs, or jobs run before a replay starts")
+        if program.memory.prepares:
+            raise Conflict(
+                "jobs prepare parameters before a replay starts: 'gramophone build --param' runs these itself"
+            )
+        self._may_rest = family.follow is None
         self._jobs = program.jobs()
         self.count = len(self._jobs)
         if not self.count or self.count != program.trace().jobs:
             raise Conflict("its jobs are not announced one by one")
         self.memory = program.memory
-        read = program.spans(self.count)
         self._base = program.trace()
         self._names = job_names(self._base)
         self.working = self._working(spans)
-        self.pieces = self._pieces(read)
+        self.pieces = self._pieces(spans)
 
     def _working(self, spans: Mapping[int, Span]) -> list[Unit]:
         frames = self.memory.frames - self.memory.in_image()
         always = np.ones(self.count, np.bool_)
         own = pinned(self.memory)
-        live = live_jobs(self._jobs, (frames & spans.keys()) - own)
+        known = (frames & spans.keys()) - own
+        if self._may_rest:
+            live = live_jobs(self._jobs, known)
+        else:  # what descriptors name a chip may use though no job has used it
+            live = {frame: _during(*spans[frame], self.count) for frame in known}
         return list(self._units({frame: live.get(frame, always) for frame in frames}))
 
     def _pieces(self, read: Mapping[int, Span]) -> list[Unit]:
         commands = {frame for job in self._jobs for frame, _ in job.commands}
         slots = self.memory.frames_of(self._base.slots)
-        frames = (self.memory.in_image() & read.keys()) - commands - slots
+        mappings = self.memory.mappings
+        code = mappings.frames[mappings.flags & MAP_EXECUTE != 0] if self._profile.forbids_execution else []
+        frames = (self.memory.in_image() & read.keys()) - commands - slots - set(code)
         found = [
             part
             for unit in self._units({frame: _during(*read[frame], self.count) for frame in frames})

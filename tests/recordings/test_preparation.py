@@ -16,8 +16,10 @@ from host_tools.extras.importers.gpureplay_trace import import_gpureplay
 from host_tools.model.interpreter import interpreter
 from host_tools.passes.parameters import bind
 from host_tools.passes.pipeline import build
+from host_tools.passes.streaming import secure_bytes
+from tests.support.streamed import accesses_outside, made, smallest
 from trace_format.actions import Columns, Op
-from trace_format.errors import SlotError
+from trace_format.errors import SlotError, TraceError
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
@@ -70,3 +72,31 @@ def test_parameters_are_bound_before_or_not_at_all(recordings: Path) -> None:
     slot = next(slot for slot in trace.slots if slot.kind == SlotKind.PARAMETER)
     with pytest.raises(SlotError, match="jobs of the prologue use them"):
         bind(trace, {slot.name: np.zeros(slot.shape, np.float32)})
+
+
+@pytest.mark.parametrize("name", ["mnist", *OTHERS])
+def test_bound_parameters_are_prepared_when_the_trace_is_built(recordings: Path, name: str) -> None:
+    """Less memory, none of the jobs, the same bits; it can be streamed, with each piece where its jobs need it."""
+    raw = import_gpureplay(recordings / name, name)
+    values = parameters(raw, 1)
+    each_time, built_once = build(raw, parameters=values, skip=["preparation"]), build(raw, parameters=values)
+    assert built_once.jobs == raw.jobs - ONCE[name]
+    assert secure_bytes(built_once) < secure_bytes(each_time)
+    streamed = made(raw, smallest(raw, parameters=values), parameters=values)
+    assert secure_bytes(streamed) < secure_bytes(built_once)
+    assert not accesses_outside(streamed)
+    given = random_inputs(raw, 3)
+    with interpreter(each_time) as run:
+        expected = run.run(given)["output"]
+    for trace in (built_once, streamed):
+        with interpreter(trace) as run:
+            assert all(np.array_equal(run.run(given)["output"], expected) for _ in range(2))
+
+
+def test_what_a_caller_may_give_is_prepared_on_the_device(recordings: Path) -> None:
+    """One parameter that is not bound is enough; and such a trace is not streamed."""
+    raw = import_gpureplay(recordings / "mnist", "mnist")
+    _, *others = parameters(raw, 1).items()
+    assert build(raw, parameters=dict(others)).jobs == raw.jobs
+    with pytest.raises(TraceError, match="'gramophone build --param' runs these itself"):
+        made(raw, 1 << 20, parameters=dict(others))

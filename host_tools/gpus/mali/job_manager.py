@@ -15,6 +15,7 @@ from trace_format.registers import Register
 RESETS = (1, 2)  # of gpu.COMMAND: soft and hard
 START = 1  # of js*.COMMAND_NEXT
 CONFIG_SPACE = 0xF  # bits of js*.CONFIG_NEXT: address space
+CONFIG_FLUSHES = 3 << 8 | 3 << 12  # the same: clean and invalidate caches before the chain, and after it
 LOCK_ALL = 0x3F  # of as*.LOCKADDR: at address 0, 2 to the power of so many bytes and more
 IDLE_TIMEOUT_US = 100_000  # as Linux since 6.8; it gave an address space 1 ms before
 
@@ -59,7 +60,13 @@ def resets(gpu: Profile, row: Action) -> bool:
 
 
 class ChainStarts:
-    """Follows the writes of a job slot's registers up to the one that starts a chain."""
+    """Follows the writes of a job slot's registers up to the one that starts a chain.
+
+    Attributes:
+        flushes: whether caches are cleaned and invalidated before the latest chain and after it.
+    """
+
+    flushes = False
 
     def __init__(self, gpu: Profile) -> None:
         self.gpu = gpu
@@ -76,7 +83,9 @@ class ChainStarts:
             return None
         slot = self.slots[index]
         head = self._register(f"{slot}.HEAD_NEXT_LO") | self._register(f"{slot}.HEAD_NEXT_HI") << 32
-        return self._register(f"{slot}.CONFIG_NEXT") & CONFIG_SPACE, head
+        config = self._register(f"{slot}.CONFIG_NEXT")
+        self.flushes = config & CONFIG_FLUSHES == CONFIG_FLUSHES
+        return config & CONFIG_SPACE, head
 
     def _register(self, name: str) -> int:
         return self.written.get(self.gpu.register(name).index, 0)

@@ -33,7 +33,7 @@ def chain_spans(program: Program) -> Mapping[int, Span] | None:
 
 def spans(memory: Memory, seen: ChainMemory) -> dict[int, Span]:
     """The same of memory; `seen`: of the same."""
-    if not _one_by_one(memory):
+    if not one_by_one(memory):
         return {}
     own = pinned(memory)
     prologue = sum(chain.start < 0 for chain in chains(memory))
@@ -43,7 +43,7 @@ def spans(memory: Memory, seen: ChainMemory) -> dict[int, Span]:
             continue
         for frame in region.frames:
             use = seen.use(frame)
-            if frame not in own and use is not None:
+            if use is not None:
                 found[frame] = _in_every_replay(use, prologue)
     return found
 
@@ -54,15 +54,19 @@ def _in_every_replay(use: Span, prologue: int) -> Span:
     return first, ALWAYS[1] if first < prologue <= last else last
 
 
-def _one_by_one(memory: Memory) -> bool:
-    """Whether each chain is waited for before the next one starts, the last one before the next replay."""
+def one_by_one(memory: Memory) -> bool:
+    """Whether each chain is waited for before the next one starts, the last one before the next replay.
+
+    Caches must hold nothing of it by then, so that two GPU pages may have one page of memory, one after the other:
+    each chain begins and ends with cleaning and invalidating them (Linux panfrost_job.c).
+    """
     gpu = memory.trace.profile
     starts = ChainStarts(gpu)
     lines = {job.line for job in gpu.jobs}
     running = False
     for row in actions_of(np.concatenate([memory.prologue, memory.stream])):
         if starts.take(row):
-            if running:
+            if running or not starts.flushes:
                 return False
             running = True
         elif row.op == Op.WAIT_IRQ and row.line in lines:

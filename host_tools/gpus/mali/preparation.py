@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The pass that lets a replay's first jobs run once, in the prologue, where they only prepare parameters.
+"""The pass that lets a replay's first jobs run once, where they only prepare parameters.
 
 Which jobs these are, host_tools/gpus/mali/splitting.py proves with the accesses of each job. Registers must be at
 the end of a replay as they are after those jobs. A caller who gives other parameters makes the prologue run again
-(tee_replayer/core/replayer.h: gr_bind), so what was made follows them.
+(tee_replayer/core/replayer.h: gr_bind), so what was made follows them. Where all parameters are bound at build
+time, the jobs run then (host_tools/gpus/mali/prepared.py).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from host_tools.accesses.slot_places import bytes_of
 from host_tools.families.family import Family, family_of
 from host_tools.gpus.mali.chain_memory import chain_memory
+from host_tools.gpus.mali.prepared import is_smaller, run_now
 from host_tools.gpus.mali.splitting import Split
 from host_tools.model.frames import MERGE_GAP, runs
 from host_tools.model.memory import Conflict, Memory
@@ -28,7 +30,7 @@ START_FLUSH = 3 << 8  # of js*.CONFIG_NEXT: clean and invalidate before the chai
 
 @memory_pass("preparation")
 def prepare_once(program: Program) -> None:
-    """Run jobs that only prepare parameters once, in the prologue, and copy parameters there.
+    """Run jobs that only prepare parameters once: in the prologue, or at build time if all have a value.
 
     Proved with the accesses of each job; left out where other data may lead to other
     accesses, or where later jobs overwrite what the first ones make.
@@ -49,6 +51,10 @@ def prepare_once(program: Program) -> None:
         return
     cut = _cut(memory.stream, int(starts[found.first]), program.profile, family)
     _check_registers(memory.stream, cut, program.profile, family)
+    begin = _cut(memory.stream, int(starts[0]), program.profile, family)
+    if is_smaller(program, found) and _leaves_nothing(memory.stream[begin:cut], program.profile, family):
+        run_now(program, found, jobs, slice(begin, cut))
+        return
     _move(memory, found, cut)
     program.commit()
 
@@ -119,6 +125,14 @@ def _passes(name: str, family: Family) -> bool:
     """Whether writing a register leaves nothing behind that a later job would find."""
     kinds = family.describes_job, family.fault_clears, family.cache_commands
     return any(pattern.fullmatch(name) for pattern in kinds)
+
+
+def _leaves_nothing(rows: Actions, gpu: Profile, family: Family) -> bool:
+    """Whether the GPU is as before after these actions of jobs."""
+    names = {register.index: name for name, register in gpu.registers.items()}
+    starts = {job.start.index for job in gpu.jobs}
+    written = {_writes(row) for row in actions_of(rows)} - {-1}
+    return all(index in starts or _passes(names[index], family) for index in written)
 
 
 def _move(memory: Memory, found: Split, cut: int) -> None:

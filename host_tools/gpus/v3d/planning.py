@@ -18,7 +18,6 @@ import numpy as np
 from host_tools.accesses.job_starts import JobStarts
 from host_tools.families.accesses import Span
 from host_tools.gpus.v3d.copies import CLEAN
-from host_tools.passes.planning import pinned
 from host_tools.passes.program import Program
 from trace_format.actions import Action, Op, actions_of
 from trace_format.profile import Profile
@@ -30,9 +29,7 @@ def job_spans(program: Program) -> Mapping[int, Span] | None:
     starts = written_back(actions_of(np.concatenate([memory.prologue, memory.stream])), program.profile)
     if memory.prepares or not starts:
         return None
-    found = program.spans(starts)
-    own = pinned(program.memory)
-    return {frame: span for frame, span in found.items() if frame not in own}
+    return program.spans(starts)
 
 
 def written_back(rows: Iterable[Action], gpu: Profile) -> int:
