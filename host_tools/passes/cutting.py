@@ -52,6 +52,7 @@ def cut_jobs(program: Program) -> str:
         return f"its jobs cannot be counted: {error}"
     program.reports[PASS.name] = cutter.report
     if after is not trace:
+        program.cut(cutter.pieces)
         program.actions = after.actions
         program.replace(notes=after.notes)
     return ""
@@ -60,6 +61,7 @@ def cut_jobs(program: Program) -> str:
 class _Cutter:
     """Attributes:
     why: job -> why it stays whole, or is not divided further.
+    pieces: of each job, how many it becomes.
     report: what was done.
     """
 
@@ -69,6 +71,7 @@ class _Cutter:
         self.trace, self.longest_us = trace, longest_us
         self.chip = chip_of(trace.gpu)
         self.found: Sequence[Found | str] = ()
+        self.pieces: Sequence[int] = ()
         self.why: dict[int, str] = {}
         self._timed: tuple[bytes, Times] = b"", []  # actions of the latest
 
@@ -84,18 +87,14 @@ class _Cutter:
         elif long:
             self.found = jobs_in(self.trace)
             parts = self._cut(cutting, long)
-            seen = self._shown(cutting, parts)
+            seen = shown(self.trace, cutting, self.found, parts, self.why)
             after = self._with(cutting, parts)
+            self.pieces = [place.stop - place.start for place in job_places(parts, len(self.found))]
         self._report(before, self._times(after) if parts else before, parts, seen)
         return after
 
     def _with(self, cutting: Cutting, parts: Parts) -> Trace:
         return with_pieces(self.trace, cutting, self.found, parts) if parts else self.trace
-
-    def _places(self, parts: Parts, jobs: int) -> list[slice]:
-        """Where the pieces of each job are among all jobs."""
-        ends = list(accumulate(len(parts.get(number, ((),))) for number in range(jobs)))
-        return [slice(first, end) for first, end in zip([0, *ends], ends, strict=False)]
 
     def _cut(self, cutting: Cutting, long: Mapping[int, JobTime]) -> Parts:
         """The pieces of jobs that can be cut, as many as bring them below what is wanted."""
@@ -114,7 +113,7 @@ class _Cutter:
             if not wanted:
                 break
             times = [time.us for _, time in self._times(self._with(cutting, parts))]
-            places = self._places(parts, len(self.found))
+            places = job_places(parts, len(self.found))
             for number in list(wanted):
                 worst, count = max(times[places[number]]), len(parts[number])
                 wanted[number] = max(count + 1, math.ceil(count * worst / self.longest_us))
@@ -124,49 +123,10 @@ class _Cutter:
 
     def _divide(self, cutting: Cutting, parts: Parts, number: int, wanted: int) -> bool:
         """Cut a job into so many pieces, or as many as there can be; whether there are so many."""
-        job = self.found[number]
-        if isinstance(job, str):
-            self.why[number] = job
-            return False
-        try:
-            parts[number] = cutting.pieces(self.trace.profile, named(self.trace, job), wanted)
-        except NotCutError as error:
-            self.why[number] = str(error)
-            return False
-        if len(parts[number]) < wanted:
-            self.why[number] = "its workgroups cannot be divided further"
-            return False
-        return True
-
-    def _shown(self, cutting: Cutting, parts: Parts) -> list[int]:
-        """Leave in `parts` the jobs whose pieces are shown to do the same.
-
-        Returns:
-            Those of which two replays show it, and no proof.
-        """
-        if not parts:
-            return []
-        trace = self._with(cutting, parts)
-        places = self._places(parts, len(self.found))
-        first = watched(trace, _inputs(trace, FIRST_SEED))
-        if len(first.jobs) != places[-1].stop:
-            self.why |= dict.fromkeys(parts, "not all jobs are announced, each by itself")
-            parts.clear()
-            return []
-        open_jobs = [number for number in parts if _open(first, places[number])]
-        floats = all(slot.numpy_dtype.kind == "f" for slot in trace.slots if slot.kind == SlotKind.INPUT)
-        second = watched(trace, _inputs(trace, OTHER_SEED)) if open_jobs and floats else None
-        for number in list(parts):
-            place = places[number]
-            why = why_not(trace, first.jobs, place)
-            if number in open_jobs and second is None:
-                why = "what it accesses may depend on data, and not all inputs are floats"
-            elif number in open_jobs and second and not alike(first.jobs[place], second.jobs[place]):
-                why = "what it accesses depends on data"
-            if why:
-                self.why[number] = why
-                del parts[number]
-        return [number for number in open_jobs if number in parts]
+        why = divide(self.trace, cutting, self.found[number], parts, number, wanted)
+        if why:
+            self.why[number] = why
+        return not why
 
     def _times(self, trace: Trace) -> Times:
         key = trace.actions.tobytes()
@@ -178,7 +138,7 @@ class _Cutter:
     def _report(self, before: Times, after: Times, parts: Parts, seen: Sequence[int]) -> None:
         names = job_names(self.trace) or [""] * len(before)
         kept = []
-        for number, place in enumerate(self._places(parts, len(before))):
+        for number, place in enumerate(job_places(parts, len(before))):
             us = max(time.us for _, time in after[place])
             if us > self.longest_us:
                 kept.append(Kept(number + 1, names[number], us, self.why.get(number, "its pieces differ much")))
@@ -192,6 +152,56 @@ class _Cutter:
             seen=[number + 1 for number in sorted(seen)],
             kept=kept,
         )
+
+
+def job_places(parts: Parts, jobs: int) -> list[slice]:
+    """Where the pieces of each job are among all jobs."""
+    ends = list(accumulate(len(parts.get(number, ((),))) for number in range(jobs)))
+    return [slice(first, end) for first, end in zip([0, *ends], ends, strict=False)]
+
+
+def divide(trace: Trace, cutting: Cutting, job: Found | str, parts: Parts, number: int, wanted: int) -> str:
+    """Cut a job into so many pieces, or as many as there can be; why there are not so many."""
+    if isinstance(job, str):
+        return job
+    try:
+        parts[number] = cutting.pieces(trace.profile, named(trace, job), wanted)
+    except NotCutError as error:
+        return str(error)
+    return "its workgroups cannot be divided further" if len(parts[number]) < wanted else ""
+
+
+def shown(
+    trace: Trace, cutting: Cutting, found: Sequence[Found | str], parts: Parts, whys: dict[int, str]
+) -> list[int]:
+    """Leave in `parts` the jobs whose pieces are shown to do the same; `whys`: why others are not.
+
+    Returns:
+        Those of which two replays show it, and no proof.
+    """
+    if not parts:
+        return []
+    trace = with_pieces(trace, cutting, found, parts)
+    places = job_places(parts, len(found))
+    first = watched(trace, _inputs(trace, FIRST_SEED))
+    if len(first.jobs) != places[-1].stop:
+        whys |= dict.fromkeys(parts, "not all jobs are announced, each by itself")
+        parts.clear()
+        return []
+    open_jobs = [number for number in parts if _open(first, places[number])]
+    floats = all(slot.numpy_dtype.kind == "f" for slot in trace.slots if slot.kind == SlotKind.INPUT)
+    second = watched(trace, _inputs(trace, OTHER_SEED)) if open_jobs and floats else None
+    for number in list(parts):
+        place = places[number]
+        why = why_not(trace, first.jobs, place)
+        if number in open_jobs and second is None:
+            why = "what it accesses may depend on data, and not all inputs are floats"
+        elif number in open_jobs and second and not alike(first.jobs[place], second.jobs[place]):
+            why = "what it accesses depends on data"
+        if why:
+            whys[number] = why
+            del parts[number]
+    return [number for number in open_jobs if number in parts]
 
 
 def _open(seen: Watched, place: slice) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,6 @@ from host_tools.accesses.proof import Flags, Job
 from host_tools.families.page_tables import DivergenceError
 from host_tools.model.equivalence import worst_output
 from host_tools.model.mappings import Mappings
-from host_tools.passes.cut_report import Cut
 from host_tools.vgpu.binding import (
     ACCESS_COMMAND,
     ACCESS_READ,
@@ -57,7 +57,7 @@ def check_note(
     slots: Sequence[Slot],
     recording: Callable[[], Trace] | None,
     parameters: Mapping[str, NDArray[Any]],
-    cut: Cut | None = None,
+    pieces: Sequence[int] = (),
 ) -> None:
     """Replay what was built on the virtual GPU, and compare what its jobs access with what the note says.
 
@@ -68,7 +68,7 @@ def check_note(
         slots: of the recording, to say what lies where the note is wrong.
         recording: gives it, to say what the difference does to outputs; None: that is not said.
         parameters: values that were given in place of the recorded ones.
-        cut: which jobs became several; the note has them as one.
+        pieces: of each job that the note has, how many it became; (): one each.
 
     Raises:
         TraceError: they differ, or it cannot be replayed; names the job, GPU address, slot and element, and the
@@ -77,23 +77,23 @@ def check_note(
     try:
         seed = int.from_bytes(hashlib.sha256(built.actions.tobytes()).digest())
         seen = watched(built, random_inputs(built, seed))
-        wrong = _wrong(mappings, _whole(seen.jobs, cut), note, slots, changes=seen.changes_commands)
+        wrong = _wrong(mappings, _whole(seen.jobs, pieces), note, slots, changes=seen.changes_commands)
     except (DivergenceError, VgpuError) as error:
         raise _error(f"a replay of what was built by it ends early: {error}") from error
     if wrong:
         raise _error("; ".join([wrong, *([_outputs(recording(), built, parameters)] if recording else [])]))
 
 
-def _whole(seen: Sequence[Job], cut: Cut | None) -> Sequence[Job]:
+def _whole(seen: Sequence[Job], pieces: Sequence[int]) -> Sequence[Job]:
     """Jobs as the recording has them: pieces of one together."""
-    if not (cut and cut.cut and len(seen) == cut.jobs[1]):
+    if len(seen) != sum(pieces):
         return seen
-    found, at = [], 0
-    for number in range(1, cut.jobs[0] + 1):
-        pieces = seen[at : at + cut.cut.get(number, 1)]
-        at += len(pieces)
-        varies = any(job.varies for job in pieces)
-        found.append(Job(joined([job.accesses for job in pieces]), varies) if len(pieces) > 1 else pieces[0])
+    found = []
+    rest = iter(seen)
+    for count in pieces:
+        own = list(islice(rest, count))
+        varies = any(job.varies for job in own)
+        found.append(Job(joined([job.accesses for job in own]), varies) if count > 1 else own[0])
     return found
 
 

@@ -17,8 +17,7 @@ from host_tools.model.checkpoints import unmarked
 from host_tools.model.noted_states import NOTE as STATES
 from host_tools.model.noted_states import noted_states
 from host_tools.model.slot_mappings import check_slots
-from host_tools.passes import cutting, memory_passes
-from host_tools.passes.cut_report import Cut
+from host_tools.passes import memory_passes
 from host_tools.passes.listing import PASSES
 from host_tools.passes.note_check import check_note
 from host_tools.passes.parameters import bind_program
@@ -117,9 +116,7 @@ def build(
     notes = {name: note for name, note in trace.notes.items() if name not in (NOTE, STATES, products.NOTE)}
     trace = trace.with_(raw=False, notes={**notes, "passes": applied})
     if believed and at_last:
-        report = program.reports.get(cutting.PASS.name)
-        cut = report if isinstance(report, Cut) else None
-        check_note(trace, at_last, believed, program.recorded_slots, again, parameters or {}, cut)
+        check_note(trace, at_last, believed, program.recorded_slots, again, parameters or {}, program.pieces)
     if source is not None:
         trace = trace.with_(meta={**trace.meta, "source_hash": hashlib.sha256(source).digest()})
     return trace

@@ -43,7 +43,7 @@ class Placed:
 
     Attributes:
         at: for each unit, in the order given, the new frames of its pages, from 0.
-        busy: of each new frame, during which jobs it is in use.
+        busy: of each job, which of the new frames are in use.
     """
 
     at: Sequence[Frames]
@@ -52,7 +52,7 @@ class Placed:
     @property
     def pages(self) -> int:
         """How much memory they take."""
-        return len(self.busy)
+        return self.busy.shape[1]
 
 
 def pressure(units: Sequence[Unit], jobs: int) -> NDArray[np.int64]:
@@ -73,18 +73,17 @@ def place(units: Sequence[Unit], jobs: int) -> Placed:
 
 
 def _placed(units: Sequence[Unit], order: Sequence[int], jobs: int) -> Placed:
-    busy = np.zeros((sum(len(unit.frames) for unit in units), jobs), np.bool_)
+    busy = np.zeros((jobs, sum(len(unit.frames) for unit in units)), np.bool_)
     at: dict[int, Frames] = {}
     top = 0
     for index in order:
         unit = units[index]
-        free = np.ones(len(busy), np.bool_)
-        free[np.flatnonzero(busy[:, unit.jobs].any(axis=1))] = False
-        frames = _chosen(free, len(unit.frames), top)
-        busy[np.ix_(frames, unit.jobs)] = True
+        during = np.flatnonzero(unit.jobs)
+        frames = _chosen(~busy[during].any(axis=0), len(unit.frames), top)
+        busy[np.ix_(during, frames)] = True
         top = max(top, int(frames[-1]) + 1)
         at[index] = frames
-    return Placed([at[index] for index in range(len(units))], busy[:top])
+    return Placed([at[index] for index in range(len(units))], busy[:, :top])
 
 
 def _chosen(free: NDArray[np.bool_], count: int, top: int) -> Frames:

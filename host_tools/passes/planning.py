@@ -2,9 +2,10 @@
 """Where working memory goes: pages that are never in use at the same time share a place in the carve-out.
 
 A page is in use from the first job that can access it to the last; which these are says the GPU's family
-(`Family.spans`). When the recording has no content for it, nothing is known of what it holds before its first job:
-sharing it then changes nothing that a program could rely on. Pages with content, slots, state and what the CPU
-writes between jobs share with none.
+(`Family.spans`). Where page tables have no blocks, it is free in between while it holds nothing that a later job
+reads (host_tools/accesses/liveness.py). When the recording has no content for it, nothing is known of what it holds
+before its first job: sharing it then changes nothing that a program could rely on. Pages with content, slots,
+state and what the CPU writes between jobs share with none.
 
 Offline placement, the largest run of pages first, each at the lowest place that is free while it is in use.
 """
@@ -19,14 +20,17 @@ import numpy as np
 from host_tools.families.accesses import Span
 from host_tools.families.family import family_of
 from host_tools.model.memory import BLOCK_PAGES, Memory
+from host_tools.passes import placement
 from host_tools.passes.memory_passes import fit, moved
 from host_tools.passes.program import Program
 from host_tools.passes.registry import memory_pass
-from trace_format.schema import PAGE_BYTES, SlotKind
+from host_tools.passes.units import pinned, working_units
+from trace_format.schema import PAGE_BYTES
 
 ALWAYS: Span = (-1, 1 << 32)
 # Pieces are actions: without blocks, which want their places anyhow, an eighth of the pages must be saved.
 WORTH = 8
+REPLANS = "streaming"  # the pass that places working memory again
 
 
 @dataclass(frozen=True)
@@ -54,12 +58,6 @@ class Item:
         begin = -(-self.page // block_pages) * block_pages
         fits = block_pages > 1 and begin + block_pages <= self.page + self.pages
         return self.page % block_pages if fits else None
-
-
-def pinned(memory: Memory) -> set[int]:
-    """Frames that share with none: somebody else than jobs writes them, or their content matters."""
-    own = memory.cpu_written_frames() | memory.slot_frames(*SlotKind)
-    return own | {frame for frame, page in memory.pages.items() if not page.is_blank or page.has_state}
 
 
 def items(memory: Memory, spans: Mapping[int, Span], working: Set[int]) -> list[Item]:
@@ -116,8 +114,10 @@ def plan_memory(program: Program) -> None:
     """Let memory that jobs never use at the same time share pages; place large regions for page tables' blocks.
 
     Traces in which pages of working memory are mapped twice already are left as they are; of GPUs without blocks
-    also those where little would be saved.
+    also those where little would be saved. `--secure-memory` does it itself, together with what is read meanwhile.
     """
+    if REPLANS in program.asked:
+        return
     family = family_of(program.profile)
     spans = family.spans(program)  # jobs may run for it, and memory is read anew then
     memory = program.memory
@@ -136,9 +136,17 @@ def plan_memory(program: Program) -> None:
             first += 1
     image_pages = moved(memory.copy())  # planned memory will follow the image of that size
     start = first + (image_pages - first) % family.block_pages
-    placement = place(items(memory, spans, working), start, family.block_pages)
-    pages = max((at + item.pages for item, at in placement.items()), default=start) - start
-    if family.block_pages == 1 and (len(working) - pages) * WORTH < image_pages + len(working):
-        return
-    memory.move(target | frames_of(placement))
+    if family.block_pages > 1:
+        found = frames_of(place(items(memory, spans, working), start, family.block_pages))
+    else:
+        units = working_units(program, spans, working)
+        placed = placement.place(units, len(program.jobs()))
+        if (len(working) - placed.pages) * WORTH < image_pages + len(working):
+            return
+        found = {
+            frame: start + new
+            for unit, at in zip(units, placed.at, strict=True)
+            for frame, new in zip(unit.frames, at.tolist(), strict=True)
+        }
+    memory.move(target | found)
     fit(program)

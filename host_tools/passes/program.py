@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -74,7 +75,10 @@ class Program:
         reports: such a pass -> what it has done.
         on_sheet: the image of what it becomes is a view of a sheet (`trace`).
         changed_in_place: slots of state that jobs change where it lies, at places that data may decide.
+        pieces: of each job of the recording, how many it is now; (): one each.
     """
+
+    pieces: Sequence[int] = ()
 
     timeout_margin: int | None = None
     on_sheet = False
@@ -200,6 +204,11 @@ class Program:
         before, jobs = self._jobs
         return moved(jobs, before, self.memory.mappings)
 
+    def cut(self, pieces: Sequence[int]) -> None:
+        """Each job has become so many: what the recording's notes say is not said of these."""
+        ends = iter(pieces)
+        self.pieces = [sum(islice(ends, count)) for count in self.pieces] if self.pieces else list(pieces)
+
     def keep_jobs(self, jobs: Sequence[Job]) -> None:
         """Others have been left out; these access what they did, where memory is mapped now."""
         self._jobs = self.memory.mappings, list(jobs)
@@ -209,10 +218,10 @@ class Program:
         if family_of(self.profile).follow is not None:
             return self.memory.mappings, job_accesses(self._to_run())
         try:
-            jobs = list(self.observed().jobs)
+            before, seen = self._latest or (self.memory.mappings, self.observed())
         except (DivergenceError, VgpuError) as error:
             raise Conflict(f"its jobs cannot be observed: {error}") from None
-        return self.memory.mappings, jobs
+        return before, list(seen.jobs)
 
     def observed(self) -> Observation:
         """What its jobs do to memory: what the recording's notes say, else by running them.
@@ -270,7 +279,7 @@ class Program:
 
     def _noted(self) -> Observation | None:
         """What the recording's notes say of its jobs; None: nothing, or not of these."""
-        jobs = None if self._note is None else self._note.jobs(self.memory)
+        jobs = None if self._note is None or self.pieces else self._note.jobs(self.memory)
         if jobs is None or (self._needs_proof and any(job.varies for job in jobs)):
             return None
         if self._noted_seen and self._noted_seen[0] is jobs and self._noted_seen[1] == self.slots:

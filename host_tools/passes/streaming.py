@@ -12,21 +12,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.accesses.liveness import Jobs, live_jobs
+from host_tools.accesses.liveness import Jobs
 from host_tools.families.accesses import NotFollowedError, Span
 from host_tools.families.family import family_of
 from host_tools.model.job_names import job_names
 from host_tools.model.memory import Conflict, Memory
 from host_tools.model.secure_memory import memory_for
+from host_tools.passes.memory_cuts import cut_for_memory
 from host_tools.passes.placement import Placed, Unit, place, pressure, runs
-from host_tools.passes.planning import pinned
+from host_tools.passes.planning import REPLANS
 from host_tools.passes.program import Program
 from host_tools.passes.registry import Option, Pass
 from host_tools.passes.streaming_report import Streamed, StreamingFacts
+from host_tools.passes.units import during, units_of, working_units
 from trace_format import packing
 from trace_format.actions import MAP_EXECUTE
 from trace_format.assembly import DEFAULT_CHUNK_BYTES
@@ -39,6 +42,8 @@ from trace_format.trace import Trace, notes_bytes
 
 _PIECE_PAGES = MAX_PIECE_BYTES // PAGE_BYTES
 _LEADS = (2, 1)  # jobs before its first one in which a piece's memory is its own, where the budget allows it
+_ROUNDS = 3  # in which jobs that still need too much are cut again
+_MOST_PARTS = 64  # of a job
 _MOST_PIECES = MAX_PIECES * 3 // 4  # the others are for pieces whose frames do not lie together
 
 
@@ -46,13 +51,29 @@ def stream(program: Program) -> str:
     """Have devices read memory while jobs run, so that it fits a budget (`--secure-memory`)."""
     budget = int(program.asked[PASS.name])
     try:
-        found = _Streaming(program).fitted(budget)
+        found = _fitted(program, budget)
     except (Conflict, NotFollowedError) as error:
         raise TraceError(f"--secure-memory: {error}") from None
     program.reports[PASS.name] = _report(found, budget)
     program.actions = found.actions
     program.replace(image=found.image, carveout_bytes=found.carveout_bytes, streamed=found.streamed)
     return ""
+
+
+def _fitted(program: Program, budget: int) -> Trace:
+    """As `_Streaming.fitted`; jobs that need more than there is are cut first."""
+    streaming, whys, enough = _Streaming(program), dict[int, str](), list[int]()
+    for _ in range(_ROUNDS):
+        enough.append(streaming.least_bytes)
+        wanted = streaming.too_large(budget)
+        if not wanted:
+            break
+        jobs = streaming.count
+        whys = cut_for_memory(program, wanted)
+        if program.trace().jobs == jobs:
+            break
+        streaming, whys = _Streaming(program), {}
+    return streaming.fitted(budget, min(enough), whys)
 
 
 class _Streaming:
@@ -76,7 +97,6 @@ class _Streaming:
             raise Conflict(
                 "jobs prepare parameters before a replay starts: 'gramophone build --param' runs these itself"
             )
-        self._may_rest = family.follow is None
         self._jobs = program.jobs()
         self.count = len(self._jobs)
         if not self.count or self.count != program.trace().jobs:
@@ -84,19 +104,8 @@ class _Streaming:
         self.memory = program.memory
         self._base = program.trace()
         self._names = job_names(self._base)
-        self.working = self._working(spans)
+        self.working = working_units(program, spans, self.memory.frames - self.memory.in_image())
         self.pieces = self._pieces(spans)
-
-    def _working(self, spans: Mapping[int, Span]) -> list[Unit]:
-        frames = self.memory.frames - self.memory.in_image()
-        always = np.ones(self.count, np.bool_)
-        own = pinned(self.memory)
-        known = (frames & spans.keys()) - own
-        if self._may_rest:
-            live = live_jobs(self._jobs, known)
-        else:  # what descriptors name a chip may use though no job has used it
-            live = {frame: _during(*spans[frame], self.count) for frame in known}
-        return list(self._units({frame: live.get(frame, always) for frame in frames}))
 
     def _pieces(self, read: Mapping[int, Span]) -> list[Unit]:
         commands = {frame for job in self._jobs for frame, _ in job.commands}
@@ -106,49 +115,54 @@ class _Streaming:
         frames = (self.memory.in_image() & read.keys()) - commands - slots - set(code)
         found = [
             part
-            for unit in self._units({frame: _during(*read[frame], self.count) for frame in frames})
+            for unit in units_of(self.memory, {frame: during(*read[frame], self.count) for frame in frames})
             for part in _cut(unit)
         ]
         found.sort(key=lambda unit: -len(unit.frames))
         return found[:_MOST_PIECES]
 
-    def _units(self, jobs: Mapping[int, Jobs]) -> Iterable[Unit]:
-        """Frames, each once, in runs of GPU pages that are in use during the same jobs."""
-        run: list[int] = []
-        before: tuple[int, bytes] | None = None
-        known: set[int] = set()
-        for key, frame in zip(
-            self.memory.mappings.keys.tolist(), self.memory.mappings.frames.tolist(), strict=True
-        ):
-            if frame not in jobs or frame in known:
-                continue
-            known.add(frame)
-            here = jobs[frame].tobytes()
-            if run and before != (key - 1, here):
-                yield Unit(tuple(run), jobs[run[0]])
-                run = []
-            run.append(frame)
-            before = key, here
-        if run:
-            yield Unit(tuple(run), jobs[run[0]])
+    @cached_property
+    def least_bytes(self) -> int:
+        """Secure memory that it takes with no piece resident, none early."""
+        return secure_bytes(self._trace(()))
 
-    def fitted(self, budget: int) -> Trace:
+    def too_large(self, budget: int) -> dict[int, int]:
+        """Jobs that need more than there is, if fewer weights at once would help, and into how many to cut each.
+
+        Half of what is left for weights is for those of the next piece, which are read meanwhile. Where none are
+        enough, as many are wanted as let the network fit into the least memory.
+        """
+        held = pressure(self.working, self.count)
+        weights = pressure(self.pieces, self.count)
+        others = self.least_bytes - int((held + weights).max()) * PAGE_BYTES
+        least = int((held + np.minimum(2 * -(-weights // _MOST_PARTS), weights)).max())
+        room = max((budget - others) // PAGE_BYTES, least)
+        return {
+            job: min(-(-2 * int(weights[job]) // int(room - held[job])), _MOST_PARTS)
+            for job in np.flatnonzero(held + weights > room).tolist()
+        }
+
+    def fitted(self, budget: int, enough: int, whys: Mapping[int, str]) -> Trace:
         """A trace that takes at most so much secure memory, with as many resident pieces as fit.
+
+        Args:
+            enough: a budget for which there is one.
+            whys: why jobs that need more are not cut.
 
         Raises:
             TraceError: there is none; names the smallest budget for which there is one, and the job that sets it.
         """
         full = pressure([*self.working, *self.pieces], self.count)
-        fits = self._trace(())
-        needed = secure_bytes(fits)
-        if needed > budget:
+        if self.least_bytes > budget:
             job = int(full.argmax())
             name = f" ({self._names[job]})" if self._names else ""
+            why = f", and is not cut: {whys[job]}" if job in whys else ""
             raise TraceError(
-                f"--secure-memory: job {job}{name} needs {int(full[job]) * PAGE_BYTES} bytes at once",
-                expected=f"at least {needed} bytes of secure memory",
+                f"--secure-memory: job {job}{name} needs {int(full[job]) * PAGE_BYTES} bytes at once{why}",
+                expected=f"at least {min(enough, self.least_bytes)} bytes of secure memory",
                 found=budget,
             )
+        fits = self._trace(())
         for lead in _LEADS:
             self.lead = lead
             if secure_bytes(tried := self._trace(())) <= budget:
@@ -156,24 +170,22 @@ class _Streaming:
                 break
             self.lead = 0
         stay = self._resident(full, (budget - secure_bytes(fits)) // PAGE_BYTES)
-        while stay and secure_bytes(tried := self._trace(stay)) > budget:  # it has more actions
+        while stay and secure_bytes(tried := self._trace(stay)) > budget:  # it has more actions, or more gaps
             stay.pop()
         return tried if stay else fits
 
     def _resident(self, full: NDArray[np.int64], room: int) -> list[Unit]:
         """Pieces that stay, if memory may have so many pages more than without; the fullest jobs' first."""
-        order = sorted(self.pieces, key=lambda unit: (-int(full[unit.jobs].max()), unit.first))
-        room += self._placed(order).pages
+        early = [(unit, _early(unit, self.lead)) for unit in self.pieces]
+        needed = pressure([*self.working, *(replace(unit, jobs=jobs) for unit, jobs in early)], self.count)
+        room += int(needed.max())
         stay: list[Unit] = []
-        others = order
-        for unit in order:
-            if len(unit.frames) > room:
-                continue
-            without = [other for other in others if other is not unit]
-            if self._placed(without).pages + len(unit.frames) <= room:
+        for unit, jobs in sorted(early, key=lambda item: (-int(full[item[0].jobs].max()), item[0].first)):
+            without = needed - jobs * len(unit.frames)
+            if int(without.max()) + len(unit.frames) <= room:
                 stay.append(unit)
                 room -= len(unit.frames)
-                others = without
+                needed = without
         return stay
 
     def _placed(self, pieces: Sequence[Unit]) -> Placed:
@@ -226,12 +238,6 @@ def _image_pages(memory: Memory, target: Mapping[int, int]) -> int:
     return alone.packing().image_pages
 
 
-def _during(first: int, last: int, jobs: int) -> Jobs:
-    found = np.zeros(jobs, np.bool_)
-    found[first : last + 1] = True
-    return found
-
-
 def _cut(unit: Unit) -> Iterable[Unit]:
     """A unit as several, none of which is larger than a piece can be."""
     for at in range(0, len(unit.frames), _PIECE_PAGES):
@@ -251,7 +257,7 @@ def _early(unit: Unit, lead: int) -> Jobs:
 
 def _free_from(placed: Placed, where: slice, first: int) -> int:
     """The first job from which on memory is used by nothing but the piece that is its own from job `first` on."""
-    used = np.flatnonzero(placed.busy[where, : max(first, 0)].any(axis=0))
+    used = np.flatnonzero(placed.busy[: max(first, 0), where].any(axis=1))
     return int(used[-1]) + 1 if len(used) else 0
 
 
@@ -280,7 +286,7 @@ def _report(trace: Trace, budget: int) -> Streamed:
 
 
 PASS = Pass(
-    "streaming",
+    REPLANS,
     "Have devices read memory while jobs run, so that it fits a budget (`--secure-memory`).",
     stream,
     Option(

@@ -53,6 +53,18 @@ def test_pages_share_that_no_job_uses_at_the_same_time() -> None:
         assert np.array_equal(run.run(values)["out"], values["in"] * 16)
 
 
+def test_a_page_is_free_while_it_holds_nothing() -> None:
+    """The first one is written again before it is read again, as by an allocator that gives out addresses twice."""
+    a, b, c = WORK
+    places = [INPUT, a, b, c, b, a, OUTPUT]
+    raw = network(*(("add", one, one, other) for one, other in itertools.pairwise(places)))
+    built = build(raw)
+    built.check()
+    assert sharing(built) == {(0, 2)}
+    values = {"in": np.arange(16, dtype=np.int32) * 1000 - 7}
+    assert difference(raw, built, values, replays=2) == ""
+
+
 def test_what_saves_little_is_left_as_it_is() -> None:
     """Slots of eight pages more: one page of so many is not worth its actions."""
     raw = network()

@@ -16,8 +16,9 @@ from host_tools.gpus.mali.chain_memory import ChainMemory, chain_memory
 from host_tools.gpus.mali.job_chains import chains
 from host_tools.gpus.mali.job_manager import ChainStarts
 from host_tools.model.memory import Memory
-from host_tools.passes.planning import ALWAYS, pinned
+from host_tools.passes.planning import ALWAYS
 from host_tools.passes.program import Program
+from host_tools.passes.units import pinned
 from trace_format.actions import Op, actions_of
 from trace_format.operators import operations
 

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Memory as units: pages that follow one another and are in use during the same jobs, to be placed together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+
+import numpy as np
+
+from host_tools.accesses.liveness import Jobs, live_jobs
+from host_tools.families.accesses import Span
+from host_tools.families.family import family_of
+from host_tools.model.memory import Memory
+from host_tools.passes.placement import Unit
+from host_tools.passes.program import Program
+from trace_format.schema import SlotKind
+
+
+def pinned(memory: Memory) -> set[int]:
+    """Frames that share with none: somebody else than jobs writes them, or their content matters."""
+    own = memory.cpu_written_frames() | memory.slot_frames(*SlotKind)
+    return own | {frame for frame, page in memory.pages.items() if not page.is_blank or page.has_state}
+
+
+def working_units(program: Program, spans: Mapping[int, Span], frames: Set[int]) -> list[Unit]:
+    """Of working memory; what is pinned, or not in `spans`, is in use always.
+
+    Args:
+        spans: as `Family.spans`.
+    """
+    jobs = program.jobs()
+    always = np.ones(len(jobs), np.bool_)
+    known = (frames & spans.keys()) - pinned(program.memory)
+    if family_of(program.profile).follow is None:
+        live = live_jobs(jobs, known)
+    else:  # what descriptors name a chip may use though no job has used it
+        live = {frame: during(*spans[frame], len(jobs)) for frame in known}
+    return list(units_of(program.memory, {frame: live.get(frame, always) for frame in frames}))
+
+
+def units_of(memory: Memory, jobs: Mapping[int, Jobs]) -> Iterable[Unit]:
+    """Frames, each once, in runs of GPU pages that are in use during the same jobs."""
+    run: list[int] = []
+    before: tuple[int, bytes] | None = None
+    known: set[int] = set()
+    for key, frame in zip(memory.mappings.keys.tolist(), memory.mappings.frames.tolist(), strict=True):
+        if frame not in jobs or frame in known:
+            continue
+        known.add(frame)
+        here = jobs[frame].tobytes()
+        if run and before != (key - 1, here):
+            yield Unit(tuple(run), jobs[run[0]])
+            run = []
+        run.append(frame)
+        before = key, here
+    if run:
+        yield Unit(tuple(run), jobs[run[0]])
+
+
+def during(first: int, last: int, jobs: int) -> Jobs:
+    """All jobs from one to another."""
+    found = np.zeros(jobs, np.bool_)
+    found[first : last + 1] = True
+    return found
