@@ -3,9 +3,9 @@
 
 A page is in use from the first job that can access it to the last; which these are says the GPU's family
 (`Family.spans`). Where page tables have no blocks, it is free in between while it holds nothing that a later job
-reads (host_tools/accesses/liveness.py). When the recording has no content for it, nothing is known of what it holds
-before its first job: sharing it then changes nothing that a program could rely on. Pages with content, slots,
-state and what the CPU writes between jobs share with none.
+reads (host_tools/accesses/liveness.py). When the recording has no content for it, nothing is known of what it
+holds before its first job: sharing it then changes nothing that a program could rely on. Pages with content,
+slots, state and what the CPU writes between jobs share with none.
 
 Offline placement, the largest run of pages first, each at the lowest place that is free while it is in use.
 """

@@ -54,7 +54,7 @@ def test_pages_share_that_no_job_uses_at_the_same_time() -> None:
 
 
 def test_a_page_is_free_while_it_holds_nothing() -> None:
-    """The first one is written again before it is read again, as by an allocator that gives out addresses twice."""
+    """The first one is written again before it is read again, as where an allocator gives an address twice."""
     a, b, c = WORK
     places = [INPUT, a, b, c, b, a, OUTPUT]
     raw = network(*(("add", one, one, other) for one, other in itertools.pairwise(places)))
