@@ -52,7 +52,8 @@ class Placed:
     @property
     def pages(self) -> int:
         """How much memory they take."""
-        return self.busy.shape[1]
+        pages: int = self.busy.shape[1]
+        return pages
 
 
 def pressure(units: Sequence[Unit], jobs: int) -> NDArray[np.int64]:
@@ -79,7 +80,8 @@ def _placed(units: Sequence[Unit], order: Sequence[int], jobs: int) -> Placed:
     for index in order:
         unit = units[index]
         during = np.flatnonzero(unit.jobs)
-        frames = _chosen(~busy[during].any(axis=0), len(unit.frames), top)
+        used = np.logical_or.reduce(busy[during], axis=0)
+        frames = _chosen(np.logical_not(used), len(unit.frames), top)
         busy[np.ix_(during, frames)] = True
         top = max(top, int(frames[-1]) + 1)
         at[index] = frames

@@ -31,7 +31,7 @@ def test_no_frame_has_two_pages_at_a_time(rows: list[tuple[list[bool], int]]) ->
         assert len({*frames.tolist()}) == len(unit.frames)
         used[np.ix_(frames, unit.jobs)] += 1
     assert used.max() == 1
-    assert ((used > 0).T == placed.busy).all()
+    assert (placed.busy == (used > 0).T).all()
     assert placed.pages >= pressure(units, JOBS).max()
 
 
