@@ -73,6 +73,51 @@ def place(units: Sequence[Unit], jobs: int) -> Placed:
     return min((_placed(units, order, jobs) for order in orders), key=lambda found: found.pages)
 
 
+def spread(fixed: Sequence[Unit], others: Sequence[Unit], jobs: int, pages: int) -> Placed | None:
+    """All units in so many pages; the others, by their first jobs, lie where memory has been free the longest.
+
+    What is read early has its place the earlier. None: they do not fit so.
+    """
+    low = place(fixed, jobs)
+    if low.pages > pages:
+        return None
+    busy = np.zeros((jobs, pages), np.bool_)
+    busy[:, : low.pages] = low.busy
+    latest = np.arange(1, jobs + 1)[:, None]
+    at: dict[int, Frames] = {}
+    for index in sorted(range(len(others)), key=lambda i: others[i].first):
+        unit = others[index]
+        during = np.flatnonzero(unit.jobs)
+        free = np.logical_not(np.logical_or.reduce(busy[during], axis=0))
+        used = np.max(busy[: unit.first] * latest[: unit.first], axis=0, initial=0)
+        frames = _idle(used, free, len(unit.frames))
+        if frames is None:
+            return None
+        busy[np.ix_(during, frames)] = True
+        at[index] = frames
+    return Placed([*low.at, *(at[index] for index in range(len(others)))], busy)
+
+
+def _idle(used: NDArray[np.int64], free: NDArray[np.bool_], count: int) -> Frames | None:
+    """So many frames that have been free the longest: a run of them, else any; None: there are not so many."""
+    found = np.flatnonzero(free)
+    if len(found) < count:
+        return None
+    since = np.where(free, used, np.iinfo(np.int64).max)
+    latest = np.sort(since[found])[count - 1]
+    while True:
+        runs_of = np.flatnonzero(np.diff(since <= latest, prepend=False, append=False))
+        starts, ends = runs_of[::2], runs_of[1::2]
+        fits = np.flatnonzero(ends - starts >= count)
+        if len(fits):
+            return np.arange(count) + starts[fits[0]]
+        later = since[found][since[found] > latest]
+        if not len(later):
+            break
+        latest = later.min()
+    return np.sort(found[np.argsort(since[found], kind="stable")[:count]])
+
+
 def _placed(units: Sequence[Unit], order: Sequence[int], jobs: int) -> Placed:
     busy = np.zeros((jobs, sum(len(unit.frames) for unit in units)), np.bool_)
     at: dict[int, Frames] = {}

@@ -24,7 +24,7 @@ from host_tools.model.job_names import job_names
 from host_tools.model.memory import Conflict, Memory
 from host_tools.model.secure_memory import memory_for
 from host_tools.passes.memory_cuts import cut_for_memory
-from host_tools.passes.placement import Placed, Unit, place, pressure, runs
+from host_tools.passes.placement import Placed, Unit, place, pressure, runs, spread
 from host_tools.passes.planning import REPLANS
 from host_tools.passes.program import Program
 from host_tools.passes.registry import Option, Pass
@@ -41,6 +41,7 @@ from trace_format.streamed import Piece
 from trace_format.trace import Trace, notes_bytes
 
 _PIECE_PAGES = MAX_PIECE_BYTES // PAGE_BYTES
+_FINE_PAGES = 256  # of a piece, unless there would be too many: the smaller, the sooner its memory is free
 _LEADS = (2, 1)  # jobs before its first one in which a piece's memory is its own, where the budget allows it
 _ROUNDS = 3  # in which jobs that still need too much are cut again
 _MOST_PARTS = 64  # of a job
@@ -113,10 +114,11 @@ class _Streaming:
         mappings = self.memory.mappings
         code = mappings.frames[mappings.flags & MAP_EXECUTE != 0] if self._profile.forbids_execution else []
         frames = (self.memory.in_image() & read.keys()) - commands - slots - set(code)
+        size = min(max(_FINE_PAGES, -(-len(frames) // (_MOST_PIECES // 2))), _PIECE_PAGES)
         found = [
             part
             for unit in units_of(self.memory, {frame: during(*read[frame], self.count) for frame in frames})
-            for part in _cut(unit)
+            for part in _cut(unit, size)
         ]
         found.sort(key=lambda unit: -len(unit.frames))
         return found[:_MOST_PIECES]
@@ -172,7 +174,25 @@ class _Streaming:
         stay = self._resident(full, (budget - secure_bytes(fits)) // PAGE_BYTES)
         while stay and secure_bytes(tried := self._trace(stay)) > budget:  # it has more actions, or more gaps
             stay.pop()
-        return tried if stay else fits
+        return self._spread(tried if stay else fits, stay, budget)
+
+    def _spread(self, fits: Trace, stay: Sequence[Unit], budget: int) -> Trace:
+        """The same, with pieces where memory is free the longest: the rest of the budget is for reading early."""
+        fixed = fits.carveout_bytes // PAGE_BYTES - self._placed(self._others(stay)).pages
+        pages = fits.carveout_bytes // PAGE_BYTES + (budget - secure_bytes(fits)) // PAGE_BYTES
+        while pages * PAGE_BYTES > fits.carveout_bytes:
+            others = self._others(stay)
+            placed = spread(self.working, others, self.count, pages - fixed)
+            if placed is None:
+                break
+            try:
+                tried = self._emitted(stay, others, placed, 0)
+            except Conflict:  # in too many parts
+                break
+            if secure_bytes(tried) <= budget:
+                return tried
+            pages -= -(-(secure_bytes(tried) - budget) // PAGE_BYTES)
+        return fits
 
     def _resident(self, full: NDArray[np.int64], room: int) -> list[Unit]:
         """Pieces that stay, if memory may have so many pages more than without; the fullest jobs' first."""
@@ -195,8 +215,15 @@ class _Streaming:
 
     def _trace(self, stay: Sequence[Unit]) -> Trace:
         """The trace in which some pieces are resident."""
-        pass_by = [unit for unit in self.pieces if not any(unit is other for other in stay)]
-        placed = self._placed(pass_by)
+        pass_by = self._others(stay)
+        return self._emitted(stay, pass_by, self._placed(pass_by), self.lead)
+
+    def _others(self, stay: Sequence[Unit]) -> list[Unit]:
+        """Pieces that are not resident."""
+        return [unit for unit in self.pieces if not any(unit is other for other in stay)]
+
+    def _emitted(self, stay: Sequence[Unit], pass_by: Sequence[Unit], placed: Placed, lead: int) -> Trace:
+        """The trace in which working memory and pieces that are not resident, from `lead` jobs on, have places."""
         memory = self.memory.copy()
         content = {}
         for unit in self.pieces:
@@ -218,7 +245,7 @@ class _Streaming:
             for part in runs(frames):
                 data = b"".join(content[frame].tobytes() for frame in unit.frames[part])
                 where = slice(int(frames[part][0]), int(frames[part][-1]) + 1)
-                jobs = _free_from(placed, where, unit.first - self.lead), unit.first, _last(unit)
+                jobs = _free_from(placed, where, unit.first - lead), unit.first, _last(unit)
                 rows.append(Piece(at + where.start, *jobs, data))
         memory.move(target)
         memory.trace = self._base
@@ -238,10 +265,10 @@ def _image_pages(memory: Memory, target: Mapping[int, int]) -> int:
     return alone.packing().image_pages
 
 
-def _cut(unit: Unit) -> Iterable[Unit]:
-    """A unit as several, none of which is larger than a piece can be."""
-    for at in range(0, len(unit.frames), _PIECE_PAGES):
-        yield Unit(unit.frames[at : at + _PIECE_PAGES], unit.jobs)
+def _cut(unit: Unit, size: int) -> Iterable[Unit]:
+    """A unit as several of so many pages."""
+    for at in range(0, len(unit.frames), size):
+        yield Unit(unit.frames[at : at + size], unit.jobs)
 
 
 def _last(unit: Unit) -> int:

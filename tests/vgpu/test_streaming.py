@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 import functools
+import json
 import mmap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from host_tools.cli import main
 from host_tools.model.interpreter import interpreter
 from host_tools.model.secure_memory import memory_for
 from host_tools.passes.pipeline import build
@@ -204,6 +208,27 @@ def test_a_job_that_fails_is_done_again_with_its_pieces() -> None:
         replayer.load(s.signed(trace), s.KEY)
         assert output(replayer) == expected(weighted(WEIGHTS))
         assert replayer.report.retries == 1
+
+
+def test_time_shows_when_pieces_are_read(tmp_path: Path) -> None:
+    """As the virtual GPU's replays read them; with more memory, more of it while jobs run."""
+    whole = []
+    for budget in (smallest(), smallest() + 3 * PAGE_BYTES):
+        trace = made(budget)
+        path = tmp_path / "net.gtr"
+        path.write_bytes(trace.build())
+        result = CliRunner().invoke(main, ["speed", "time", str(path), "--read-rate", "100", "--json"])
+        assert result.exit_code == 0, result.output
+        found = json.loads(result.stdout)["pieces"]
+        assert sorted(one["piece"] for one in found["reads"]) == list(range(len(trace.streamed)))
+        assert found["again_bytes"] == sum(len(piece.data) for piece in trace.streamed if not piece.resident)
+        assert len(found["held_bytes"]) == trace.jobs
+        assert found["fixed_bytes"] + max(found["held_bytes"]) <= trace.carveout_bytes
+        assert found["reading_us"] == pytest.approx(WEIGHTS * PAGE_BYTES / 100)
+        whole.append(found["first_output_us"])
+    assert whole[1] <= whole[0]
+    text = CliRunner().invoke(main, ["speed", "time", str(path)]).stdout
+    assert "first output after" in text
 
 
 def test_a_replayer_without_the_feature_refuses_it() -> None:

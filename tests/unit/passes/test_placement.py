@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host_tools.passes.placement import Unit, place, pressure, runs
+from host_tools.passes.placement import Unit, place, pressure, runs, spread
 
 JOBS = 6
 SPANS = st.lists(st.booleans(), min_size=JOBS, max_size=JOBS).filter(any)
@@ -42,6 +42,31 @@ def test_what_is_used_without_a_gap_takes_no_page_too_many(rows: list[tuple[int,
     spans = [([first <= job <= first + more for job in range(JOBS)], size) for first, more, size in rows]
     units = units_of(spans)
     assert place(units, JOBS).pages == pressure(units, JOBS).max()
+
+
+@given(SIZES, SIZES, st.integers(0, 9))
+def test_spread_gives_no_frame_to_two_and_leaves_others_where_they_fit(
+    one: list[tuple[list[bool], int]], other: list[tuple[list[bool], int]], more: int
+) -> None:
+    fixed, others = units_of(one), units_of(other)
+    pages = place([*fixed, *others], JOBS).pages + more
+    placed = spread(fixed, others, JOBS, pages)
+    if placed is None:
+        return
+    used = np.zeros((JOBS, pages), np.int64)
+    for unit, frames in zip([*fixed, *others], placed.at, strict=True):
+        used[np.ix_(unit.jobs, frames)] += 1
+        assert len({*frames.tolist()}) == len(unit.frames)
+    assert used.max() == 1
+    assert (placed.busy == (used > 0)).all()
+
+
+def test_spread_takes_what_has_been_free_the_longest() -> None:
+    """As a ring: each of six lies where the one before the one before was."""
+    others = [Unit((number,), np.arange(6) == number) for number in range(6)]
+    placed = spread([], others, 6, 2)
+    assert placed is not None
+    assert [int(frames[0]) for frames in placed.at] == [0, 1, 0, 1, 0, 1]
 
 
 def test_runs_are_frames_that_follow_one_another() -> None:

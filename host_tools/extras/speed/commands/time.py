@@ -15,6 +15,7 @@ from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, warn
 from host_tools.commands.option_rules import requires
 from host_tools.commands.traces import read_trace
 from host_tools.extras.speed.commands.time_cores import OnCores, Variant, counts, on_cores, variant
+from host_tools.extras.speed.commands.time_pieces import RATE, PiecesRead, pieces_read
 from host_tools.model.job_names import names_by_action, shortened
 from host_tools.model.timing import NOTICE, Estimate, JobTime, TimingError, chip_of, read_constants, together
 from host_tools.support.results import Amount, Count, Positive, Result
@@ -68,6 +69,7 @@ class Timed(Result):
         layers: Jobs of one name together, in the order of their first; none where the recording has no names.
         start_up: Jobs before ReplayStart, once.
         replay: The jobs of one replay.
+        pieces: Of a streamed trace: when its pieces are read, in the first replay.
         on_cores: With --cores: all cores, and each number of them that was asked for.
     """
 
@@ -81,6 +83,7 @@ class Timed(Result):
     start_up: Estimate
     replay: Estimate
     on_cores: list[OnCores] | UnsetType = UNSET
+    pieces: PiecesRead | UnsetType = UNSET
 
 
 @click.command(
@@ -113,9 +116,23 @@ class Timed(Result):
         "--cores."
     ),
 )
+@click.option(
+    "--read-rate",
+    type=click.FloatRange(1e-3, 1e6),
+    metavar="MB/S",
+    default=RATE,
+    show_default=True,
+    help="Assume that the CPU reads, checks and decodes so much of a streamed trace in a second.",
+)
 @requires("--variant", "--cores")
 def time_command(
-    file: Path, chip: str | None, constants: Path | None, by: str, cores: str | None, others: Sequence[Path]
+    file: Path,
+    chip: str | None,
+    constants: Path | None,
+    by: str,
+    cores: str | None,
+    others: Sequence[Path],
+    read_rate: float,
 ) -> Outcome[Timed]:
     """Estimate the time of each job of a trace on a board.
 
@@ -159,6 +176,9 @@ def time_command(
     if parts:
         variants = [variant(str(path), read_trace(path)[0], found, trace) for path in others]
         data.on_cores, shares = on_cores([Variant(str(file), trace, work), *variants], found, parts)
+    if trace.streamed:
+        data.pieces, pieces = pieces_read(trace, [time.us for time in times], read_rate)
+        shares += pieces
     warn(f"{found.name}: {NOTICE}")
     lines = [f"{found.title}: estimated microseconds"]
     lines += _by_layer(layers) if by == "layer" else _by_job(work, times, names)
