@@ -110,12 +110,14 @@ def _idle(used: NDArray[np.int64], free: NDArray[np.bool_], count: int) -> Frame
         starts, ends = runs_of[::2], runs_of[1::2]
         fits = np.flatnonzero(ends - starts >= count)
         if len(fits):
-            return np.arange(count) + starts[fits[0]]
+            run: Frames = np.arange(count) + starts[fits[0]]
+            return run
         later = since[found][since[found] > latest]
         if not len(later):
             break
         latest = later.min()
-    return np.sort(found[np.argsort(since[found], kind="stable")[:count]])
+    torn: Frames = np.sort(found[np.argsort(since[found], kind="stable")[:count]])
+    return torn
 
 
 def _placed(units: Sequence[Unit], order: Sequence[int], jobs: int) -> Placed:

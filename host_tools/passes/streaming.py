@@ -41,7 +41,7 @@ from trace_format.streamed import Piece
 from trace_format.trace import Trace, notes_bytes
 
 _PIECE_PAGES = MAX_PIECE_BYTES // PAGE_BYTES
-_FINE_PAGES = 256  # of a piece, unless there would be too many: the smaller, the sooner its memory is free
+_FINE_PAGES = 16  # of a piece, unless there would be too many: the GPU may wait for the end of one
 _LEADS = (2, 1)  # jobs before its first one in which a piece's memory is its own, where the budget allows it
 _ROUNDS = 3  # in which jobs that still need too much are cut again
 _MOST_PARTS = 64  # of a job
@@ -114,7 +114,7 @@ class _Streaming:
         mappings = self.memory.mappings
         code = mappings.frames[mappings.flags & MAP_EXECUTE != 0] if self._profile.forbids_execution else []
         frames = (self.memory.in_image() & read.keys()) - commands - slots - set(code)
-        size = min(max(_FINE_PAGES, -(-len(frames) // (_MOST_PIECES // 2))), _PIECE_PAGES)
+        size = min(max(_FINE_PAGES, -(-len(frames) * 4 // (3 * _MOST_PIECES))), _PIECE_PAGES)
         found = [
             part
             for unit in units_of(self.memory, {frame: during(*read[frame], self.count) for frame in frames})

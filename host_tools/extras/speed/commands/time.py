@@ -122,7 +122,7 @@ class Timed(Result):
     metavar="MB/S",
     default=RATE,
     show_default=True,
-    help="Assume that the CPU reads, checks and decodes so much of a streamed trace in a second.",
+    help="Rate at which the CPU reads, checks and decodes a streamed trace.",
 )
 @requires("--variant", "--cores")
 def time_command(
