@@ -328,7 +328,9 @@ static enum gr_status load(struct loader *l)
     if (status == GR_STATUS_OK)
         status = gr_check_signature_again(l);
     if (status == GR_STATUS_OK) {
-        const uint64_t differing = differences(l) | gr_network_differences(l->r);
+        const uint64_t differing =
+            differences(l) | gr_network_differences(l->r) |
+            gr_piece_differences(l, section_data(l, HEAD_SECTIONS), section_bytes(l, HEAD_SECTIONS));
         l->state ^= (uint32_t)(differing | differing >> 32) |
                     ((gr_port_read32(GR_ID_OFFSET) ^ GR_ID_VALUE) & GR_ID_MASK);
     }

@@ -125,6 +125,8 @@ static enum gr_status execute_range(struct gr_replayer *r, uint32_t from, uint32
             return check_fault(r);
         if (status == GR_STATUS_OK)
             status = gr_fetch_pieces(r, &action);
+        if (status == GR_STATUS_OK && gr_lacks_pieces(r, i))
+            status = GR_STATUS_FLOW;
         if (status == GR_STATUS_OK)
             status = gr_execute(r, &action);
         if (status != GR_STATUS_OK)

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from tee_replayer.generator import profiles
-from tests.campaign import cases, encryption, networks, sampling, trust
+from tests.campaign import cases, encryption, networks, sampling, streaming, trust
 from tests.campaign.campaign import Campaign, Result
 from tests.campaign.cases import Case
 from tests.campaign.computing import CASES
@@ -41,7 +41,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--gpu", choices=list(cases.DRIVER), action="append", help="only this GPU")
     parser.add_argument("--path", choices=PATHS, action="append", help="only this port")
     parser.add_argument("--profile", choices=PROFILES, action="append", help="only this profile, on bare metal")
-    every = (*cases.CASES, *CASES, *trust.CASES, *encryption.CASES, *networks.CASES, *networks.ALONE, cases.OWNERS)
+    every = (*cases.CASES, *CASES, *trust.CASES, *encryption.CASES, *networks.CASES, *networks.ALONE)
+    every = (*every, *streaming.CASES, cases.OWNERS)
     names = sorted({case.name for case in every})
     parser.add_argument("--case", choices=names, action="append", help="only this case")
     parser.add_argument(

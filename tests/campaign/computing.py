@@ -6,7 +6,7 @@ The operator is COPY, three times with slots of their own: one could be lost to 
 
 from __future__ import annotations
 
-from tests.campaign import cases, encryption, networks, trust
+from tests.campaign import cases, encryption, networks, streaming, trust
 from tests.campaign.cases import IMAGE_READABLE, TIMES, Attempt, Case
 from tests.campaign.device import BARE_METAL, Device
 from tests.support.replayer_samples import PAGE, VA, signed
@@ -73,6 +73,7 @@ def cases_of(of: Device) -> list[Case]:
         *(encryption.CASES if has.encryption else ()),
         *(networks.of(of.gpu) if has.schedule else ()),
         *(CASES if has.operators else ()),
+        *(streaming.CASES if has.streaming else ()),
     ]
     if has.trust:
         return [*trust.CASES, *map(trust.under_policy, found)]

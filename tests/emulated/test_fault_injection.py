@@ -20,7 +20,18 @@ import pytest
 
 from host_tools.runners import firmware
 from tee_replayer.generator import profiles
-from tests.campaign import cases, computing, encryption, evidence, networks, report, runner, sampling, trust
+from tests.campaign import (
+    cases,
+    computing,
+    encryption,
+    evidence,
+    networks,
+    report,
+    runner,
+    sampling,
+    streaming,
+    trust,
+)
 from tests.campaign.campaign import COMPUTING, Campaign, Result, outcome_name
 from tests.campaign.device import (
     BARE_METAL,
@@ -190,6 +201,37 @@ def test_no_single_fault_lets_a_network_have_what_is_anothers(
     assert {case for _, case, _ in result.table.rows} == set(names)
     assert sum(counts.tried for counts in result.table.rows.values()) > 1000 * len(names) // len(found)
     assert result.ok, "\n".join(map(str, result.findings))
+
+
+@pytest.mark.parametrize("gpu", ON_V3D)
+def test_no_single_fault_leaves_a_job_with_memory_that_was_not_checked(
+    of_profiles: Campaign, built: Built, gpu: str, some_of: SomeOf
+) -> None:
+    """A piece that was changed after signing, rows of pieces that overlap, a resident piece that can be written.
+    One inverted branch once let each of these rows through: they were judged once.
+    """
+    found = streaming.CASES
+    names = names_for(gpu, found, some_of)
+    result = of_profiles.run([built(gpu, BARE_METAL, "streaming")], names, KINDS)
+    assert not result.spoilt
+    assert {case for _, case, _ in result.table.rows} == set(names)
+    assert sum(counts.tried for counts in result.table.rows.values()) > 1000 * len(names) // len(found)
+    assert result.ok, "\n".join(map(str, result.findings))
+
+
+@pytest.mark.parametrize("gpu", ON_V3D)
+def test_no_single_fault_takes_a_piece_for_read(campaign: Campaign, built: Built, gpu: str) -> None:
+    """Every instruction of the functions that read pieces, skipped: a fault that lost an action or the whole check
+    once left a job with memory that nobody had read.
+    """
+    case = streaming.CASES[0]
+    bench = campaign.bench(built(gpu, BARE_METAL, "streaming"), case, case.refused(gpu), "reads")
+    run, unspoilt = bench.run()
+    plan = run.plan(SKIP, executed(run, streaming.READING))
+    outcomes = bench.inject(run, unspoilt, plan, 2)
+    assert len(plan) > 200
+    assert not runner.accepted(outcomes).any()
+    assert not runner.written(outcomes).any()
 
 
 @pytest.mark.parametrize("name", EACH_PROFILE)

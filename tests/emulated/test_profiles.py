@@ -12,7 +12,7 @@ from signing import envelope
 from signing.delivery import Delivery
 from tee_replayer.generator import profiles
 from tee_replayer.generator.status import Report
-from tests.support import hostile, hostile_envelope, hostile_operators
+from tests.support import hostile, hostile_envelope, hostile_operators, hostile_pieces
 from tests.support import trust_samples as t
 from tests.support.bare_metal import COMPILER, require
 from tests.support.hostile_rows import MIN_SECURITY_VERSIONS, V3D
@@ -27,10 +27,11 @@ ROWS = {
     for row in hostile.LOADS
     if row.gpu == V3D and row.status != "OK" and str(row) not in _OF_FEATURES
 }
+PIECES = {row.name: row for row in hostile_pieces.LOADS}
 CASES = [
     (name, row.name)
     for name in NAMES
-    for row in ROWS.values()
+    for row in (*ROWS.values(), *(PIECES.values() if profiles.named(name).features.streaming else ()))
     # A message of several signatures is made by a program that refuses malformed headers.
     if row.status != "HEADER" or not profiles.named(name).features.trust
 ]
@@ -62,5 +63,6 @@ def report_of(name: str, signed: bytes, folder: Path) -> Report:
 @pytest.mark.sampled(5 * len(NAMES))
 @pytest.mark.parametrize(("name", "row"), CASES)
 def test_a_hostile_trace_is_refused(name: str, row: str, tmp_path: Path) -> None:
-    report = report_of(name, ROWS[row].make(), tmp_path)
-    assert (report.name, report.phase) == (ROWS[row].status, Phase.LOAD)
+    tried = (PIECES | ROWS)[row]
+    report = report_of(name, tried.make(), tmp_path)
+    assert (report.name, report.phase) == (tried.status, Phase.LOAD)

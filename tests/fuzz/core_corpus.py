@@ -14,9 +14,10 @@ from trace_format.schema import DType, SlotKind
 
 
 class Kind(IntEnum):
-    """Kinds of records of c/core.h."""
+    """Kinds of records of c/core.h; a profile has one of the last two."""
 
     NUMBER, SLOT, ACTION, EDIT, REGISTER, STEP, NETWORK = range(7)
+    PIECE = NETWORK
 
 
 class Number(IntEnum):
@@ -44,7 +45,8 @@ class Number(IntEnum):
         IRQ_PATTERN,
         EXTRA_BYTES,
         ENCRYPTED,
-    ) = range(21)
+        CHANGES_AT,
+    ) = range(22)
 
 
 def record(kind: Kind, what: int, data: bytes, how: int = 0, more: int = 0) -> bytes:
@@ -106,6 +108,75 @@ def encrypted_scenes(gpu: str) -> Iterator[tuple[str, bytes]]:
     for at in (0, 8, 28, 60, 100):
         yield f"message-{at}", every["valid"] + on + edit(6, at, 0x55, 0)
     yield "no-flag", every["valid"] + on + edit(0, 38, 0)
+
+
+def piece(
+    page: int,
+    pages: int,
+    first: int,
+    last: int,
+    early: int = 0,
+    flags: int = 0,
+    field: int = 0,
+    value: int | None = None,
+) -> bytes:
+    """A piece from a page behind the image on.
+
+    Args:
+        page, pages: where, and how many less one.
+        first: jobs after the first one of the piece before; last: jobs more; early: jobs before.
+        flags: 1 resident, 2 packed.
+        field, value: a word of its row, and what that says instead.
+    """
+    data = struct.pack("<H6BI", page, pages, early, first, last, flags, 0x5A, value or 0)
+    return record(Kind.PIECE, field, data, how=value is not None)
+
+
+def streamed_scenes(gpu: str) -> Iterator[tuple[str, bytes]]:
+    """Four jobs with a resident piece and three others, two of which share a page; and what tampers with them."""
+    # Working memory one page later: the page behind the image is the resident piece's.
+    data, later = (raw(Op.MAP_GPU_MEM, 3, 0, 4, 8, page) for page in (2, 3))
+    on = dict(scenes(gpu))["valid"].replace(data, later)
+    found = profile.load(gpu)
+    start = "js0.COMMAND_NEXT" if gpu.startswith("mali") else "core0.CSD_QUEUED_CFG0"
+    go = raw(Op.REG_WRITE, 0, found.register(start).index, 1, 0xFFFFFFFF)
+    more = (JOB + go + raw(Op.WAIT_IRQ, 0, 0, 1000)) * 3
+    room = number(Number.CARVEOUT_PAGES, 16)
+    stays, first, again = piece(0, 0, 0, 0, flags=3), piece(10, 0, 0, 1), piece(10, 0, 1, 1, flags=2)
+    wide = piece(11, 1, 1, 1, early=1, flags=2)
+    valid = room + on + more + stays + first + wide + again
+    late = number(Number.IRQ_PATTERN, 0xAAAAAAAAAAAAAAAA)
+    yield "valid", valid
+    yield "one-piece", room + on + first
+    yield "again", valid + step(0) + step(2) * 3
+    yield "read-ahead", valid + late
+    yield "retries", valid + number(Number.RETRIES, 3) + number(Number.IRQ_PATTERN, 0x1000)
+    yield "large-chunks", valid + number(Number.CHUNK_BITS, 3)
+    yield "no-image", valid + number(Number.IMAGE_PARTS, 0)
+    yield "optional", valid + number(Number.OPTIONAL_PARTS, 2)
+    for nth in (1, 2, 4, 6):
+        yield f"changes-{nth}", valid + step(0) + step(2) * 3 + number(Number.CHANGES_AT, nth)
+        yield f"no-read-{nth}", valid + number(Number.READ_FAILS_AT, 8 + nth)
+    yield "slow", valid + number(Number.TIME_BUDGET, 200) + number(Number.CLOCK_STEP, 9)
+    yield "overlap", room + on + more + stays + piece(10, 0, 0, 3) + again
+    yield "resident-written", valid + raw(Op.MAP_GPU_MEM, 3, 0, 1, 20, 2)
+    yield "resident-cleared", valid + raw(Op.CLEAR, 0, 0, 64, 2 * 4096)
+    # Words of a row: offset, its upper half, stored bytes, bytes, page, from, first, last job, codec and flags.
+    for field, value in (
+        (0, 4096),
+        (1, 1),
+        (2, 8),
+        (2, 1 << 31),
+        (3, 0),
+        (3, 100),
+        (3, 1 << 30),
+        (4, 0),
+        (4, 16),
+        (4, 1 << 31),
+    ):
+        yield f"word-{field}-{value:x}", room + on + more + stays + piece(10, 0, 0, 1, field=field, value=value)
+    for field, value in ((5, 9), (6, 9), (7, 9), (7, 0xFFFFFFFF), (8, 2), (8, 0x300), (8, 1 << 16), (9, 1)):
+        yield f"word-{field}-{value:x}", room + on + more + stays + piece(10, 0, 0, 1, field=field, value=value)
 
 
 def computing_scenes(gpu: str) -> Iterator[tuple[str, bytes]]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.fuzz.codec_corpus import lz4_inputs
-from tests.fuzz.core_corpus import computing_scenes, encrypted_scenes, scenes
+from tests.fuzz.core_corpus import computing_scenes, encrypted_scenes, scenes, streamed_scenes
 from tests.fuzz.encryption_corpus import messages
 from tests.fuzz.joint_corpus import joint_scenes
 from tests.fuzz.linux_corpus import commands, files
@@ -201,6 +201,7 @@ def corpora() -> dict[str, Inputs]:
     found |= {f"joint-{gpu}": dict(joint_scenes(gpu)) for gpu in GPUS}
     found |= {"encrypted-v3d42": dict(encrypted_scenes("v3d42"))}
     found |= {"computing-v3d42": dict(computing_scenes("v3d42"))}
+    found |= {"streamed-v3d42": dict(streamed_scenes("v3d42"))}
     found |= {f"vgpu-{gpu}": dict(machines(gpu)) for gpu in GPUS}
     return {
         **found,

@@ -112,6 +112,8 @@ def core(profile_name: str, gpu: str) -> Target:
         parts.append("core_networks.c")
     if has.schedule:
         parts.append("core_requests.c")
+    if has.streaming:
+        parts.append("core_pieces.c")
     wrapped = ["gr_driver_reset", "gr_driver_set_table", *(["gr_driver_switch"] if has.networks else [])]
     corpora = ["core", *(name for name, wanted in SCENES.items() if wanted(has))]
     return Target(
@@ -137,6 +139,7 @@ SCENES: dict[str, Callable[[Features], bool]] = {
     "joint": lambda has: has.networks > 0,
     "encrypted": lambda has: has.encryption,
     "computing": lambda has: bool(has.operators),
+    "streamed": lambda has: has.streaming,
 }
 
 

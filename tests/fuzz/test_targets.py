@@ -131,6 +131,16 @@ PLANTED = {
     "more requests than there is room for": ("core-scheduled-v3d42", "schedule.c",
                                              "if (queue->length >= GR_REQUESTS)", "if (false)"),
     "jobs of a step that is repeated": ("core-scheduled-v3d42", "steps.c", "        w->jobs = jobs;\n", ""),
+    "a resident piece that is written": ("core-streaming-v3d42", "check.c",
+                                         "a->b < GR_READ_ONLY_END(r) / GR_PAGE_BYTES",
+                                         "a->b < r->image_end / GR_PAGE_BYTES"),
+    "a changed piece": ("core-streaming-v3d42", "stream.c",
+                        "        return GR_STATUS_CHUNK;\n    s->differing |= hash_difference(digest, s->hashes);",
+                        "        s->differing = 0;"),
+    "a job without its pieces": ("core-streaming-v3d42", "run.c",
+                                 "            status = gr_fetch_pieces(r, &action);\n"
+                                 "        if (status == GR_STATUS_OK && gr_lacks_pieces(r, i))\n"
+                                 "            status = GR_STATUS_FLOW;\n", "            ;\n"),
     "an answer anywhere": ("mailbox-requests", "main.c", '#include "requests.c"',
                            '#define is_shared(offset, bytes) true\n#include "requests.c"\n#undef is_shared'),
     "given away as it is": ("core-scheduled-v3d42", "steps.c",

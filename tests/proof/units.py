@@ -137,6 +137,7 @@ UNITS = (
     Unit("features/trust/policy.c", ANY, tool="eva", slevel=5),
     Unit("features/trust/trust.c", ANY, tool="eva", slevel=30),
     Unit("features/encryption/encryption.c", ANY, tool="eva"),
+    Unit("features/streaming/streaming.c", ANY, tool="eva", slevel=50),
     Unit("core/run.c", BOTH, not_with=OF_ONE),
     Unit("core/attempts.c", ANY, not_with=OF_ONE),
     Unit("core/attempts.c", ANY, tool="eva", variant="joint", slevel=20, only_with=("networks",)),
@@ -206,6 +207,12 @@ DEFECTS = (
     Defect("encryption", "v3d42", "is_message", "bytes < MESSAGE_BYTES || ", ""),
     Defect("encryption", "v3d42", "is_message", " || bytes != MESSAGE_BYTES + (uint64_t)*count * ROW_BYTES", ""),
     Defect("encryption", "v3d42", "gr_decrypt", "(bytes + 15) / 16", "(bytes + 31) / 16"),
+    Defect("streaming", "v3d42", "is_valid", "offset > l->pieces_bytes ||\n        ", ""),
+    Defect("streaming", "v3d42", "is_valid", "end_of(r, index) > r->carveout_bytes || ", ""),
+    Defect("streaming", "v3d42", "gr_take_pieces", " || bytes / GR_PIECE_BYTES - 1 >= GR_MAX_PIECES", ""),
+    Defect(
+        "streaming", "v3d42", "fetch", "r->memory.base + begin_of(r, index)", "r->memory.base + end_of(r, index)"
+    ),
     Defect("operate", "v3d42", "gr_check_operator", "first + count > GR_END_SLOT(r)", "first > GR_END_SLOT(r)"),
     Defect(
         "operate",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tests.support import replayer_samples as s
 from tests.support.hostile_networks import sections
-from tests.support.hostile_rows import HUGE, Edit, Hostile, OfDevice, OfHost, Row, Unseen, rows
+from tests.support.hostile_rows import HUGE, Edit, Hostile, OfDevice, OfHost, Row, Unseen, good, rows
 from tests.support.replayer_samples import PAGE, Parts
 from trace_format import errors, layout, packing
 from trace_format.actions import MAP_READ, MAP_WRITE
@@ -23,6 +23,7 @@ from trace_format.schema import (
     Codec,
     SectionType,
 )
+from trace_format.trace import Trace
 
 BAD, RESERVED, SECTION, RANGE = (
     errors.PieceError,
@@ -34,6 +35,11 @@ STAYS, FIRST, WIDE, AGAIN = range(4)  # pieces of the sample
 JOBS, CARVEOUT_PAGES = 4, 16
 ROW = packing.size_of("piece")
 STREAM_BYTES = 5 * PAGE
+
+
+def sample() -> Trace:
+    """What the rows start from."""
+    return s.streamed(meta=good().meta)
 
 
 def row(name: str, *fields: tuple[int, str, int], host: OfHost = BAD, device: OfDevice = "PIECES") -> Row:
@@ -211,7 +217,7 @@ LOADS: tuple[Hostile, ...] = rows(
             "fewer jobs than pieces need", lambda p: p.manifest("job_count", 3), "PIECES", errors.ManifestError
         ),
     ],
-    s.streamed,
+    sample,
 )
 GOOD: tuple[Hostile, ...] = rows(
     [
@@ -229,5 +235,5 @@ GOOD: tuple[Hostile, ...] = rows(
             host=Unseen("it is good"),
         ),
     ],
-    s.streamed,
+    sample,
 )

@@ -119,6 +119,44 @@ enum gr_status gr_take_pieces(struct loader *l, const uint8_t *rows, uint64_t by
     return r->read_only_end <= r->carveout_bytes ? GR_STATUS_OK : GR_STATUS_PIECES;
 }
 
+/* Of two numbers below 2^63: 1 if a < b. Without a branch that a fault could turn. */
+GR_INLINE uint64_t is_less(uint64_t a, uint64_t b)
+{
+    return (a - b) >> 63;
+}
+
+/* By code of its own, of the head and not of what was taken from it: one fault does not change both answers.
+ * The order of pieces, codecs and reserved bytes are left out, because no memory depends on them. */
+GR_NOINLINE uint64_t gr_piece_differences(const struct loader *l, const uint8_t *rows, uint64_t bytes)
+{
+    const struct gr_replayer *r = l->r;
+    const uint64_t count = GR_FOURTH(l) == GR_SECTION_TYPE_PIECES ? bytes / GR_PIECE_BYTES : 0,
+                   jobs = gr_load32(gr_aligned(r->manifest) + GR_MANIFEST_AT_JOB_COUNT);
+    uint64_t stays_end = r->image_end,
+             wrong = (count ^ r->piece_count) | ((uintptr_t)r->chunk ^ (uintptr_t)l->stream.chunk) |
+                     ((uintptr_t)(r->hashes + l->stream.index * UINT64_C(32)) ^ (uintptr_t)l->stream.hashes);
+    for (uint64_t i = 0; i < count; i++) {
+        const volatile uint32_t *row = (const volatile void *)gr_aligned(rows + i * GR_PIECE_BYTES);
+        const uint64_t size = row[GR_PIECE_AT_BYTES / 4], from = row[GR_PIECE_AT_FROM_JOB / 4],
+                       first = row[GR_PIECE_AT_FIRST_JOB / 4], last = row[GR_PIECE_AT_LAST_JOB / 4],
+                       begin = row[GR_PIECE_AT_PAGE / 4] * (uint64_t)GR_PAGE_BYTES, end = begin + size,
+                       stays = row[GR_PIECE_AT_CODEC / 4] >> 8 & GR_PIECE_FLAG_RESIDENT;
+        wrong |= (size - 1) / GR_MAX_PIECE_BYTES | size % GR_PAGE_BYTES | is_less(r->carveout_bytes, end) |
+                 is_less(begin, stays ? r->image_end : r->read_only_end) | is_less(first, from) |
+                 is_less(last, first) | is_less(jobs, last + 1) | (stays & (from | (last + 1) ^ jobs));
+        if (stays && end > stays_end)
+            stays_end = end;
+        for (uint64_t k = i + 1; k < count; k++) {
+            const volatile uint32_t *other = (const volatile void *)gr_aligned(rows + k * GR_PIECE_BYTES);
+            const uint64_t its_begin = other[GR_PIECE_AT_PAGE / 4] * (uint64_t)GR_PAGE_BYTES;
+            wrong |= 1 ^ (is_less(last, other[GR_PIECE_AT_FROM_JOB / 4]) |
+                          is_less(other[GR_PIECE_AT_LAST_JOB / 4], from) | is_less(end, its_begin + 1) |
+                          is_less(its_begin + other[GR_PIECE_AT_BYTES / 4], begin + 1));
+        }
+    }
+    return wrong | (stays_end ^ r->read_only_end);
+}
+
 void gr_keep_body(struct loader *l)
 {
     struct gr_replayer *r = l->r;
@@ -168,6 +206,10 @@ static enum gr_status fetch(struct gr_replayer *r, uint32_t index)
         gr_stream_take(&s, out, bytes);
     r->report.offset = index;
     r->report.seen = s.index;
+    /* That it was this piece's bytes: where the stream has come to follows from the row, read again. */
+    s.differing |= (s.offset - (uint64_t)(s.end - s.at)) ^
+                   (r->body_at + r->pieces_at + gr_load64(row_at(r, index) + GR_PIECE_AT_OFFSET) +
+                    field(r, index, GR_PIECE_AT_STORED_BYTES));
     if (s.status == GR_STATUS_OK && s.differing)
         s.status = GR_STATUS_CHUNK;
     if (s.status == GR_STATUS_OK && (s.section || s.at != s.stop))
@@ -206,12 +248,25 @@ enum gr_status gr_fetch_pieces(struct gr_replayer *r, const struct gr_action *a)
         if (is_needed(r, i, job) && !is_there(r, i))
             status = fetch(r, i);
     }
-    /* Once more: one skipped instruction leaves no job without its memory. */
-    for (uint32_t i = r->piece_count; i-- && status == GR_STATUS_OK;) {
-        if (is_needed(r, i, job) && !is_there(r, i))
-            status = GR_STATUS_FLOW;
-    }
     return status;
+}
+
+/* Of the action as the trace has it, by code of its own: one fault leaves no job without its memory. */
+GR_NOINLINE uint64_t gr_lacks_pieces(const struct gr_replayer *r, uint32_t index)
+{
+    const volatile uint32_t *a =
+        (const volatile void *)gr_aligned(r->actions + (size_t)index * GR_ACTION_BYTES);
+    if ((a[GR_ACTION_AT_OP / 4] & 0xff) != GR_OP_JOB)
+        return 0;
+    const uint64_t job = a[GR_ACTION_AT_VALUE / 4];
+    uint64_t missing = r->piece_count ? job ^ r->piece_job : 0;
+    for (uint64_t i = r->piece_count; i--;) {
+        const volatile uint32_t *row = (const volatile void *)gr_aligned(r->pieces + i * GR_PIECE_BYTES);
+        const uint64_t is_idle =
+            is_less(job, row[GR_PIECE_AT_FIRST_JOB / 4]) | is_less(row[GR_PIECE_AT_LAST_JOB / 4], job);
+        missing |= (is_idle - 1) & (row[GR_PIECE_AT_BYTES / 4] ^ r->pieces_read[i]);
+    }
+    return missing;
 }
 
 enum gr_status gr_read_ahead(struct gr_replayer *r, uint32_t line)

@@ -20,6 +20,10 @@ GR_INTERNAL bool gr_takes_section(struct loader *l, uint32_t index, const uint8_
 /* Take the pieces from their section's rows, of `bytes` bytes. */
 GR_INTERNAL enum gr_status gr_take_pieces(struct loader *l, const uint8_t *rows, uint64_t bytes);
 
+/* What is so only if the pieces keep the rules, and the replayer's fields are what the rows say: zero. Asked
+ * after all else. */
+GR_INTERNAL uint64_t gr_piece_differences(const struct loader *l, const uint8_t *rows, uint64_t bytes);
+
 /* The body's stream is at its start: remember it. Number of the section before which loading ends; whether it
  * has not come there. */
 GR_INTERNAL void gr_keep_body(struct loader *l);
@@ -28,6 +32,9 @@ GR_INTERNAL bool gr_lacks_body(const struct loader *l);
 
 /* If an action says that a job is about to start, none runs: have in memory what it needs. */
 GR_INTERNAL enum gr_status gr_fetch_pieces(struct gr_replayer *r, const struct gr_action *a);
+
+/* Not 0: an action says that a job is about to start, and its pieces are not all there. */
+GR_INTERNAL uint64_t gr_lacks_pieces(const struct gr_replayer *r, uint32_t index);
 
 /* While a job runs, until its interrupt line is active: read what later jobs need. */
 GR_INTERNAL enum gr_status gr_read_ahead(struct gr_replayer *r, uint32_t line);
@@ -40,10 +47,12 @@ GR_INTERNAL enum gr_status gr_read_ahead(struct gr_replayer *r, uint32_t line);
 #define GR_READ_ONLY_END(r) ((r)->image_end)
 #define gr_takes_section(l, index, s) true
 #define gr_take_pieces(l, rows, bytes) GR_STATUS_OK
+#define gr_piece_differences(l, rows, bytes) UINT64_C(0)
 #define gr_keep_body(l) ((void)0)
 #define GR_LOADED_SECTIONS(l) ((l)->section_count)
 #define gr_lacks_body(l) ((l)->stream.left || (l)->stream.at != (l)->stream.end)
 #define gr_fetch_pieces(r, a) GR_STATUS_OK
+#define gr_lacks_pieces(r, index) UINT64_C(0)
 #define gr_read_ahead(r, line) GR_STATUS_OK
 
 #endif

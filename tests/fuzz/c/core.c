@@ -148,6 +148,7 @@ void gr_port_write32(uint32_t offset, uint32_t value)
         PROMISE(driver_may_write(offset, value),
                 "the driver writes its own registers, with addresses of its own");
     } else {
+        PROMISE(!scene.is_changed, "a trace does no more once its file has changed");
         PROMISE(scene.table_set, "a trace writes registers only once translation is on");
         PROMISE(has_own_tables(), "a trace writes registers only while the GPU has its network's tables");
         PROMISE(reg->writable, "a trace writes only what the profile lists");
@@ -161,6 +162,9 @@ void gr_port_write32(uint32_t offset, uint32_t value)
         if (offset == FUZZ_JOB_START) {
             check_tables();
             check_job();
+#ifdef GRAMOPHONE_STREAMING
+            check_job_pieces();
+#endif
         }
     }
     scene.written[offset / 4] = value;
@@ -203,8 +207,12 @@ static bool read_file(void *ctx, uint64_t offset, uint8_t *to, uint32_t bytes)
         before |= scene.reads[i];
         scene.reads[i] = 1;
     }
-    PROMISE(!before, "no byte of the file is read twice");
+    PROMISE(!before || !scene.loading, "no byte of the file is read twice");
     memcpy(to, scene.file + offset, bytes);
+    if (!scene.loading && ++scene.replay_reads == scene.numbers[CHANGES_AT]) {
+        to[scene.numbers[CHANGES_AT] * 4099 % bytes] ^= 0x40;
+        scene.is_changed = true;
+    }
     return true;
 }
 
@@ -349,9 +357,13 @@ static void run(const uint8_t *image)
     remember_others();
 #endif
     scene.port_calls = 0;
+    scene.is_changed = false;
     const uint64_t writes = scene.writes;
     const uint32_t status = (uint32_t)gr_run(scene.replayer);
     check_report(status);
+    PROMISE(!scene.is_changed || status == (uint32_t)GR_STATUS_CHUNK ||
+                status == (uint32_t)GR_STATUS_BUDGET || status == (uint32_t)GR_STATUS_MEMORY,
+            "a file that has changed is noticed");
     features_tell(false);
     if (status == (uint32_t)GR_STATUS_STATE || status == (uint32_t)GR_STATUS_UNBOUND)
         PROMISE(scene.writes == writes, "without a trace, or without data, the GPU is left alone");
@@ -359,6 +371,10 @@ static void run(const uint8_t *image)
         check_tables();
     PROMISE(!memcmp(scene.base, image, scene.image_end), "the image stays as it was signed");
     check_data();
+#ifdef GRAMOPHONE_STREAMING
+    static uint8_t known[1200 * PAGE];
+    check_stays(known);
+#endif
 #ifdef GRAMOPHONE_NETWORKS
     check_others();
 #endif
@@ -429,6 +445,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(image, scene.base, scene.image_end);
 #ifdef GRAMOPHONE_NETWORKS
         check_parts();
+#endif
+#ifdef GRAMOPHONE_STREAMING
+        check_pieces();
 #endif
         use(image);
         const uint64_t writes = scene.writes;

@@ -29,8 +29,10 @@ enum {
     FILLING = 0xa5,    /* in the carve-out before anything is loaded */
 };
 
-#ifdef GRAMOPHONE_NETWORKS
+#if defined GRAMOPHONE_NETWORKS
 enum kind { NUMBER, SLOT, ACTION, EDIT, REGISTER, STEP, NETWORK, KINDS };
+#elif defined GRAMOPHONE_STREAMING
+enum kind { NUMBER, SLOT, ACTION, EDIT, REGISTER, STEP, PIECE, KINDS };
 #else
 enum kind { NUMBER, SLOT, ACTION, EDIT, REGISTER, STEP, KINDS };
 #endif
@@ -66,6 +68,7 @@ enum number {
     IRQ_PATTERN, /* bit n: at the n-th wait the line is active */
     EXTRA_BYTES, /* of the file, after the trace */
     ENCRYPTED,   /* not 0: the body is, where the device can decrypt one */
+    CHANGES_AT,  /* number of the read, of those during a replay, that gives another byte; 0: none */
     NUMBERS
 };
 
@@ -91,8 +94,15 @@ struct scene {
     bool is_exclusive; /* all have the same pages */
     bool has_section;  /* NETWORKS */
     bool is_encrypted;
-    const uint8_t *reach; /* in it: for each page of the image, a bit for each network that reaches it */
-    uint8_t *base;        /* the carve-out */
+    bool is_streamed;
+    uint64_t read_only_end; /* of the image, and of pieces that stay */
+    const uint8_t *piece_rows;
+    size_t piece_count;
+    bool has_stayed[GR_MAX_PIECES];
+    uint32_t replay_reads; /* of the file */
+    bool is_changed;       /* what was read in this replay */
+    const uint8_t *reach;  /* in it: for each page of the image, a bit for each network that reaches it */
+    uint8_t *base;         /* the carve-out */
     struct gr_memory memory;
     struct gr_replayer *replayer;
     uint64_t clock, clock_step, port_calls, irq_waits;
@@ -149,6 +159,14 @@ void check_others(void);              /* after it: of memory that is not the net
 void ask(const struct record *r);     /* core_requests.c: a call about requests */
 void check_requests(void);            /* after any call */
 void forget_requests(void);           /* after gr_unload */
+
+/* core_pieces.c: pieces of a streamed trace. */
+size_t put_pieces(uint8_t *rows); /* the sections' bytes */
+size_t put_stream(uint8_t *stream);
+void read_pieces(const uint8_t *rows, size_t count); /* from the file, after its edits */
+void check_pieces(void);                             /* after a load that was accepted */
+void check_stays(uint8_t *known); /* after a replay; `known`: as they were when they were read */
+void check_job_pieces(void);      /* when a job starts */
 
 /* STEP records: the first are core.c's, then one selects a network, the others are core_requests.c's. */
 enum { OWN_CALLS = 4, SELECTS = OWN_CALLS };

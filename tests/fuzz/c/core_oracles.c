@@ -110,7 +110,7 @@ static void check_leaf(size_t part, uint64_t entry, uint64_t bytes)
             "every mapped page lies in the trace's part of the carve-out");
     PROMISE(is_own(part, at, bytes), "every mapped page is the image's or the network's own");
     PROMISE(access == 1 || access == 3, "a page can be read, or read and written");
-    PROMISE(access == 3 || at >= scene.image_end, "no page of the image is writable");
+    PROMISE(access == 3 || at >= scene.read_only_end, "no page of the image is writable");
     PROMISE(!executable || at + bytes <= scene.image_end, "nothing outside the image is executable");
     PROMISE(!(entry & ~0x0040fffffffff7c3ull), "no bits that no one has asked for");
 }
@@ -192,7 +192,8 @@ static void check_table(size_t part)
         PROMISE(!(entry[i] & 0x0f000000), "no bits that no one has asked for");
         PROMISE(at < scene.carveout_bytes, "every mapped page lies in the trace's part of the carve-out");
         PROMISE(is_own(part, at, PAGE), "every mapped page is the image's or the network's own");
-        PROMISE(!(entry[i] >> 29 & 1) || at >= scene.image_end, "no page of the image is writable");
+        PROMISE(!(entry[i] >> 29 & 1) || at >= scene.read_only_end,
+                "no page of the image, or of a piece that stays, is writable");
         PROMISE(i * PAGE < scene.replayer->va_bytes, "nothing is mapped above the trace's addresses");
     }
 }

@@ -3,7 +3,7 @@
 #include "core.h"
 #include "crypto.h"
 
-enum { SECTIONS = 11, MAX_SECTION = 1 << 16 };
+enum { SECTIONS = 13, MAX_SECTION = 1 << 16 };
 
 struct section {
     uint16_t type, flags;
@@ -34,7 +34,8 @@ static void add(uint16_t type, uint16_t flags, size_t bytes)
     struct section *s = &sections[section_count];
     const bool packed = scene.numbers[CODECS] >> section_count & 1 && type != GR_SECTION_TYPE_MANIFEST &&
                         type != GR_SECTION_TYPE_CHUNKS && type != GR_SECTION_TYPE_NETWORKS &&
-                        type != GR_SECTION_TYPE_ENCRYPTION;
+                        type != GR_SECTION_TYPE_ENCRYPTION && type != GR_SECTION_TYPE_PIECES &&
+                        type != GR_SECTION_TYPE_STREAM;
     section_count++;
     *s = (struct section){type, flags, packed ? GR_CODEC_LZ4 : GR_CODEC_STORED, bytes, trace_bytes, bytes};
     if (packed)
@@ -251,6 +252,10 @@ static void add_body(void)
         add(GR_SECTION_TYPE_IMAGE, 0, bytes);
         done += bytes;
     }
+#ifdef GRAMOPHONE_STREAMING
+    if (scene.is_streamed)
+        add(GR_SECTION_TYPE_STREAM, 0, put_stream(raw));
+#endif
     for (uint64_t i = 0; i < scene.numbers[OPTIONAL_PARTS]; i++) {
         memset(raw, '{', 24);
         add((uint16_t)(GR_SECTION_TYPE_NOTES + i), GR_SECTION_FLAG_OPTIONAL, 21 + i);
@@ -328,8 +333,11 @@ void build_file(void)
 #ifdef GRAMOPHONE_ENCRYPTION
     scene.is_encrypted = scene.numbers[ENCRYPTED] && !scene.has_section;
 #endif
+#ifdef GRAMOPHONE_STREAMING
+    scene.is_streamed = count_of(PIECE, 1);
+#endif
     const size_t table = 5 + scene.numbers[IMAGE_PARTS] - 1 + scene.numbers[OPTIONAL_PARTS] +
-                         scene.has_section + scene.is_encrypted;
+                         scene.has_section + scene.is_encrypted + 2 * scene.is_streamed;
     const size_t chunk = (size_t)1 << scene.numbers[CHUNK_BITS];
     trace_bytes = GR_HEADER_BYTES + table * GR_SECTION_BYTES;
     add_manifest();
@@ -345,6 +353,10 @@ void build_file(void)
 #ifdef GRAMOPHONE_NETWORKS
         if (scene.has_section)
             add(GR_SECTION_TYPE_NETWORKS, 0, put_networks(raw));
+#endif
+#ifdef GRAMOPHONE_STREAMING
+        if (scene.is_streamed)
+            add(GR_SECTION_TYPE_PIECES, 0, put_pieces(raw));
 #endif
         if (scene.is_encrypted) {
             memcpy(raw, fuzz_message, sizeof fuzz_message);
@@ -376,6 +388,8 @@ void build_file(void)
         put(trace() + GR_HEADER_AT_FLAGS, GR_HEADER_FLAG_JOINT, 2);
     if (scene.is_encrypted)
         put(trace() + GR_HEADER_AT_FLAGS, GR_HEADER_FLAG_ENCRYPTED, 2);
+    if (scene.is_streamed)
+        put(trace() + GR_HEADER_AT_FLAGS, GR_HEADER_FLAG_STREAMED, 2);
     put(scene.file + GR_SIGNED_HEADER_AT_TRACE_BYTES, trace_bytes, 8);
     scene.file_bytes = FILE_HEAD + trace_bytes + scene.numbers[EXTRA_BYTES];
     edit(false);
@@ -389,6 +403,11 @@ void build_file(void)
 #ifdef GRAMOPHONE_NETWORKS
     if (scene.has_section)
         read_parts(trace() + sections[3].at);
+#endif
+    scene.read_only_end = scene.image_end;
+#ifdef GRAMOPHONE_STREAMING
+    if (scene.is_streamed)
+        read_pieces(trace() + sections[3].at, sections[3].stored_bytes / GR_PIECE_BYTES);
 #endif
     if (!scene.has_section)
         scene.parts[0] = (struct part){0,

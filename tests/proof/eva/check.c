@@ -60,6 +60,9 @@ int main(void)
     r.slot_count = Frama_C_unsigned_int_interval(0, GR_MAX_SLOTS);
     r.image_bytes = Frama_C_unsigned_long_long_interval(0, GR_MAX_CARVEOUT_BYTES);
     r.image_end = Frama_C_unsigned_long_long_interval(0, GR_MAX_CARVEOUT_BYTES);
+#ifdef GRAMOPHONE_STREAMING
+    r.read_only_end = Frama_C_unsigned_long_long_interval(0, GR_MAX_CARVEOUT_BYTES);
+#endif
     r.carveout_bytes = Frama_C_unsigned_long_long_interval(GR_PAGE_BYTES, GR_MAX_CARVEOUT_BYTES);
     r.va_bytes = Frama_C_unsigned_long_long_interval(GR_PAGE_BYTES, (uint64_t)1 << GR_VA_BITS);
     //@ loop unroll 256;

@@ -119,10 +119,18 @@ GR_INLINE uint64_t stored_bytes(const struct loader *l, uint32_t index);
 */
 static bool is_in_order(const struct loader *l, uint32_t i, uint32_t type, uint32_t flags, uint32_t before);
 
+#ifdef GRAMOPHONE_STREAMING
+// As proved of streaming.c.
+/*@ requires \valid(l) && \valid_read(s + (0 .. GR_SECTION_BYTES - 1));
+    assigns l->pieces_section, l->pieces_at, l->pieces_bytes;
+*/
+bool gr_takes_section(struct loader *l, uint32_t index, const uint8_t *s);
+#endif
+
 /*@ requires table(l) && chunked(l) && l->trace_bytes <= 1099511627776 && l->image_bytes == 0;
     assigns l->r->report.offset, l->image_bytes, l->stream.hashes, l->state, proof_images[0 ..
-   GR_MAX_SECTIONS]; EACH_OF_SECTIONS(ensures \result == GR_STATUS_OK ==>) admit ensures hash: \result ==
-   GR_STATUS_OK ==> hashed(l);
+   GR_MAX_SECTIONS] AND_STREAM(l); EACH_OF_SECTIONS(ensures \result == GR_STATUS_OK ==>) admit ensures hash:
+   \result == GR_STATUS_OK ==> hashed(l);
 */
 static enum gr_status check_sections(struct loader *l);
 

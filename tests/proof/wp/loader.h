@@ -18,10 +18,17 @@
 #endif
 
 /* How many sections the head has: the fourth is there or not. */
-#if defined GRAMOPHONE_ENCRYPTION || defined GRAMOPHONE_NETWORKS
+#if defined GRAMOPHONE_ENCRYPTION || defined GRAMOPHONE_NETWORKS || defined GRAMOPHONE_STREAMING
 #define IN_HEAD(l) (l->fourth == 0 ? HEAD_SECTIONS : HEAD_SECTIONS + 1)
 #else
 #define IN_HEAD(l) HEAD_SECTIONS
+#endif
+
+/* Where the section STREAM lies, of traces with pieces. */
+#ifdef GRAMOPHONE_STREAMING
+#define AND_STREAM(l) , l->pieces_section, l->pieces_at, l->pieces_bytes
+#else
+#define AND_STREAM(l)
 #endif
 
 /* The loader, what it was given, and the carve-out do not overlap; what is taken of the carve-out grows

@@ -69,8 +69,30 @@ static enum gr_status write_register(struct gr_replayer *r, uint32_t index, uint
 static enum gr_status wait_for(struct gr_replayer *r, const struct gr_action *a, uint32_t us,
                                enum gr_status on_timeout);
 
-/*@ requires \valid(r) && \valid_read(a) && \separated(r, a);
-    assigns r->report;
+#ifdef GRAMOPHONE_STREAMING
+// As proved of streaming.c: a piece lies between the image and the carve-out's end.
+/*@ requires carveout(r) && tables(r) && \valid_read(a) && \separated(r, a);
+    assigns r->report, WRITTEN(r);
+*/
+enum gr_status gr_fetch_pieces(struct gr_replayer *r, const struct gr_action *a);
+
+/*@ requires carveout(r) && tables(r) && index < r->action_count;
+    assigns \nothing;
+*/
+uint64_t gr_lacks_pieces(const struct gr_replayer *r, uint32_t index);
+
+/*@ requires carveout(r) && tables(r);
+    assigns r->report, WRITTEN(r);
+*/
+enum gr_status gr_read_ahead(struct gr_replayer *r, uint32_t line);
+#define AND_WRITTEN(r) , WRITTEN(r)
+#else
+#define AND_WRITTEN(r)
+#endif
+
+/*@ requires carveout(r) && tables(r) && \valid_read(a) && \separated(r, a);
+    requires \separated(a, r->memory.base + (0 .. r->memory.bytes - 1));
+    assigns r->report AND_WRITTEN(r);
 */
 static enum gr_status wait_irq(struct gr_replayer *r, const struct gr_action *a);
 
@@ -131,15 +153,13 @@ enum gr_status gr_operate(struct gr_replayer *r, const struct gr_action *a);
     requires pages: (a->op == GR_OP_MAP_GPU_MEM || a->op == GR_OP_UNMAP_GPU_MEM) ==> pages(r, a);
     requires slot: (a->op == GR_OP_COPY_TO_GPU || a->op == GR_OP_COPY_FROM_GPU) ==> a->arg < r->slot_count;
     assigns r->report, r->code, r->locked, PROGRESS(r).kept[0 .. GR_KEPT - 1], PROGRESS(r).tables,
-   r->memory.base[r->image_end
-   .. r->low_bytes - 1];
+   WRITTEN(r);
 */
 enum gr_status gr_execute(struct gr_replayer *r, const struct gr_action *a);
 
 /*@ requires ready(r) && from <= to <= r->action_count;
     assigns r->report, r->code, r->locked, r->limits, PROGRESS(r).kept[0 .. GR_KEPT - 1], PROGRESS(r).tables,
-   r->memory.base[r->image_end
-   .. r->low_bytes - 1];
+   WRITTEN(r);
 */
 static enum gr_status execute_range(struct gr_replayer *r, uint32_t from, uint32_t to);
 

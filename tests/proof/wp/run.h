@@ -12,9 +12,16 @@
 #else
 #define AND_KEPT(r)
 #endif
+/* Pieces that are read meanwhile, and the buffer for their chunks, which lies behind what the GPU uses. */
+#ifdef GRAMOPHONE_STREAMING
+#define WRITTEN(r) \
+    r->pieces_read[0 .. GR_PIECES - 1], r->piece_job, r->memory.base[r->image_end .. r->memory.bytes - 1]
+#else
+#define WRITTEN(r) r->memory.base[r->image_end .. r->low_bytes - 1]
+#endif
 #define RUN(r) \
     r->report, r->code, r->locked, r->limits, PROGRESS(r).kept[0 .. GR_KEPT - 1], PROGRESS(r).tables, \
-    r->touched, PROGRESS(r).started, r->memory.base[r->image_end .. r->low_bytes - 1]
+    r->touched, PROGRESS(r).started, WRITTEN(r)
 /* clang-format on */
 
 /*@ requires ready(r);

@@ -22,6 +22,13 @@
 #define AND_OWN(r)
 #endif
 
+#ifdef GRAMOPHONE_STREAMING
+/* What stays of pieces, as gr_take_pieces leaves it: behind the image. */
+#define AND_STAYS(r) &&r->image_end <= r->read_only_end <= r->carveout_bytes
+#else
+#define AND_STAYS(r)
+#endif
+
 /* The carve-out is one block of memory, apart from the replayer's own state:
  *     0 <= image_bytes <= image_end <= carveout_bytes <= low_bytes <= actions, slots <= memory.bytes */
 /*@ predicate carveout(struct gr_replayer *r) =
@@ -29,7 +36,7 @@
       \separated(r, r->memory.base + (0 .. r->memory.bytes - 1)) &&
       r->image_bytes <= r->image_end <= r->carveout_bytes <= r->low_bytes <= r->memory.bytes &&
       r->carveout_bytes <= GR_MAX_CARVEOUT_BYTES && r->carveout_bytes % GR_PAGE_BYTES == 0 &&
-      r->va_bytes <= (1 << GR_VA_BITS) && r->va_bytes % GR_PAGE_BYTES == 0 AND_OWN(r);
+      r->va_bytes <= (1 << GR_VA_BITS) && r->va_bytes % GR_PAGE_BYTES == 0 AND_OWN(r) AND_STAYS(r);
 
     // The pages of an action that maps or unmaps.
     predicate pages(struct gr_replayer *r, struct gr_action *a) =

@@ -20,10 +20,7 @@ def features(profile: str = "", **rows: Any) -> Features:
 
 def test_each_feature_is_in_a_profile_and_each_set_in_one() -> None:
     rows = profiles.load().values()
-    unproved = {
-        "streaming"
-    }  # it is neither proved nor fuzzed yet (docs/LIMITS.md), so `generate` requires --untested
-    assert {name for row in rows for name in row.features.names} == set(NAMES) - unproved
+    assert {name for row in rows for name in row.features.names} == set(NAMES)
     assert len({row.features.names for row in rows}) == len(rows)
     assert all(row.features.profile == row.name and row.use.endswith(".") for row in rows)
     assert profiles.named("plain").features == Features()
