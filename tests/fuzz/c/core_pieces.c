@@ -121,14 +121,17 @@ void check_stays(uint8_t *known)
     }
 }
 
-/* Of the job that starts now: the core has read all that it needs. */
+/* Of the job that starts now, the latest that an action has begun: the core has read all that it needs. */
 void check_job_pieces(void)
 {
-    for (size_t i = 0; i < scene.piece_count && scene.replayer->report.jobs; i++) {
+    const struct gr_replayer *r = scene.replayer;
+    uint64_t jobs = 0;
+    for (uint32_t i = 0; i <= r->report.action; i++)
+        jobs += r->actions[i * GR_ACTION_BYTES + GR_ACTION_AT_OP] == GR_OP_JOB;
+    for (size_t i = 0; i < scene.piece_count && jobs; i++) {
         const uint8_t *row = scene.piece_rows + i * GR_PIECE_BYTES;
-        const uint64_t job = scene.replayer->piece_job;
-        PROMISE(field(row, GR_PIECE_AT_FIRST_JOB) > job || job > field(row, GR_PIECE_AT_LAST_JOB) ||
-                    scene.replayer->pieces_read[i] == field(row, GR_PIECE_AT_BYTES),
+        PROMISE(field(row, GR_PIECE_AT_FIRST_JOB) > jobs - 1 || jobs - 1 > field(row, GR_PIECE_AT_LAST_JOB) ||
+                    r->pieces_read[i] == field(row, GR_PIECE_AT_BYTES),
                 "no job starts before its pieces are there");
     }
 }
