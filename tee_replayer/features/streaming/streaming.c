@@ -143,7 +143,7 @@ GR_NOINLINE uint64_t gr_piece_differences(const struct loader *l, const uint8_t 
                        stays = row[GR_PIECE_AT_CODEC / 4] >> 8 & GR_PIECE_FLAG_RESIDENT;
         wrong |= (size - 1) / GR_MAX_PIECE_BYTES | size % GR_PAGE_BYTES | is_less(r->carveout_bytes, end) |
                  is_less(begin, stays ? r->image_end : r->read_only_end) | is_less(first, from) |
-                 is_less(last, first) | is_less(jobs, last + 1) | (stays & (from | (last + 1) ^ jobs));
+                 is_less(last, first) | is_less(jobs, last + 1) | (stays & (from | ((last + 1) ^ jobs)));
         if (stays && end > stays_end)
             stays_end = end;
         for (uint64_t k = i + 1; k < count; k++) {
