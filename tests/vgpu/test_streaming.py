@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import json
 import mmap
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +34,7 @@ from trace_format.trace import Trace
 WEIGHTS = 12
 INPUT = np.arange(16, dtype=np.int32) * 1000 - 7
 ROOM = 1 << 20  # for head, actions, page table
+REPLAYS = 20  # with each byte that changes
 LATENCY_NS = 5_000_000  # of a job; a clock of the host port moves with each look at it
 
 
@@ -156,6 +158,51 @@ def test_a_byte_that_changes_after_loading_is_noticed(latency_ns: int) -> None:
             replayer.unload()
             assert carveout[:].count(0) == len(carveout)
     assert noticed == ({Op.JOB, Op.WAIT_IRQ} if latency_ns else {Op.JOB})
+
+
+@pytest.mark.parametrize("latency_ns", [0, LATENCY_NS])
+def test_a_second_core_that_changes_each_piece_meanwhile(latency_ns: int) -> None:
+    """While replays read it, a byte of each page in turn changes again and again: a replay ends in CHUNK without
+    an output, or has the right one, and both happen.
+    """
+    trace = made(smallest())
+    data = bytearray(s.signed(trace))
+    right, ends = expected(weighted(WEIGHTS)), set()
+    with loaded(data, ROOM, latency_ns) as (replayer, _):
+        taken = np.full(16, 99, np.int32)
+        replayer.bind(0, INPUT.copy())
+        replayer.bind(1, taken)
+        for at in _stream(data)[7::PAGE_BYTES]:
+            with changing(data, at):
+                for _ in range(REPLAYS):
+                    taken[:] = 99
+                    try:
+                        replayer.run()
+                        ends.add("OK")
+                        assert taken.tolist() == right
+                    except ReplayError as failed:
+                        ends.add(failed.report.name)
+                        assert (taken == 99).all()
+    assert ends == {"OK", "CHUNK"}
+
+
+@contextmanager
+def changing(data: bytearray, at: int) -> Iterator[None]:
+    """A byte of a buffer changes as fast as another thread can; afterwards it is what it was."""
+    ends, was = threading.Event(), data[at]
+
+    def change() -> None:
+        while not ends.is_set():
+            data[at] ^= 1
+
+    other = threading.Thread(target=change)
+    other.start()
+    try:
+        yield
+    finally:
+        ends.set()
+        other.join()
+        data[at] = was
 
 
 def test_what_is_resident_is_read_once_and_the_rest_again() -> None:
