@@ -41,8 +41,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--gpu", choices=list(cases.DRIVER), action="append", help="only this GPU")
     parser.add_argument("--path", choices=PATHS, action="append", help="only this port")
     parser.add_argument("--profile", choices=PROFILES, action="append", help="only this profile, on bare metal")
-    every = (*cases.CASES, *CASES, *trust.CASES, *encryption.CASES, *networks.CASES, *networks.ALONE)
-    every = (*every, *streaming.CASES, cases.OWNERS)
+    every = [*cases.CASES, *CASES, *trust.CASES, *encryption.CASES, *networks.CASES, *networks.ALONE]
+    every += [*streaming.CASES, cases.OWNERS]
     names = sorted({case.name for case in every})
     parser.add_argument("--case", choices=names, action="append", help="only this case")
     parser.add_argument(

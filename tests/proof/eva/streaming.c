@@ -126,8 +126,8 @@ static void replay(struct loader *l, uint32_t page, uint32_t bytes, uint64_t off
     set(rows + GR_PIECE_BYTES / 4, PAGES - 1, GR_PAGE_BYTES, 0);
     if (gr_take_pieces(l, (const uint8_t *)rows, 2 * GR_PIECE_BYTES) != GR_STATUS_OK)
         return;
-    //@ assert inside: GR_PAGE_BYTES <= page * GR_PAGE_BYTES && page * GR_PAGE_BYTES + bytes <=
-    //sizeof(memory);
+    /*@ assert inside: GR_PAGE_BYTES <= page * GR_PAGE_BYTES &&
+                       page * GR_PAGE_BYTES + bytes <= sizeof(memory); */
     Frama_C_make_unknown((char *)&a, sizeof a);
     //@ loop unroll 2;
     for (uint32_t i = 0; i < 2; i++) {
