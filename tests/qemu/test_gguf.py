@@ -93,6 +93,18 @@ def test_a_decoder_in_the_secure_world(root: RecordRoot, tmp_path: Path) -> None
     _talk(decoder, trace, key, tmp_path)
 
 
+@pytest.mark.parametrize("gpu", ["v3d71", "mali_g52r1", "mali_g72"])
+def test_a_decoder_on_other_gpus(gpu: str, root: RecordRoot, tmp_path: Path) -> None:
+    """Kernels differ by family: a V3D 7.1 has other instructions, Malis load the vector by four."""
+    decoder = Decoder(layers=1, tokens=272)
+    model = decoder.write(tmp_path / "m.gguf", **gguf_models.words())
+    trace, key = signed(model, tmp_path, "--logits", "--gpu", gpu)
+    tokens = [7, 50, 3]
+    found, expected = replayed("vgpu", trace, key, tokens), decoder.logits(tokens)
+    assert np.abs(found["logits"] - expected).max() < 1e-4 * np.abs(expected).max()
+    assert found["chosen"][:, 0].tolist() == expected.argmax(-1).tolist()
+
+
 def _talk(decoder: Decoder, trace: Delivery, key: PublicKey, folder: Path) -> None:
     """`chat` says what the decoder chooses, up to --tokens; in QEMU the machine is ended with the answer."""
     signed_file, key_file = folder / "net.sgtr", folder / "pub.pem"
