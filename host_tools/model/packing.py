@@ -7,7 +7,7 @@ The image has whole pages first, at the frames that they keep, then pieces for U
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter, itemgetter
 
@@ -67,7 +67,7 @@ class Packing:
             for start, end in clears:  # too much does no harm: what is not zero is uploaded afterwards
                 _extend(self.clears, base + start, base + end, 1 if exact else CLEAR_GAP)
             self.state += [(base + start, base + end) for start, end in page.state_fills()]
-        self.uploads, self.clears = (list(_without(spans, self.state)) for spans in (self.uploads, self.clears))
+        self.uploads, self.clears = (list(without(spans, self.state)) for spans in (self.uploads, self.clears))
         self._sources: list[int] = []  # of uploads
         self._state = [(span, self._source(self._content(*span))) for span in self.state]
         for start, end in self.uploads:
@@ -166,14 +166,17 @@ def _fill(target: int, size: int, source: int | None) -> Action:
     return action(Op.CLEAR, **where) if source is None else action(Op.UPLOAD, source=source, **where)
 
 
-def _without(spans: Iterable[Span], holes: list[Span]) -> Iterator[Span]:
-    """Runs less others; each in ascending order."""
+def without(spans: Iterable[Span], holes: Sequence[Span]) -> Iterator[Span]:
+    """Runs less others; each in ascending order, none over another. State can have thousands."""
+    ends = [after for _, after in holes]
     for start, end in spans:
-        for hole, after in holes:
-            if after > start and hole < end:
-                if start < hole:
-                    yield start, hole
-                start = after
+        for at in range(bisect_right(ends, start), len(holes)):
+            hole, after = holes[at]
+            if hole >= end:
+                break
+            if start < hole:
+                yield start, hole
+            start = after
         if start < end:
             yield start, end
 

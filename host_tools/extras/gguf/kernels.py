@@ -128,6 +128,39 @@ def together(heads: int, positions: int) -> int:
     return next(n for n in (4, 3, 2, 1) if n == 1 or (heads % n == 0 and n * positions <= MOST_SCORES))
 
 
+def _scores(size: int, fours: int, many: int) -> list[str]:
+    """GLSL of the scores of the four positions p, of each head, and of the largest one."""
+    lines = [f"    vec4 a{h} = vec4(0.0);" for h in range(many)]
+    lines.append(f"    for (int k = 0; k < {size}; k += 8) {{ for (int n = 0; n < 8; n++) {{")
+    lines.append(f"      vec4 key = keys[base + (k+n)*{fours} + p];")
+    lines += [f"      a{h} += q[(h+{h})*{size}+k+n] * key;" for h in range(many)] + ["    }}"]
+    for h in range(many):
+        lines.append(f"    a{h} = mix(vec4({LEAST}), a{h}, seen); s[{h * fours}+p] = a{h};")
+        lines.append(f"    top.{XYZW[h]} = max(top.{XYZW[h]}, max(max(a{h}.x, a{h}.y), max(a{h}.z, a{h}.w)));")
+    return lines
+
+
+def _end(h: int, size: int, many: int) -> str:
+    """GLSL that makes a part of the vector of what the lanes have of a head's mixture."""
+    rounds, lanes = max(size // HEAD_LANES, 1), size // 4
+    heads = f"int(gl_NumWorkGroups.x)*{many}"
+    return f"""  m[t] = a{h}; {_BARRIER}
+  for (int i = 0; i < {rounds}; i++) {{
+    int n = (i*{HEAD_LANES}+t) % {size};
+    float mine = 0.0;
+    for (int k = 0; k < {HEAD_LANES // lanes}; k++) mine += m[k*{lanes} + n/4][n & 3];
+    mine *= whole.{XYZW[h]}; e[n] = mine; v[(h+{h})*{size}+n] = mine;
+  }}
+  {_BARRIER}
+  for (int i = 0; i < {rounds}; i++) {{
+    int n = (i*{HEAD_LANES}+t) % {size}, g = n / {GROUP};
+    v[({heads}+h+{h})*{size}+n] = {_paired("e[n]", "e[n & ~2]", "n")};
+    vec2 all_ = {_SUM};
+    sums[(h+{h})*{size // GROUP}+g] = all_.x; sums[({heads}+h+{h})*{size // GROUP}+g] = all_.y;
+  }}
+  {_BARRIER}"""
+
+
 def attend(heads: int, size: int, positions: int) -> str:
     """The vector: what heads take of the values. A workgroup has `together` heads of the same keys and values.
 
@@ -141,36 +174,9 @@ def attend(heads: int, size: int, positions: int) -> str:
     """
     fours, lanes, many = positions // 4, size // 4, together(heads, positions)
     parts, each = HEAD_LANES // lanes, range(many)
-    rounds = max(size // HEAD_LANES, 1)
-    scores = [f"    vec4 a{h} = vec4(0.0);" for h in each]
-    scores.append(f"    for (int k = 0; k < {size}; k += 8) {{ for (int n = 0; n < 8; n++) {{")
-    scores.append(f"      vec4 key = keys[base + (k+n)*{fours} + p];")
-    scores += [f"      a{h} += q[(h+{h})*{size}+k+n] * key;" for h in each] + ["    }}"]
-    for h in each:
-        scores.append(f"    a{h} = mix(vec4({LEAST}), a{h}, seen); s[{h * fours}+p] = a{h};")
-        scores.append(f"    top.{XYZW[h]} = max(top.{XYZW[h]}, max(max(a{h}.x, a{h}.y), max(a{h}.z, a{h}.w)));")
     powers = [f"    a = exp(s[{h * fours}+p] - top.{XYZW[h]}); s[{h * fours}+p] = a;" for h in each]
     powers = [f"{power} whole.{XYZW[h]} += dot(a, vec4(1.0));" for h, power in enumerate(powers)]
     mixed = [f"    w = s[{h * fours}+p]; a{h} += w.x*value0 + w.y*value1 + w.z*value2 + w.w*value3;" for h in each]
-    ends = [
-        f"""  m[t] = a{h}; {_BARRIER}
-  for (int i = 0; i < {rounds}; i++) {{
-    int n = (i*{HEAD_LANES}+t) % {size};
-    float mine = 0.0;
-    for (int k = 0; k < {parts}; k++) mine += m[k*{lanes} + n/4][n & 3];
-    mine *= whole.{XYZW[h]}; e[n] = mine; v[(h+{h})*{size}+n] = mine;
-  }}
-  {_BARRIER}
-  for (int i = 0; i < {rounds}; i++) {{
-    int n = (i*{HEAD_LANES}+t) % {size}, g = n / {GROUP};
-    v[(int(gl_NumWorkGroups.x)*{many}+h+{h})*{size}+n] = {_paired("e[n]", "e[n & ~2]", "n")};
-    vec2 all_ = {_SUM};
-    sums[(h+{h})*{size // GROUP}+g] = all_.x;
-    sums[(int(gl_NumWorkGroups.x)*{many}+h+{h})*{size // GROUP}+g] = all_.y;
-  }}
-  {_BARRIER}"""
-        for h in each
-    ]
     return f"""shared vec4 s[{many * fours}];
 shared vec4 r[{HEAD_LANES}];
 shared vec4 m[{HEAD_LANES}];
@@ -183,7 +189,7 @@ void main() {{
   for (int i = 0; i < {fours // HEAD_LANES}; i++) {{
     int p = i*{HEAD_LANES}+t;
     bvec4 seen = lessThanEqual(ivec4(4*p, 4*p+1, 4*p+2, 4*p+3), ivec4(last));
-{chr(10).join(scores)}
+{chr(10).join(_scores(size, fours, many))}
   }}
   r[t] = top; {_BARRIER}
   {_over_lanes("max({}, {})")}
@@ -201,7 +207,7 @@ void main() {{
     vec4 {", ".join(f"value{n} = values[at+{n * lanes}]" for n in range(4))};
 {chr(10).join(mixed)}
   }}
-{chr(10).join(ends)}
+{chr(10).join(_end(h, size, many) for h in each)}
 }}"""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from host_tools.model.alike import Alike
 from host_tools.model.frames import Bytes, Page, Pages, dense_pages
 from host_tools.model.joined import joined
 from host_tools.model.memory import Memory
-from host_tools.model.packing import Packing
+from host_tools.model.packing import Packing, without
 from tests.support.mali_chains import PAGE, RW, Area, header, submit, trace
 from tests.support.sampling import few
 from trace_format.actions import Action, Actions, Op, action, array_of
@@ -183,3 +184,36 @@ def test_where_no_sheet_is_left_the_image_is_bytes(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("host_tools.support.sheet._given", [])
     assert type(packing.sheet()) is bytes
     assert packing.sheet() == bytes(whole) == packing.image() != b""
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_runs_without_others(seed: int) -> None:
+    """As sets of bytes say; what is left are runs in ascending order."""
+    random = np.random.default_rng(seed)
+
+    def runs() -> list[tuple[int, int]]:
+        ends = np.sort(random.choice(400, 2 * int(random.integers(0, 40)), replace=False)).tolist()
+        return list(zip(ends[::2], ends[1::2], strict=True))
+
+    spans, holes = runs(), runs()
+    left = list(without(spans, holes))
+    of = [{byte for start, end in some for byte in range(start, end)} for some in (spans, holes, left)]
+    assert of[2] == of[0] - of[1]
+    assert left == sorted(left)
+    assert sum(end - start for start, end in left) == len(of[2])
+
+
+def test_many_runs_are_looked_up() -> None:
+    """A look-up for each run, and none for each pair: caches that begin with a text have thousands of both."""
+
+    class Counted(list[tuple[int, int]]):
+        reads = 0
+
+        def __getitem__(self, at: Any) -> Any:
+            self.reads += 1
+            return super().__getitem__(at)
+
+    holes = Counted((100 * at + 50, 100 * at + 60) for at in range(5000))
+    left = list(without([(100 * at, 100 * at + 100) for at in range(5000)], holes))
+    assert len(left) == 10000
+    assert holes.reads < 15000
