@@ -6,11 +6,13 @@ their lanes load at the same time follow one another, so that one load of 16 lan
 has fields of equal size, one a column. Numbers of 5 and 6 bits are split into two planes: the four low bits, and
 the rest.
 
-A word's low half has the even columns, its high half the odd ones, because two numbers become floats at once: a
-half whose bits are 0x6400 plus a number of up to 10 bits is 1024 plus that number, and a GPU's multiplier unpacks
-halves. In such a half lie two numbers of 4 bits, q and p. With the vector's elements x and y,
+A word's low half has the even columns, its high half the odd ones, because two numbers become floats at once, by a
+mask and an addition: a half whose bits are 0x6400 plus a number of 8 bits is 1024 plus that number, and one whose
+bits are 0x5C00 plus four times the number is 256 plus it. A GPU's multiplier unpacks halves. The smaller what is
+added, the fewer bits of the number are lost, so words of 4 bits are turned by two bits, and their upper bytes
+turned back. In such a half lie two numbers of 4 bits, q and p. With the vector's elements x and y,
 
-    (1024 + q + 16 p) x + (1024 + 16 p) (y / 16 - x) = q x + p y + 64 y
+    (256 + q + 16 p) x + (256 + 16 p) (y / 16 - x) = q x + p y + 16 y
 
 so one more mask gives the second product; behind the vector is its copy in that form (kernels.py). What is too
 much is taken off by sums of the vector. Small fields are not shifted into place: `float(word & mask)` is a number
@@ -31,10 +33,11 @@ from host_tools.extras.gguf.blocks import COLUMNS, SUPER, Blocks, Form
 LANES = 16  # rows that lie side by side
 XYZW = "xyzw"
 VECTOR, PAIRS = "x", "pair"  # names of the vector's parts in a kernel
-ONES = 1024  # what a half with the bits ONES_BITS is
-ONES_BITS = "0x64006400u"
+# Of numbers of 4 and of 8 bits: what a half is above its number, its bits then, the mask of two halves' numbers.
+ABOVE = {4: (256.0, "0x5C005C00u", "0x03FC03FCu"), 8: (1024.0, "0x64006400u", "0x00FF00FFu")}
 FOURS, REST, SUPERS = "fours", "rest", "supers"  # a kernel's buffers of a matrix
 TYPES = {FOURS: "uvec4", REST: "uint", SUPERS: "uint"}  # of their elements
+SECOND = "0xFFC3FFC3u"  # leaves the second number of 4 bits
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,8 @@ def laid_out(found: Blocks | NDArray[Any]) -> Matrix:
         plane = numbers >> shift & (1 << bits) - 1
         columns_of = plane.astype(np.uint32).reshape(*numbers.shape[:2], bits, 32 // bits)
         shifts = np.array([bits * field(at, bits) for at in range(32 // bits)], np.uint32)
-        parts.append(np.bitwise_or.reduce(columns_of << shifts, axis=-1))
+        made_of = np.bitwise_or.reduce(columns_of << shifts, axis=-1)
+        parts.append(made_of << np.uint32(2) | made_of >> np.uint32(30) if bits == 4 else made_of)
         shift += bits
     words = np.concatenate([*parts, found.scales[..., None]], -1)
     made = _parts(words)
@@ -251,7 +255,7 @@ class Product:
                 (f"{name}.x + {name}.y" if form.group == COLUMNS else f"{name}.{XYZW[at]}")
                 for name in ("every", "odd")
             )
-            extra = f"{ONES + form.zero:.1f}*({every})" if form.bits == 8 else f"{ONES / 16:.1f}*({odd})"
+            extra = f"{ABOVE[8][0] + form.zero:.1f}*({every})" if form.bits == 8 else f"{ABOVE[4][0] / 16}*({odd})"
             if form.zero and form.bits != 8:
                 extra += f" + {form.zero:.1f}*({every})"
             lines.append(f"    float every{at} = {every}, extra{at} = {extra};")
@@ -278,13 +282,14 @@ class Product:
     def _halves(self, text: str, total: str, word: int, bits: int) -> list[str]:
         """Numbers of 4 and 8 bits."""
         lines, column = [], word * 32 // bits
+        _, above, mask = ABOVE[bits]
         for shift in (0, 8):
-            moved = f"({text} >> 8)" if shift else text
-            lines += [f"    u = ({moved} & 0x00FF00FFu) + {ONES_BITS}; p = unpackHalf2x16(u);"]
+            moved = text if not shift else f"({text} >> 8)" if bits == 8 else f"(({text} >> 8) + ({text} << 24))"
+            lines.append(f"    u = ({moved} & {mask}) + {above}; p = unpackHalf2x16(u);")
             lines += self._two(total, VECTOR if bits == 8 else PAIRS, column)
             column += 2
             if bits == 4:
-                lines += ["    p = unpackHalf2x16(u & 0xFFF0FFF0u);", *self._two(total, PAIRS, column)]
+                lines += [f"    p = unpackHalf2x16(u & {SECOND});", *self._two(total, PAIRS, column)]
                 column += 2
         return lines
 
@@ -303,6 +308,8 @@ def row(matrix: Matrix, number: str, block: str) -> tuple[list[str], list[str]]:
     group, lane = f"(({number}) / {LANES})", f"(({number}) % {LANES})"
     words = matrix.at(group, block, lane)
     lines = [f"  uint w{at} = {word};" for at, word in enumerate(words)]
+    if matrix.form is not None and matrix.bits != 8:
+        lines += [f"  w{at} = (w{at} >> 2) | (w{at} << 30);" for at in range(4)]
     if matrix.form is None:
         if matrix.bits == 32:
             return lines, [f"uintBitsToFloat(w{at})" for at in range(COLUMNS)]
