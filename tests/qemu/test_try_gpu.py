@@ -47,7 +47,7 @@ def said(folder: Path, root: RecordRoot, vadd: Path) -> dict[str, list[str]]:
 def test_each_network_gives_the_models_output_under_pressure(folder: Path, said: dict[str, list[str]]) -> None:
     lines = said["pressure"]
     assert [line for line in lines if line.startswith("status ")] == ["status 0"] * 3
-    counts = {"lenet": REPLAYS, "mobilenet": 1}
+    counts = {"lenet": REPLAYS, "mobilenet": 1, "jobs": 1}
     for name, slots in networks(folder, GPU).items():
         for slot in slots:
             count = counts.get(name, 2)
@@ -58,7 +58,7 @@ def test_each_network_gives_the_models_output_under_pressure(folder: Path, said:
 def test_the_pages_stay_where_they_are(folder: Path, said: dict[str, list[str]]) -> None:
     """Each program says so at its end; the stress did move pages of others."""
     kept = [line for line in said["pages"] if line.endswith("are where they were")]
-    assert len(kept) == 2 * len(networks(folder, GPU))
+    assert len(kept) == 2 * len(networks(folder, GPU)) - 1  # a probe is replayed once
     assert all(int(count) > 0 for count in said["moved"])
 
 

@@ -272,10 +272,12 @@ def test_outputs_that_differ(system: System) -> None:
     np.save(own / "expected/net.same.npy", values)
     np.save(own / "expected/net.other.npy", values + np.float32(0.5))
     np.save(system.own / "found.npy", values)
-    (own / LIST).write_text("net.sgtr same other\n", encoding="ascii")
+    np.save(own / "expected/jobs.job0000.npy", values)
+    (own / LIST).write_text("net.sgtr same other\njobs.sgtr job0000\n", encoding="ascii")
     program = own / "gramophone-gpu"
     program.write_text(
-        '#!/bin/sh\n[ "$1" != replay ] || for slot in same other; do cp found.npy result/net.$slot.npy; done\n',
+        '#!/bin/sh\n[ "$1" != replay ] || for slot in same other job0000; do '
+        'cp found.npy "result/$(basename "$2" .sgtr).$slot.npy"; done\n',
         encoding="ascii",
     )
     program.chmod(0o755)
@@ -286,12 +288,15 @@ def test_outputs_that_differ(system: System) -> None:
         [
             "net: 20 replays, same is the model's output: byte for byte",
             "net: 20 replays, other differs from the model's output: largest difference 0.5",
+            "jobs: 1 replays, job0000 is the model's output: byte for byte",
             "the GPU is with v3d",
             "please send result.tar back: a difference is as useful",
         ],
     )
     with tarfile.open(system.own / "result.tar") as tar:
-        assert {"result/net.other.npy", "result/net.json", "result/board.txt"} <= set(tar.getnames())
+        names = set(tar.getnames())
+    assert {"result/net.other.npy", "result/net.json", "result/jobs.once.json", "result/board.txt"} <= names
+    assert "result/jobs.json" not in names
 
 
 def test_no_two_obstacles_have_the_same_sentence() -> None:
