@@ -67,6 +67,7 @@ class AptRoot:
         assume: packages taken as present, with whatever they alone would pull in (a compiler library of which
             no needed file is a user, say). Something that does need them fails later, loudly, at its ELF closure.
         stamp: name of a snapshot of the archive, instead of the machine's own mirror.
+        component: of the archive.
     """
 
     def __init__(
@@ -77,7 +78,9 @@ class AptRoot:
         purpose: str = "packages of the machine for recordings",
         assume: Iterable[str] = (),
         stamp: str = "",
+        component: str = "main",
     ) -> None:
+        self.component = component
         self.suite, self.arch, self.purpose, self.stamp = suite, arch, purpose, stamp
         if not KEYRING.is_file():
             raise RecordError(f"{purpose}: {KEYRING} is missing: apt-get install debian-archive-keyring")
@@ -93,7 +96,8 @@ class AptRoot:
 
     def _write_config(self, assume: Iterable[str]) -> None:
         types = "deb-src" if self.arch == "all" else "deb deb-src"
-        text = f"Types: {types}\nURIs: {self.uri}\nSuites: {self.suite}\nComponents: main\nSigned-By: {KEYRING}\n"
+        text = f"Types: {types}\nURIs: {self.uri}\nSuites: {self.suite}\n"
+        text += f"Components: {self.component}\nSigned-By: {KEYRING}\n"
         if self.stamp:
             text += "Check-Valid-Until: no\n"  # an index is valid for a week or so
         (self.folder / "mirror.sources").write_text(text, encoding="utf-8")

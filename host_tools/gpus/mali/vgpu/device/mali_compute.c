@@ -238,7 +238,8 @@ static void describe(const struct mali_dispatch *d)
             row->registers = d->program.uop[i].to + 1u;
 }
 
-uint32_t mali_compute(struct mali_device *dev, unsigned space, uint64_t va)
+uint32_t mali_compute(struct mali_device *dev, unsigned space, uint64_t va, mali_dispatch_reader *read,
+                      const void *from)
 {
     struct mali_dispatch *d = calloc(1, sizeof(*d));
     struct runner *runners[VGPU_MAX_WORKERS] = {calloc(1, sizeof(struct runner))};
@@ -250,7 +251,8 @@ uint32_t mali_compute(struct mali_device *dev, unsigned space, uint64_t va)
         d->space = space;
         d->memory = mali_memory_of(dev, space);
         d->va = va;
-        exception = mali_dispatch_read(d);
+        d->from = from;
+        exception = read(d);
         d->meter =
             dev->base.options.meter && !exception ? vgpu_meter_create(CORE_CACHE_BYTES, L2_BYTES) : NULL;
         if (!exception && !d->meter == !dev->base.options.meter && prepare(runners[0], d))

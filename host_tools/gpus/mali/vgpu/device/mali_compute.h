@@ -5,8 +5,14 @@
 
 #include "mali_device.h"
 
-/* Run the compute job at va. 0, or the exception that ends the chain: after a fault of the MMU, which has
- * been reported, or with an error of the GPU. */
-uint32_t mali_compute(struct mali_device *dev, unsigned space, uint64_t va);
+struct mali_dispatch;
+/* Read all that a dispatch takes from memory; dev, space, memory, va and from are set. 0, or the exception.
+ */
+typedef uint32_t mali_dispatch_reader(struct mali_dispatch *d);
+
+/* Run the compute job at va, which `read` reads; `from`: for it. 0, or the exception that ends the chain:
+ * after a fault of the MMU, which has been reported, or with an error of the GPU. */
+uint32_t mali_compute(struct mali_device *dev, unsigned space, uint64_t va, mali_dispatch_reader *read,
+                      const void *from);
 
 #endif

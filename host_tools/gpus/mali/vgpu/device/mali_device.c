@@ -7,6 +7,8 @@
  */
 #include "mali_device.h"
 
+#include "mali_csf.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,9 +23,9 @@ uint64_t mali_due(struct mali_device *dev)
 }
 
 /* The first JS or AS for an offset in any of them: they are described once. */
-static uint32_t canonical(uint32_t offset)
+static uint32_t canonical(const struct mali_device *dev, uint32_t offset)
 {
-    if (offset >= MALI_JS && offset < MALI_JS + MALI_JS_COUNT * MALI_JS_BYTES)
+    if (!dev->chip->has_streams && offset >= MALI_JS && offset < MALI_JS + MALI_JS_COUNT * MALI_JS_BYTES)
         return MALI_JS + (offset - MALI_JS) % MALI_JS_BYTES;
     if (offset >= MALI_AS && offset < MALI_AS + MALI_AS_COUNT * MALI_AS_BYTES)
         return MALI_AS + (offset - MALI_AS) % MALI_AS_BYTES;
@@ -47,27 +49,34 @@ void mali_raise(struct mali_device *dev, uint32_t rawstat, uint32_t bits)
     update_lines(dev);
 }
 
+static uint32_t flush_register(const struct mali_device *dev)
+{
+    return dev->chip->has_streams ? CSF_LATEST_FLUSH : GPU_LATEST_FLUSH;
+}
+
 void mali_flushed(struct mali_device *dev)
 {
-    uint32_t *id = mali_reg(dev, GPU_LATEST_FLUSH);
+    uint32_t *id = mali_reg(dev, flush_register(dev));
     *id = (*id + 1) & FLUSH_ID_MASK;
 }
 
 /* Registers to their reset values; what GPU_IRQ_RAWSTAT says and the flush id stay. */
 static void reset(struct mali_device *dev)
 {
-    uint32_t raw = *mali_reg(dev, GPU_IRQ_RAWSTAT), flush = *mali_reg(dev, GPU_LATEST_FLUSH);
+    uint32_t raw = *mali_reg(dev, GPU_IRQ_RAWSTAT), flush = *mali_reg(dev, flush_register(dev));
     memset(dev->reg, 0, sizeof(dev->reg));
-    for (size_t i = 0; i < mali_register_count; i++)
-        *mali_reg(dev, mali_registers[i].offset) = mali_registers[i].reset;
+    for (size_t i = 0; i < dev->chip->register_count; i++)
+        *mali_reg(dev, dev->chip->registers[i].offset) = dev->chip->registers[i].reset;
     for (size_t i = 0; i < dev->chip->reset_count; i++)
         *mali_reg(dev, dev->chip->resets[i].offset) = dev->chip->resets[i].value;
     *mali_reg(dev, GPU_IRQ_RAWSTAT) = raw;
-    *mali_reg(dev, GPU_LATEST_FLUSH) = flush;
+    *mali_reg(dev, flush_register(dev)) = flush;
     for (unsigned kind = 0; kind < MALI_POWER_KINDS; kind++)
         dev->power[kind] = (struct mali_power){.present = *mali_reg(dev, GPU_SHADER_PRESENT_LO + 16 * kind)};
     memset(dev->space, 0, sizeof(dev->space));
     memset(dev->slot, 0, sizeof(dev->slot));
+    if (dev->chip->has_streams)
+        mali_csf_reset(dev);
     dev->clean_ns = 0;
     update_lines(dev);
 }
@@ -84,13 +93,16 @@ static void start(struct vgpu *gpu)
 {
     struct mali_device *dev = mali_device_of(gpu);
     dev->chip = ((const struct mali_kind *)gpu->family)->chip;
-    for (size_t i = 0; i < mali_register_count; i++) {
-        const struct vgpu_register *known = &mali_registers[i];
+    for (size_t i = 0; i < dev->chip->register_count; i++) {
+        const struct vgpu_register *known = &dev->chip->registers[i];
         dev->known[known->offset / 4] = (uint16_t)(i + 1);
-        if (known->offset == GPU_LATEST_FLUSH)
-            *mali_reg(dev, GPU_LATEST_FLUSH) = known->reset;
+        if (known->offset == flush_register(dev))
+            *mali_reg(dev, known->offset) = known->reset;
     }
-    reset(dev);
+    if (dev->chip->has_streams && !mali_csf_create(dev))
+        vgpu_fail(gpu, "%s: out of memory", dev->chip->name);
+    else
+        reset(dev);
 }
 
 static void destroy(struct vgpu *gpu)
@@ -98,6 +110,7 @@ static void destroy(struct vgpu *gpu)
     struct mali_device *dev = mali_device_of(gpu);
     mali_touched_clear(&dev->touched);
     pthread_mutex_destroy(&dev->lock);
+    free(dev->csf);
     free(dev);
 }
 
@@ -109,12 +122,13 @@ static void memory_changed(struct vgpu *gpu)
 static const struct vgpu_register *find(struct mali_device *dev, uint32_t offset, uint8_t access)
 {
     const char *what = access == VGPU_READ ? "read of" : "write to";
-    uint16_t index = dev->known[canonical(offset) / 4];
+    uint32_t place = canonical(dev, offset);
+    uint16_t index = place < MALI_REGISTER_BYTES ? dev->known[place / 4] : 0;
     if (!index) {
         vgpu_fail(&dev->base, "%s: %s 0x%04x: unknown register", dev->chip->name, what, offset);
         return NULL;
     }
-    const struct vgpu_register *known = &mali_registers[index - 1];
+    const struct vgpu_register *known = &dev->chip->registers[index - 1];
     if (!(known->access & access)) {
         vgpu_fail(&dev->base, "%s: %s 0x%04x (%s): the register is %s", dev->chip->name, what, offset,
                   known->name,
@@ -145,7 +159,7 @@ static uint32_t read32(struct vgpu *gpu, uint32_t offset)
         const struct mali_power *power = &dev->power[(offset - GPU_SHADER_PWRTRANS_LO) / 16];
         return power->on | power->off;
     }
-    if (canonical(offset) == MALI_AS + AS_STATUS)
+    if (canonical(dev, offset) == MALI_AS + AS_STATUS)
         return gpu->now_ns < dev->space[(offset - MALI_AS) / MALI_AS_BYTES].busy_ns;
     return *mali_reg(dev, offset);
 }
@@ -186,7 +200,7 @@ static void power_change(struct mali_device *dev, unsigned kind, uint32_t cores,
 
 static void command(struct mali_device *dev, uint32_t value)
 {
-    switch (value) {
+    switch (dev->chip->has_streams ? mali_csf_command(value) : value) {
     case GPU_CMD_NOP: return;
     case GPU_CMD_SOFT_RESET:
     case GPU_CMD_HARD_RESET:
@@ -217,7 +231,10 @@ static void advance(struct vgpu *gpu)
         mali_raise(dev, GPU_IRQ_RAWSTAT, GPU_IRQ_RAWSTAT_CLEAN_CACHES_COMPLETED);
     }
     power_advance(dev);
-    mali_jobs_advance(dev);
+    if (dev->chip->has_streams)
+        mali_csf_advance(dev);
+    else
+        mali_jobs_advance(dev);
 }
 
 static void write_register(struct mali_device *dev, uint32_t offset, uint32_t value)
@@ -228,12 +245,14 @@ static void write_register(struct mali_device *dev, uint32_t offset, uint32_t va
             power_change(dev, (offset - (on ? GPU_SHADER_PWRON_LO : GPU_SHADER_PWROFF_LO)) / 16, value, on);
         return;
     }
-    if (offset >= MALI_AS) {
+    if (offset >= MALI_AS && offset < MALI_AS + MALI_AS_COUNT * MALI_AS_BYTES) {
         *mali_reg(dev, offset) = value;
         mali_space_write(dev, (offset - MALI_AS) / MALI_AS_BYTES, (offset - MALI_AS) % MALI_AS_BYTES, value);
         return;
     }
-    if (offset >= MALI_JS && offset < MALI_JS + MALI_JS_COUNT * MALI_JS_BYTES) {
+    if (dev->chip->has_streams && mali_csf_write(dev, offset, value))
+        return;
+    if (!dev->chip->has_streams && offset >= MALI_JS && offset < MALI_JS + MALI_JS_COUNT * MALI_JS_BYTES) {
         mali_slot_write(dev, (offset - MALI_JS) / MALI_JS_BYTES, (offset - MALI_JS) % MALI_JS_BYTES, value);
         return;
     }
@@ -250,6 +269,10 @@ static void write_register(struct mali_device *dev, uint32_t offset, uint32_t va
 static void write32(struct vgpu *gpu, uint32_t offset, uint32_t value)
 {
     struct mali_device *dev = mali_device_of(gpu);
+    if (dev->chip->has_streams && mali_csf_doorbell(dev, offset, value)) {
+        advance(gpu);
+        return;
+    }
     const struct vgpu_register *known = find(dev, offset, VGPU_WRITE);
     if (!known)
         return;
@@ -264,10 +287,11 @@ static void write32(struct vgpu *gpu, uint32_t offset, uint32_t value)
     advance(gpu); /* what takes no time is done now */
 }
 
-#define KIND(kind_name, of_chip, shaders)                                                                    \
+#define KIND(kind_name, of_chip, shaders) KIND_OF(kind_name, of_chip, shaders, MALI_WINDOW_BYTES)
+#define KIND_OF(kind_name, of_chip, shaders, window)                                                         \
     {                                                                                                        \
         .family = {.name = kind_name,                                                                        \
-                   .window_bytes = MALI_WINDOW_BYTES,                                                        \
+                   .window_bytes = (window),                                                                 \
                    .interrupt_lines = MALI_LINES,                                                            \
                    .executes_shaders = shaders,                                                              \
                    .reads_shaders = shaders,                                                                 \
@@ -288,5 +312,6 @@ static const struct mali_kind g71_arch60 = KIND("mali_g71-arch60", mali_g71_arch
 static const struct mali_kind g72 = KIND("mali_g72", mali_g72_chip, true);
 static const struct mali_kind g52r1 = KIND("mali_g52r1", mali_g52r1_chip, true);
 static const struct mali_kind g31 = KIND("mali_g31", mali_g31_chip, true);
-VGPU_FAMILIES(&g71.family, &g71_registers.family, &g71_arch60.family, &g72.family, &g52r1.family,
-              &g31.family);
+static const struct mali_kind g610 = KIND_OF("mali_g610", mali_g610_chip, true, CSF_WINDOW_BYTES);
+VGPU_FAMILIES(&g71.family, &g71_registers.family, &g71_arch60.family, &g72.family, &g52r1.family, &g31.family,
+              &g610.family);

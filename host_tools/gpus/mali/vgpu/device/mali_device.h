@@ -47,15 +47,17 @@ struct mali_range {
 };
 
 enum { MALI_RANGES = 8 };
+enum { MALI_REGISTER_BYTES = 0x10004 }; /* of the window: where registers lie that have a value */
 
 struct mali_device {
     struct vgpu base;
     const struct mali_chip *chip;
-    uint32_t reg[MALI_WINDOW_BYTES / 4];
-    uint16_t known[MALI_WINDOW_BYTES / 4]; /* index in the chip's registers + 1, for the first JS and AS */
+    uint32_t reg[MALI_REGISTER_BYTES / 4];
+    uint16_t known[MALI_REGISTER_BYTES / 4]; /* index in the chip's registers + 1, for the first JS and AS */
     struct mali_power power[MALI_POWER_KINDS];
     struct mali_space space[MALI_AS_COUNT];
     struct mali_slot slot[MALI_JS_COUNT];
+    struct mali_csf *csf;        /* of a chip that has streams */
     uint64_t reset_ns, clean_ns; /* when a command of the GPU is done; 0: none is at work */
     uint32_t chains_started;
     struct vgpu_budget chain; /* clauses that the latest chain translated and ran */

@@ -14,11 +14,26 @@ enum { MAX_STORAGE = 16 }; /* 16 << n bytes of storage a thread */
 #define PRELOAD_REGISTERS (2 * MALI_RENDERER_STATE_PRELOAD_GLOBAL_INVOCATION_Z_MASK - MALI_PRELOAD_LOCAL_XY)
 #define PRELOAD_REFUSED (MALI_RENDERER_STATE_PRELOAD_UNNAMED | MALI_RENDERER_STATE_PRELOAD_PC_MASK)
 
-static uint32_t refuse(const struct mali_dispatch *d, uint32_t status, const char *what, uint64_t value)
+uint32_t mali_dispatch_refuse(const struct mali_dispatch *d, uint32_t status, const char *what,
+                              uint64_t value)
 {
     vgpu_fail(&d->dev->base, "%s: compute job at GPU address 0x%llx: %s (0x%llx)", d->dev->chip->name,
               (unsigned long long)d->va, what, (unsigned long long)value);
     return status;
+}
+
+uint32_t mali_dispatch_size(struct mali_dispatch *d, const uint32_t size[3], const uint32_t groups[3])
+{
+    uint64_t group = (uint64_t)size[0] * size[1] * size[2];
+
+    if (group > d->dev->chip->workgroup)
+        return mali_dispatch_refuse(d, MALI_JOB_CONFIG_FAULT,
+                                    "a workgroup of more threads than the GPU holds", group);
+    memcpy(d->size, size, sizeof(d->size));
+    memcpy(d->groups, groups, sizeof(d->groups));
+    d->group_threads = (uint32_t)group;
+    d->threads = group * groups[0] * groups[1] * groups[2];
+    return 0;
 }
 
 /* Six values, each stored less one, from a bit to the next one's. */
@@ -33,27 +48,17 @@ static uint32_t read_invocation(struct mali_dispatch *d, const uint8_t *invocati
                           mali_invocation_workgroups_z_shift(invocation),
                           32};
     uint32_t values[6];
-    uint64_t group = 1, groups = 1;
 
     for (unsigned i = 0; i < 6; i++) {
         if (starts[i] > starts[i + 1])
-            return refuse(d, MALI_JOB_CONFIG_FAULT, "fields of the invocation overlap", shifts);
+            return mali_dispatch_refuse(d, MALI_JOB_CONFIG_FAULT, "fields of the invocation overlap", shifts);
         uint64_t field = ((UINT64_C(1) << (starts[i + 1] - starts[i])) - 1) & (uint64_t)packed >> starts[i];
         if (field == UINT32_MAX)
-            return refuse(d, MALI_JOB_CONFIG_FAULT, "a dispatch of 2^32 threads in a row", packed);
+            return mali_dispatch_refuse(d, MALI_JOB_CONFIG_FAULT, "a dispatch of 2^32 threads in a row",
+                                        packed);
         values[i] = (uint32_t)field + 1;
-        if (i < 3)
-            group *= values[i];
-        else
-            groups *= values[i];
     }
-    if (group > MALI_MAX_WORKGROUP)
-        return refuse(d, MALI_JOB_CONFIG_FAULT, "a workgroup of more threads than the GPU holds", group);
-    memcpy(d->size, values, sizeof(d->size));
-    memcpy(d->groups, values + 3, sizeof(d->groups));
-    d->group_threads = (uint32_t)group;
-    d->threads = group * groups;
-    return 0;
+    return mali_dispatch_size(d, values, values + 3);
 }
 
 static uint32_t read_storage(struct mali_dispatch *d, uint64_t va)
@@ -66,8 +71,8 @@ static uint32_t read_storage(struct mali_dispatch *d, uint64_t va)
         return MALI_JOB_READ_FAULT;
     unsigned size = mali_local_storage_tls_size(storage);
     if (size > MAX_STORAGE)
-        return refuse(d, MALI_JOB_CONFIG_FAULT, "an unknown size of thread storage",
-                      mali_local_storage_tls(storage));
+        return mali_dispatch_refuse(d, MALI_JOB_CONFIG_FAULT, "an unknown size of thread storage",
+                                    mali_local_storage_tls(storage));
     d->environment.thread_storage = mali_local_storage_tls_base_pointer(storage);
     /* The smallest size is 0, too, and has an address (Mesa 25.0.7 src/panfrost/lib/pan_scratch.c,
      * pan_desc.c). */
@@ -119,7 +124,8 @@ uint32_t mali_dispatch_read(struct mali_dispatch *d)
     uint32_t exception = read_invocation(d, invocation);
     d->preload = mali_renderer_state_preload(state);
     if (!exception && d->preload & PRELOAD_REFUSED)
-        exception = refuse(d, MALI_JOB_CONFIG_FAULT, "preloaded registers that are not modelled", d->preload);
+        exception = mali_dispatch_refuse(d, MALI_JOB_CONFIG_FAULT,
+                                         "preloaded registers that are not modelled", d->preload);
     if (!exception)
         exception = read_storage(d, mali_draw_thread_storage(draw));
     if (!exception)
@@ -131,7 +137,7 @@ uint32_t mali_dispatch_read(struct mali_dispatch *d)
     /* The first batch finds that it was too much. */
     (void)vgpu_budget_spend(&d->dev->chain, d->program.clauses);
     if (!built)
-        return refuse(d, MALI_INSTR_INVALID_ENC, reason, shader);
+        return mali_dispatch_refuse(d, MALI_INSTR_INVALID_ENC, reason, shader);
     d->program.given = (uint64_t)((d->preload & PRELOAD_REGISTERS) / MALI_PRELOAD_LOCAL_XY)
                        << MALI_FIRST_PRELOADED;
     if (d->program.uses_uniform_buffers)
@@ -142,7 +148,8 @@ uint32_t mali_dispatch_read(struct mali_dispatch *d)
     /* The threads of a warp are in one batch only where a workgroup begins a batch. */
     d->may_wait = d->program.uses_barrier || d->program.exchanges;
     if (d->program.uses_barrier && !mali_renderer_state_shader_contains_barrier(state))
-        return refuse(d, MALI_INSTR_BARRIER_FAULT, "a barrier in a shader whose state says that it has none",
-                      mali_renderer_state_properties(state));
+        return mali_dispatch_refuse(d, MALI_INSTR_BARRIER_FAULT,
+                                    "a barrier in a shader whose state says that it has none",
+                                    mali_renderer_state_properties(state));
     return 0;
 }

@@ -8,6 +8,7 @@
  */
 #include "mali_compute.h"
 #include "mali_descriptors.h"
+#include "mali_dispatch.h"
 
 enum { MAX_CHAIN = MALI_JOB_HEADER_INDEX_MAX + 1 };
 /* Clauses of a batch of threads that a chain may run. panfrost takes a chain for hung after half a second
@@ -92,7 +93,7 @@ static uint32_t run_job(struct chain *chain, uint32_t type)
     case MALI_JOB_HEADER_TYPE_COMPUTE:
         if (!chain->dev->base.family->executes_shaders)
             return 0;
-        return mali_compute(chain->dev, chain->space, chain->va);
+        return mali_compute(chain->dev, chain->space, chain->va, mali_dispatch_read, NULL);
     case MALI_JOB_HEADER_TYPE_CACHE_FLUSH: mali_flushed(chain->dev); return 0;
     case MALI_JOB_HEADER_TYPE_WRITE_VALUE: return write_value(chain);
     default: fail(chain, "job type is not modelled", type); return MALI_JOB_CONFIG_FAULT;

@@ -20,6 +20,8 @@
 #define NO_EXECUTE (UINT64_C(1) << 54)
 #define TRANSCFG_MODE 0xfu
 #define TRANSCFG_KNOWN 0x7300000fu /* mode; attributes, shareability and allocation of table walks */
+#define TRANSCFG_WIDTH 0x7c0u      /* of addresses; where there are streams, all 48 bits: */
+#define TRANSCFG_48_BITS 0x1c0u
 
 enum {
     PAGE_BITS = 12,
@@ -269,6 +271,8 @@ static void update(struct mali_device *dev, unsigned index)
     uint32_t at = MALI_AS + index * MALI_AS_BYTES;
     uint64_t table = mali_reg64(dev, at + AS_TRANSTAB_LO), config = mali_reg64(dev, at + AS_TRANSCFG_LO);
     struct mali_space *space = &dev->space[index];
+    if (dev->chip->has_streams && (config & TRANSCFG_WIDTH) == TRANSCFG_48_BITS)
+        config &= ~(uint64_t)TRANSCFG_WIDTH;
     if (config & ~(uint64_t)TRANSCFG_KNOWN) {
         vgpu_fail(&dev->base, "%s: update of address space %u with TRANSCFG 0x%llx: bits are not modelled",
                   dev->chip->name, index, (unsigned long long)config);

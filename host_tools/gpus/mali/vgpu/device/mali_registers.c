@@ -17,10 +17,13 @@ static const struct vgpu_reset g72[] = {MALI_G72_RESET_ROWS};
 static const struct vgpu_reset g52r1[] = {MALI_G52R1_RESET_ROWS};
 static const struct vgpu_reset g31[] = {MALI_G31_RESET_ROWS};
 
+#define JOB_MANAGER                                                                                          \
+    .registers = mali_registers, .register_count = sizeof(mali_registers) / sizeof(mali_registers[0]),       \
+    .workgroup = 384
 #define RESETS(rows) .resets = (rows), .reset_count = sizeof(rows) / sizeof((rows)[0])
 
-const struct mali_chip mali_g71_chip = {.name = "mali_g71", .warp = 4};
-const struct mali_chip mali_g71_arch60_chip = {.name = "mali_g71", .warp = 4, RESETS(arch60)};
-const struct mali_chip mali_g72_chip = {.name = "mali_g72", .warp = 4, RESETS(g72)};
-const struct mali_chip mali_g52r1_chip = {.name = "mali_g52r1", .warp = 8, RESETS(g52r1)};
-const struct mali_chip mali_g31_chip = {.name = "mali_g31", .warp = 8, RESETS(g31)};
+const struct mali_chip mali_g71_chip = {.name = "mali_g71", .warp = 4, JOB_MANAGER};
+const struct mali_chip mali_g71_arch60_chip = {.name = "mali_g71", .warp = 4, JOB_MANAGER, RESETS(arch60)};
+const struct mali_chip mali_g72_chip = {.name = "mali_g72", .warp = 4, JOB_MANAGER, RESETS(g72)};
+const struct mali_chip mali_g52r1_chip = {.name = "mali_g52r1", .warp = 8, JOB_MANAGER, RESETS(g52r1)};
+const struct mali_chip mali_g31_chip = {.name = "mali_g31", .warp = 8, JOB_MANAGER, RESETS(g31)};
