@@ -116,6 +116,7 @@ enum gr_status gr_execute(struct gr_replayer *r, const struct gr_action *a)
 
 static enum gr_status execute_range(struct gr_replayer *r, uint32_t from, uint32_t to)
 {
+    GR_BEGINS_AT(r, from);
     for (uint32_t i = from; i < to; i++) {
         struct gr_action action;
         enum gr_status status = gr_fetch_action(r, i, &action);

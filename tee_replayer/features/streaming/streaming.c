@@ -206,17 +206,20 @@ static enum gr_status fetch(struct gr_replayer *r, uint32_t index)
         gr_stream_take(&s, out, bytes);
     r->report.offset = index;
     r->report.seen = s.index;
-    /* That it was this piece's bytes: where the stream has come to follows from the row, read again. */
-    s.differing |= (s.offset - (uint64_t)(s.end - s.at)) ^
-                   (r->body_at + r->pieces_at + gr_load64(row_at(r, index) + GR_PIECE_AT_OFFSET) +
-                    field(r, index, GR_PIECE_AT_STORED_BYTES));
+    /* That it was this piece's bytes, each of a chunk that was hashed: where the stream has come to, and how
+     * many chunks it has taken, follow from the row, read again. */
+    const uint64_t end = r->pieces_at + gr_load64(row_at(r, index) + GR_PIECE_AT_OFFSET) +
+                         field(r, index, GR_PIECE_AT_STORED_BYTES);
+    s.differing |= ((s.offset - (uint64_t)(s.end - s.at)) ^ (r->body_at + end)) |
+                   (s.index ^ ((end - 1) / r->chunk_bytes + 1));
     if (s.status == GR_STATUS_OK && s.differing)
         s.status = GR_STATUS_CHUNK;
     if (s.status == GR_STATUS_OK && (s.section || s.at != s.stop))
         s.status = GR_STATUS_CODEC;
-    /* What is not there makes no piece: of all bytes the last ones are counted by the stream. */
+    /* What is not there, or was another's, makes no piece: of all bytes the last ones are counted by the
+     * stream, and a difference makes another number, should the question above be passed over. */
     if (s.status == GR_STATUS_OK)
-        r->pieces_read[index] = bytes - (uint32_t)s.section;
+        r->pieces_read[index] = (bytes - (uint32_t)s.section) ^ (uint32_t)(s.differing | s.differing >> 32);
     return s.status;
 }
 
@@ -251,15 +254,18 @@ enum gr_status gr_fetch_pieces(struct gr_replayer *r, const struct gr_action *a)
     return status;
 }
 
-/* Of the action as the trace has it, by code of its own: one fault leaves no job without its memory. */
-GR_NOINLINE uint64_t gr_lacks_pieces(const struct gr_replayer *r, uint32_t index)
+/* Of the action as the trace has it, by code of its own: one fault leaves no job without its memory. An
+ * action that was passed over may have been a job's. */
+GR_NOINLINE uint64_t gr_lacks_pieces(struct gr_replayer *r, uint32_t index)
 {
     const volatile uint32_t *a =
         (const volatile void *)gr_aligned(r->actions + (size_t)index * GR_ACTION_BYTES);
+    uint64_t missing = index ^ r->next_action;
+    r->next_action = index + 1;
     if ((a[GR_ACTION_AT_OP / 4] & 0xff) != GR_OP_JOB)
-        return 0;
+        return missing;
     const uint64_t job = a[GR_ACTION_AT_VALUE / 4];
-    uint64_t missing = r->piece_count ? job ^ r->piece_job : 0;
+    missing |= r->piece_count ? job ^ r->piece_job : 0;
     for (uint64_t i = r->piece_count; i--;) {
         const volatile uint32_t *row = (const volatile void *)gr_aligned(r->pieces + i * GR_PIECE_BYTES);
         const uint64_t is_idle =

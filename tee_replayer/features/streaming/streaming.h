@@ -33,8 +33,14 @@ GR_INTERNAL bool gr_lacks_body(const struct loader *l);
 /* If an action says that a job is about to start, none runs: have in memory what it needs. */
 GR_INTERNAL enum gr_status gr_fetch_pieces(struct gr_replayer *r, const struct gr_action *a);
 
-/* Not 0: an action says that a job is about to start, and its pieces are not all there. */
-GR_INTERNAL uint64_t gr_lacks_pieces(const struct gr_replayer *r, uint32_t index);
+/* Actions are about to be executed, one after the other. */
+#define GR_BEGINS_AT(r, index) ((r)->next_action = (index))
+/* A replay has ended without a failure, and not with the last action. */
+#define GR_ENDS_EARLY(r) ((r)->next_action != GR_END_ACTION(r))
+
+/* Not 0: an action is not the next one, or says that a job is about to start, and its pieces are not all
+ * there. */
+GR_INTERNAL uint64_t gr_lacks_pieces(struct gr_replayer *r, uint32_t index);
 
 /* While a job runs, until its interrupt line is active: read what later jobs need. */
 GR_INTERNAL enum gr_status gr_read_ahead(struct gr_replayer *r, uint32_t line);
@@ -52,6 +58,8 @@ GR_INTERNAL enum gr_status gr_read_ahead(struct gr_replayer *r, uint32_t line);
 #define GR_LOADED_SECTIONS(l) ((l)->section_count)
 #define gr_lacks_body(l) ((l)->stream.left || (l)->stream.at != (l)->stream.end)
 #define gr_fetch_pieces(r, a) GR_STATUS_OK
+#define GR_BEGINS_AT(r, index) ((void)0)
+#define GR_ENDS_EARLY(r) false
 #define gr_lacks_pieces(r, index) UINT64_C(0)
 #define gr_read_ahead(r, line) GR_STATUS_OK
 

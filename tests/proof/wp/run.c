@@ -77,9 +77,9 @@ static enum gr_status wait_for(struct gr_replayer *r, const struct gr_action *a,
 enum gr_status gr_fetch_pieces(struct gr_replayer *r, const struct gr_action *a);
 
 /*@ requires carveout(r) && tables(r) && index < r->action_count;
-    assigns \nothing;
+    assigns r->next_action;
 */
-uint64_t gr_lacks_pieces(const struct gr_replayer *r, uint32_t index);
+uint64_t gr_lacks_pieces(struct gr_replayer *r, uint32_t index);
 
 /*@ requires carveout(r) && tables(r);
     assigns r->report, WRITTEN(r);
