@@ -21,6 +21,7 @@ _FEATURES = {row.name: OF_FUNCTIONS[row.macro] for row in FEATURES if row.macro 
     "operators": "gr_operate",
     "evidence": "gr_log_append",
     "store": "gr_store_open",
+    "streaming": "gr_lacks_pieces",
 }
 _ATTESTATIONS = "gr_attest_key"
 _ALGORITHMS = {kind: OF_FUNCTIONS[macro] for kind, (_, macro) in SEAMS.items()}

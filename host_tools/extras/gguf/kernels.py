@@ -1,26 +1,20 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The kernels of a decoder beside its products, in GLSL with sizes as constants.
 
-A vector that a product reads is `v`, float32. Behind it lies its copy in the form of products.py: of four
-neighbours the first two stand alone; from a sixteenth of the last two, the first two are taken off. `sums` has the
-sum of each group of 16 elements, then for each group the sum of all such last two. A product needs them for zeros,
-leasts, and its own form.
-
-No lane takes another way than its neighbours, because `lint --dynamic` could not tell then which bits depend on
-what: reductions are done by all lanes, and what counts for nothing is masked. Each index that data decide is
-bounded here, so that no value of a caller's or of state can reach other memory.
+A vector that a product reads is `v`, float32, with the sums of its groups of 16 elements in `sums`: a product
+needs them for zeros and leasts. No lane takes another way than its neighbours, because `lint --dynamic` could not
+tell then which bits depend on what: reductions are done by all lanes, and what counts for nothing is masked. Each
+index that data decide is bounded here, so that no value of a caller's or of state can reach other memory.
 """
 
 from __future__ import annotations
 
 from host_tools.extras.gguf.blocks import COLUMNS
-from host_tools.extras.gguf.products import LANES, XYZW, Matrix, Product, row
+from host_tools.extras.gguf.products import Matrix, row
 
 GROUP = 16  # elements of a vector that share a sum
 HEAD_LANES = 64
 CHOOSE_LANES = 256
-MOST_SCORES = 3072  # of a workgroup: a V3D's driver gives 16 KiB of shared memory
-TO = "to_"  # before the names of a vector that a product's kernel makes of another one
 LEAST = "-3.0e38"  # below all scores
 _BARRIER = "memoryBarrierShared(); barrier();"
 
@@ -46,7 +40,7 @@ def embed(table: Matrix, tokens: int) -> str:
 
 
 def norm(width: int, epsilon: float) -> str:
-    """The vector: `x` divided by its root of the mean square, times `gain`. One workgroup; a lane has a group."""
+    """`v`: `x` divided by its root of the mean square, times `gain`. One workgroup; a lane has a group."""
     lanes = width // GROUP
     return f"""shared float part[{lanes}];
 void main() {{
@@ -56,14 +50,9 @@ void main() {{
   part[t] = s; {_BARRIER}
   s = 0.0;
   for (int k = 0; k < {lanes}; k++) s += part[k];
-  float r = 1.0 / sqrt(s * {1 / width:.9e} + {epsilon:.9e});
-  vec2 all_ = vec2(0.0);
-  for (int k = 0; k < 4; k++) {{
-    vec4 y = a[k] * r * gain[t*4+k];
-    v[t*4+k] = y; v[{width // 4}+t*4+k] = vec4(y.xy, y.zw * {1 / 16} - y.xy);
-    all_ += vec2(dot(y, vec4(1.0)), y.z + y.w);
-  }}
-  sums[t] = all_.x; sums[{lanes}+t] = all_.y;
+  float r = 1.0 / sqrt(s * {1 / width:.9e} + {epsilon:.9e}), all_ = 0.0;
+  for (int k = 0; k < 4; k++) {{ vec4 y = a[k] * r * gain[t*4+k]; v[t*4+k] = y; all_ += dot(y, vec4(1.0)); }}
+  sums[t] = all_;
 }}"""
 
 
@@ -110,59 +99,11 @@ def turn(heads: int, size: int, positions: int, apart: bool, biased: bool) -> st
 def _over_lanes(function: str) -> str:
     """r[t] of all lanes, reduced, in each of them."""
     steps = "for (int n = 32; n > 0; n >>= 1)"
-    return f"{steps} {{ vec4 o = r[t ^ n]; {_BARRIER} r[t] = {function.format('r[t]', 'o')}; {_BARRIER} }}"
-
-
-def _paired(mine: str, other: str, at: str) -> str:
-    """An element of the copy; `other`: the element two before, for the last two of four."""
-    return f"mix({mine}, {mine} * {1 / 16} - {other}, ({at} & 2) != 0)"
-
-
-# Of the elements e of group g.
-_EVERY = " + ".join(f"vec2(e[g*{GROUP}+{k}], {f'e[g*{GROUP}+{k}]' if k & 2 else '0.0'})" for k in range(GROUP))
-_SUM = f"({_EVERY})"
-
-
-def together(heads: int, positions: int) -> int:
-    """How many heads of queries a workgroup of `attend` has: their scores lie in shared memory."""
-    return next(n for n in (4, 3, 2, 1) if n == 1 or (heads % n == 0 and n * positions <= MOST_SCORES))
-
-
-def _scores(size: int, fours: int, many: int) -> list[str]:
-    """GLSL of the scores of the four positions p, of each head, and of the largest one."""
-    lines = [f"    vec4 a{h} = vec4(0.0);" for h in range(many)]
-    lines.append(f"    for (int k = 0; k < {size}; k += 8) {{ for (int n = 0; n < 8; n++) {{")
-    lines.append(f"      vec4 key = keys[base + (k+n)*{fours} + p];")
-    lines += [f"      a{h} += q[(h+{h})*{size}+k+n] * key;" for h in range(many)] + ["    }}"]
-    for h in range(many):
-        lines.append(f"    a{h} = mix(vec4({LEAST}), a{h}, seen); s[{h * fours}+p] = a{h};")
-        lines.append(f"    top.{XYZW[h]} = max(top.{XYZW[h]}, max(max(a{h}.x, a{h}.y), max(a{h}.z, a{h}.w)));")
-    return lines
-
-
-def _end(h: int, size: int, many: int) -> str:
-    """GLSL that makes a part of the vector of what the lanes have of a head's mixture."""
-    rounds, lanes = max(size // HEAD_LANES, 1), size // 4
-    heads = f"int(gl_NumWorkGroups.x)*{many}"
-    return f"""  m[t] = a{h}; {_BARRIER}
-  for (int i = 0; i < {rounds}; i++) {{
-    int n = (i*{HEAD_LANES}+t) % {size};
-    float mine = 0.0;
-    for (int k = 0; k < {HEAD_LANES // lanes}; k++) mine += m[k*{lanes} + n/4][n & 3];
-    mine *= whole.{XYZW[h]}; e[n] = mine; v[(h+{h})*{size}+n] = mine;
-  }}
-  {_BARRIER}
-  for (int i = 0; i < {rounds}; i++) {{
-    int n = (i*{HEAD_LANES}+t) % {size}, g = n / {GROUP};
-    v[({heads}+h+{h})*{size}+n] = {_paired("e[n]", "e[n & ~2]", "n")};
-    vec2 all_ = {_SUM};
-    sums[(h+{h})*{size // GROUP}+g] = all_.x; sums[({heads}+h+{h})*{size // GROUP}+g] = all_.y;
-  }}
-  {_BARRIER}"""
+    return f"{steps} {{ float o = r[t ^ n]; {_BARRIER} r[t] = {function.format('r[t]', 'o')}; {_BARRIER} }}"
 
 
 def attend(heads: int, size: int, positions: int) -> str:
-    """The vector: what heads take of the values. A workgroup has `together` heads of the same keys and values.
+    """`v`: what each head takes of the values. A workgroup is a head.
 
     A lane has the scores of four positions, then four elements of the mixture and a part of the positions. All
     positions are read; those after `position` count for nothing.
@@ -172,69 +113,69 @@ def attend(heads: int, size: int, positions: int) -> str:
         size: of a head: a power of two from 16 to 256.
         positions: of the caches: a multiple of 256.
     """
-    fours, lanes, many = positions // 4, size // 4, together(heads, positions)
-    parts, each = HEAD_LANES // lanes, range(many)
-    powers = [f"    a = exp(s[{h * fours}+p] - top.{XYZW[h]}); s[{h * fours}+p] = a;" for h in each]
-    powers = [f"{power} whole.{XYZW[h]} += dot(a, vec4(1.0));" for h, power in enumerate(powers)]
-    mixed = [f"    w = s[{h * fours}+p]; a{h} += w.x*value0 + w.y*value1 + w.z*value2 + w.w*value3;" for h in each]
-    return f"""shared vec4 s[{many * fours}];
-shared vec4 r[{HEAD_LANES}];
+    fours, lanes = positions // 4, size // 4
+    parts = HEAD_LANES // lanes
+    return f"""shared vec4 s[{fours}];
+shared float r[{HEAD_LANES}];
 shared vec4 m[{HEAD_LANES}];
 shared float e[{size}];
 void main() {{
-  int t = int(gl_LocalInvocationID.x), h = int(gl_WorkGroupID.x)*{many};
-  int last = clamp(position[0], 0, {positions - 1});
+  int t = int(gl_LocalInvocationID.x), h = int(gl_WorkGroupID.x), last = clamp(position[0], 0, {positions - 1});
   int base = (h / {heads}) * {fours * size};
-  vec4 top = vec4({LEAST}), whole = vec4(0.0), a, w;
+  float top = {LEAST};
   for (int i = 0; i < {fours // HEAD_LANES}; i++) {{
     int p = i*{HEAD_LANES}+t;
-    bvec4 seen = lessThanEqual(ivec4(4*p, 4*p+1, 4*p+2, 4*p+3), ivec4(last));
-{chr(10).join(_scores(size, fours, many))}
+    vec4 a = vec4(0.0);
+    for (int k = 0; k < {size}; k += 8) {{
+      int at = base + k*{fours} + p;
+      for (int n = 0; n < 8; n++) a += q[h*{size}+k+n] * keys[at+n*{fours}];
+    }}
+    a = mix(vec4({LEAST}), a, lessThanEqual(ivec4(4*p, 4*p+1, 4*p+2, 4*p+3), ivec4(last)));
+    s[p] = a; top = max(top, max(max(a.x, a.y), max(a.z, a.w)));
   }}
   r[t] = top; {_BARRIER}
   {_over_lanes("max({}, {})")}
   top = r[0]; {_BARRIER}
+  float whole = 0.0;
   for (int i = 0; i < {fours // HEAD_LANES}; i++) {{
-    int p = i*{HEAD_LANES}+t;
-{chr(10).join(powers)}
+    vec4 a = exp(s[i*{HEAD_LANES}+t] - top); s[i*{HEAD_LANES}+t] = a; whole += dot(a, vec4(1.0));
   }}
   r[t] = whole; {_BARRIER}
   {_over_lanes("{} + {}")}
   whole = 1.0 / r[0];
-  vec4 {", ".join(f"a{h} = vec4(0.0)" for h in each)};
+  vec4 a = vec4(0.0);
   for (int p = (t / {lanes})*{fours // parts}; p < (t / {lanes} + 1)*{fours // parts}; p++) {{
-    int at = base + p*{size} + t % {lanes};
-    vec4 {", ".join(f"value{n} = values[at+{n * lanes}]" for n in range(4))};
-{chr(10).join(mixed)}
+    vec4 w = s[p]; int at = base + p*{size} + t % {lanes};
+    a += w.x*values[at] + w.y*values[at+{lanes}] + w.z*values[at+{2 * lanes}] + w.w*values[at+{3 * lanes}];
   }}
-{chr(10).join(_end(h, size, many) for h in each)}
+  m[t] = a; {_BARRIER}
+  for (int i = 0; i < {max(size // HEAD_LANES, 1)}; i++) {{
+    int n = (i*{HEAD_LANES}+t) % {size};
+    float mine = 0.0;
+    for (int k = 0; k < {parts}; k++) mine += m[k*{lanes} + n/4][n & 3];
+    mine *= whole; e[n] = mine; v[h*{size}+n] = mine;
+  }}
+  {_BARRIER}
+  for (int i = 0; i < {max(size // HEAD_LANES, 1)}; i++) {{
+    int n = (i*{HEAD_LANES}+t) % {size} / {GROUP};
+    float all_ = 0.0;
+    for (int k = 0; k < {GROUP}; k++) all_ += e[n*{GROUP}+k];
+    sums[h*{size // GROUP}+n] = all_;
+  }}
 }}"""
 
 
-def plain(product: Product, first: int, adds: bool) -> str:
-    """`o`, from an element on: a product, added to what is there or not."""
-    store = "+=" if adds else "="
-    stores = [f"  o[{first} + (row+{r})*{LANES}+lane] {store} a{r};" for r in range(product.rows)]
-    return "\n".join(["void main() {", product.sums_of_rows(), *stores, "}"])
-
-
-def gate(product: Product) -> str:
-    """Another vector, behind TO: SiLU (a value times its logistic function) of a lane's first row, third row and
-    so on, times what the row after gives. It has an element for each two rows of the matrix (`alternating`).
-    """
-    ends = []
-    for r in range(0, product.rows, 2):
-        ends.append(f"""  {{
-    float y = a{r} / (1.0 + exp(-a{r})) * a{r + 1};
-    int g = {r // 2}, group = row/2+g;
-    e[g*{GROUP}+lane] = y; {_BARRIER}
-    {TO}v[group*{GROUP}+lane] = y;
-    {TO}v[{product.matrix.rows // 2}+group*{GROUP}+lane] = {_paired("y", f"e[g*{GROUP}+(lane & ~2)]", "lane")};
-    vec2 all_ = {_SUM};
-    {TO}sums[group] = all_.x; {TO}sums[{product.matrix.rows // 2 // GROUP}+group] = all_.y;
-  }}""")
-    shared = f"shared float e[{product.rows // 2 * GROUP}];"
-    return "\n".join([shared, "void main() {", product.sums_of_rows(), *ends, "}"])
+def gate(hidden: int) -> str:
+    """`v`: the first half of `both` by SiLU (times its own logistic function), times the second half."""
+    return f"""void main() {{
+  int t = int(gl_GlobalInvocationID.x);
+  float all_ = 0.0;
+  for (int k = 0; k < 4; k++) {{
+    vec4 g = both[t*4+k], y = g / (1.0 + exp(-g)) * both[{hidden // 4}+t*4+k];
+    v[t*4+k] = y; all_ += dot(y, vec4(1.0));
+  }}
+  sums[t] = all_;
+}}"""
 
 
 def choose(tokens: int, positions: int) -> str:

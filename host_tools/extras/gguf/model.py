@@ -125,12 +125,6 @@ def read_model(path: Path) -> Model:
     for name, shape in _tensors(head, size, architecture):  # ends at the first missing one, whatever a count says
         _check_tensor(head, name, shape)
         expected.add(name)
-    for layer in range(size.layers):
-        gate, up = (head.tensors[f"blk.{layer}.ffn_{name}.weight"].kind for name in ("gate", "up"))
-        if gate != up:  # one kernel has rows of both
-            raise NetworkError(
-                f"tensor blk.{layer}.ffn_up.weight: expected elements of {gate} as ffn_gate's, found {up}"
-            )
     if others := sorted(head.tensors.keys() - expected):
         raise NetworkError(f"tensors that architecture {head.architecture} has no place for: {listed(others)}")
     return Model(head, data, size, architecture)

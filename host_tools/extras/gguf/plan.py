@@ -9,7 +9,6 @@ the jobs change in place. A layer's number is in no kernel, so that all layers s
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,29 +17,14 @@ from numpy.typing import NDArray
 from host_tools.extras.gguf import kernels
 from host_tools.extras.gguf.blocks import COLUMNS
 from host_tools.extras.gguf.model import BIASES, Model
-from host_tools.extras.gguf.products import LANES, TYPES, Matrix, Product, alternating, joined, laid_out
+from host_tools.extras.gguf.products import LANES, TYPES, Matrix, joined, laid_out, product
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
 
-# Rows that a lane computes, where a matrix has as many: it loads the vector once for all. A Mali's shared loads
-# cost a line each. Four rows leave a V3D too few registers: 2.9 instructions for 16 weights, and 2.5 with two. So
-# do six rows of 8 bits a Mali.
-ROWS, ROWS_OF_WIDE, ROWS_OF_WIDE_FOURS = (2, 1), (4, 2, 1), (6, 4, 2, 1)
+ROWS = 2  # that a lane computes where a matrix has as many: it loads the vector once for all
 GIVEN, TEMPERATURE, SEED = "given", "temperature", "seed"
 CHOSEN, LEFT, LOGITS = "chosen", "left", "logits"
 STATE = ("token", "position", "keys", "values")
 Bound = tuple[str, View, bool]  # type of the elements in GLSL, what it is, whether it is written
-
-
-@dataclass(frozen=True)
-class Vector:
-    """What products read (kernels.py)."""
-
-    v: View
-    sums: View
-
-    def written(self, kind: str, prefix: str = "") -> dict[str, Bound]:
-        """It as a kernel writes it, its elements of this type."""
-        return {f"{prefix}v": (kind, self.v, True), f"{prefix}sums": ("float", self.sums, True)}
 
 
 class _Making:
@@ -100,56 +84,39 @@ class _Decoder(_Making):
         self.chosen, self.left = (self.named(Kind.OUTPUT, name, "int32", 1) for name in (CHOSEN, LEFT))
         self.logits = self.named(Kind.OUTPUT, LOGITS, "float32", z.tokens)
         self.x, self.q = self.work(z.width), self.work(own)
-        self.vector, self.hidden = self.vectors(max(z.width, own)), self.vectors(z.hidden)
-        self.many = self.work(own + 2 * shared)
+        longest = max(z.width, own, z.hidden)
+        self.v, self.sums = self.work(longest), self.work(longest // kernels.GROUP)
+        self.many = self.work(max(own + 2 * shared, 2 * z.hidden))
         angle = np.arange(positions)[:, None] * model.frequencies
         self.angles = self.constant(np.stack([np.cos(angle), np.sin(angle)], -1).astype("<f4"))
 
-    def vectors(self, elements: int) -> Vector:
-        """A vector of products."""
-        return Vector(self.work(2 * elements), self.work(2 * elements // kernels.GROUP))
+    def vector(self, kind: str) -> dict[str, Bound]:
+        """The vector that the next product reads, to be written, its elements of this type."""
+        return {"v": (kind, self.v, True), "sums": ("float", self.sums, True)}
 
     def matrices(self, layer: int, *names: str) -> list[Matrix]:
         """Matrices of a layer."""
         return [laid_out(self.model.matrix(f"blk.{layer}.{name}.weight")) for name in names]
 
-    def product(self, matrix: Matrix, vector: Vector, least: int = 1) -> tuple[Product, dict[str, Bound]]:
-        """A product of a matrix and a vector, of at least so many rows a lane, and what it reads."""
-        is_fours = matrix.form is not None and matrix.bits == 4
-        possible = ROWS if not self.wide else ROWS_OF_WIDE_FOURS if is_fours else ROWS_OF_WIDE
-        rows = next(rows for rows in possible if matrix.rows % (rows * LANES) == 0 and rows >= least)
-        kind = "vec4" if self.wide else "float"
-        read: dict[str, Bound] = {"v": (kind, vector.v, False), "sums": ("vec2", vector.sums, False)}
-        return Product(matrix, rows, self.wide), read
-
-    def plain(
-        self,
-        name: str,
-        matrix: Matrix,
-        table: dict[str, Bound],
-        vector: Vector,
-        out: View,
-        first: int = 0,
-        *,
-        adds: bool = False,
+    def product(
+        self, name: str, matrix: Matrix, table: dict[str, Bound], out: View, first: int = 0, *, adds: bool = False
     ) -> None:
-        """`out`, from an element on, = matrix * a vector; `adds`: it is added there."""
-        product, read = self.product(matrix, vector)
-        body, groups = kernels.plain(product, first, adds), matrix.rows // (product.rows * LANES)
-        self.call(name, groups, LANES, body, **table, **read, o=("float", out, True))
+        """`out`, from an element on, = matrix * the vector; `adds` as for `products.product`."""
+        rows = next(rows for rows in (ROWS, 1) if matrix.rows % (rows * LANES) == 0)
+        body = product(matrix, rows, first, adds, self.wide)
+        read: dict[str, Bound] = {
+            "v": ("vec4" if self.wide else "float", self.v, False),
+            "sums": ("vec2", self.sums, False),
+        }
+        self.call(name, matrix.rows // (rows * LANES), LANES, body, **table, **read, o=("float", out, True))
 
-    def products(self, name: str, matrices: list[Matrix], out: View) -> None:
+    def products(self, name: str, matrices: list[Matrix], out: View, *, adds: bool = False) -> None:
         """`out` = all matrices, one under the other, * the vector: neighbours of one form in one call."""
         first = 0
         for _, same in itertools.groupby(matrices, lambda one: (one.form, one.bits)):
             matrix = joined(list(same))
-            self.plain(name, matrix, self.table(matrix), self.vector, out, first)
+            self.product(name, matrix, self.table(matrix), out, first, adds=adds)
             first += matrix.rows
-
-    def added(self, name: str, layer: int, tensor: str, vector: Vector) -> None:
-        """A product that is added to the residual vector."""
-        (matrix,) = self.matrices(layer, tensor)
-        self.plain(name, matrix, self.table(matrix), vector, self.x, adds=True)
 
     def embed(self, table: Matrix, bound: dict[str, Bound]) -> None:
         """The token's row."""
@@ -162,7 +129,7 @@ class _Decoder(_Making):
         z, gain = self.model.size, self.constant(self.model.floats(tensor))
         body = kernels.norm(z.width, z.epsilon)
         read: dict[str, Bound] = {"x": ("vec4", self.x, False), "gain": ("vec4", gain, False)}
-        self.call(name, 1, z.width // kernels.GROUP, body, **read, **self.vector.written("vec4"))
+        self.call(name, 1, z.width // kernels.GROUP, body, **read, **self.vector("vec4"))
 
     def attention(self, layer: int) -> None:
         """Queries, keys and values, caches, and what heads take of them, added to the residual vector."""
@@ -182,20 +149,20 @@ class _Decoder(_Making):
         self.call(f"{layer} turn", z.groups, z.head // 2, body, position=position, **bound)
         bound = {"q": ("float", self.q, False), "keys": ("vec4", keys, False), "values": ("vec4", values, False)}
         body = kernels.attend(heads, z.head, self.positions)
-        groups = z.heads // kernels.together(heads, self.positions)
-        bound |= self.vector.written("float")
-        self.call(f"{layer} attend", groups, kernels.HEAD_LANES, body, position=position, **bound)
-        self.added(f"{layer} out", layer, "attn_output", self.vector)
+        vector = self.vector("float")
+        self.call(f"{layer} attend", z.heads, kernels.HEAD_LANES, body, position=position, **bound, **vector)
+        self.products(f"{layer} out", self.matrices(layer, "attn_output"), self.x, adds=True)
 
     def dense(self, layer: int) -> None:
         """Gate, up and down, added to the residual vector."""
+        hidden = self.model.size.hidden
         self.norm(f"{layer} dense norm", f"blk.{layer}.ffn_norm.weight")
-        matrix = alternating(*self.matrices(layer, "ffn_gate", "ffn_up"))
-        product, read = self.product(matrix, self.vector, least=2)
-        groups, body = matrix.rows // (product.rows * LANES), kernels.gate(product)
-        written = self.hidden.written("float", kernels.TO)
-        self.call(f"{layer} gate, up", groups, LANES, body, **self.table(matrix), **read, **written)
-        self.added(f"{layer} down", layer, "ffn_down", self.hidden)
+        self.products(f"{layer} gate, up", self.matrices(layer, "ffn_gate", "ffn_up"), self.many)
+        groups = hidden // kernels.GROUP
+        lanes = next(lanes for lanes in (16, 8, 4) if groups % lanes == 0)
+        both: Bound = ("vec4", self.many, False)
+        self.call(f"{layer} gate", groups // lanes, lanes, kernels.gate(hidden), both=both, **self.vector("vec4"))
+        self.products(f"{layer} down", self.matrices(layer, "ffn_down"), self.x, adds=True)
 
     def choose(self) -> None:
         """The token, and what counts positions."""
@@ -227,6 +194,6 @@ def plan(model: Model, positions: int, *, wide: bool = False) -> Plan:
     if model.output != "token_embd.weight":
         matrix = laid_out(model.matrix(model.output))
         table = m.table(matrix)
-    m.plain("head", matrix, table, m.vector, m.logits)
+    m.product("head", matrix, table, m.logits)
     m.choose()
     return Plan(m.buffers, list(m.kernels), m.calls)

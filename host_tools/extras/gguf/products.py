@@ -6,22 +6,12 @@ their lanes load at the same time follow one another, so that one load of 16 lan
 has fields of equal size, one a column. Numbers of 5 and 6 bits are split into two planes: the four low bits, and
 the rest.
 
-A word's low half has the even columns, its high half the odd ones, because two numbers become floats at once, by a
-mask and an addition: a half whose bits are 0x6400 plus a number of 8 bits is 1024 plus that number, and one whose
-bits are 0x5C00 plus four times the number is 256 plus it. A GPU's multiplier unpacks halves. The smaller what is
-added, the fewer bits of the number are lost, so words of 4 bits are turned by two bits, and their upper bytes
-turned back. In such a half lie two numbers of 4 bits, q and p. With the vector's elements x and y,
-
-    (256 + q + 16 p) x + (256 + 16 p) (y / 16 - x) = q x + p y + 16 y
-
-so one more mask gives the second product; behind the vector is its copy in that form (kernels.py). What is too
-much is taken off by sums of the vector. Small fields are not shifted into place: `float(word & mask)` is a number
-times a power of two, which is taken out of the sum over all words of a block.
+A field is not shifted into place. `float(word & mask)` is its number times a power of two, which is taken out of
+the sum over all words of a block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,12 +22,8 @@ from host_tools.extras.gguf.blocks import COLUMNS, SUPER, Blocks, Form
 
 LANES = 16  # rows that lie side by side
 XYZW = "xyzw"
-VECTOR, PAIRS = "x", "pair"  # names of the vector's parts in a kernel
-# Of numbers of 4 and of 8 bits: what a half is above its number, its bits then, the mask of two halves' numbers.
-ABOVE = {4: (256.0, "0x5C005C00u", "0x03FC03FCu"), 8: (1024.0, "0x64006400u", "0x00FF00FFu")}
 FOURS, REST, SUPERS = "fours", "rest", "supers"  # a kernel's buffers of a matrix
 TYPES = {FOURS: "uvec4", REST: "uint", SUPERS: "uint"}  # of their elements
-SECOND = "0xFFC3FFC3u"  # leaves the second number of 4 bits
 
 
 @dataclass(frozen=True)
@@ -104,11 +90,6 @@ def planes(bits: int) -> list[tuple[int, float]]:
     return [(bits, 1.0)] if bits in (4, 8) else [(4, 1.0), (bits - 4, 16.0)]
 
 
-def field(column: int, bits: int) -> int:
-    """Which field of its word a column is."""
-    return column % (32 // bits) // 2 + column % 2 * (16 // bits)
-
-
 def laid_out(found: Blocks | NDArray[Any]) -> Matrix:
     """A matrix's words, from `blocks.matrix`; its rows are a multiple of LANES, its columns one of COLUMNS."""
     if not isinstance(found, Blocks):
@@ -121,10 +102,8 @@ def laid_out(found: Blocks | NDArray[Any]) -> Matrix:
     parts, shift = [], 0
     for bits, _ in planes(form.bits):
         plane = numbers >> shift & (1 << bits) - 1
-        columns_of = plane.astype(np.uint32).reshape(*numbers.shape[:2], bits, 32 // bits)
-        shifts = np.array([bits * field(at, bits) for at in range(32 // bits)], np.uint32)
-        made_of = np.bitwise_or.reduce(columns_of << shifts, axis=-1)
-        parts.append(made_of << np.uint32(2) | made_of >> np.uint32(30) if bits == 4 else made_of)
+        fields = plane.astype(np.uint32).reshape(*numbers.shape[:2], bits, 32 // bits)
+        parts.append(np.bitwise_or.reduce(fields << bits * np.arange(32 // bits, dtype=np.uint32), axis=-1))
         shift += bits
     words = np.concatenate([*parts, found.scales[..., None]], -1)
     made = _parts(words)
@@ -156,151 +135,86 @@ def joined(matrices: list[Matrix]) -> Matrix:
     return Matrix(first.form, first.bits, sum(one.rows for one in matrices), first.columns, parts)
 
 
-def alternating(one: Matrix, other: Matrix) -> Matrix:
-    """Two matrices of one form and size: LANES rows of each in turn."""
-    parts = {
-        name: np.stack([words, other.parts[name]], 1).reshape(-1, *words.shape[1:])
-        for name, words in one.parts.items()
-    }
-    return Matrix(one.form, one.bits, 2 * one.rows, one.columns, parts)
+def product(matrix: Matrix, rows: int, first: int, adds: bool, wide: bool) -> str:
+    """GLSL of `o = matrix * v`; buffers `v` and `sums` of the vector (kernels.py), `o`, and the matrix's parts.
 
-
-@dataclass(frozen=True)
-class Product:
-    """A kernel's text in the making: a matrix times the vector in `v` and `sums` (kernels.py).
-
-    Attributes:
+    Args:
         matrix: what is multiplied; its rows are a multiple of `rows` * LANES.
         rows: that a lane computes.
-        wide: the vector is loaded by four.
+        first: where in `o` the product begins.
+        adds: the product is added to what `o` has.
+        wide: `v` has vectors of four.
     """
-
-    matrix: Matrix
-    rows: int
-    wide: bool
-
-    @property
-    def firsts(self) -> dict[str, int]:
-        """Where in `v` begins what it reads: the vector, PAIRS, or both."""
-        form = self.matrix.form
-        starts = {VECTOR: 0, PAIRS: self.matrix.columns}
-        kept = {VECTOR} if form is None or form.bits == 8 else {PAIRS} if form.bits == 4 else starts
-        return {name: starts[name] for name in starts if name in kept}
-
-    def sums_of_rows(self) -> str:
-        """GLSL of `a0`, `a1`, ..: the rows' products; `row` is the first one's group of LANES rows."""
-        matrix, rows = self.matrix, range(self.rows)
-        lines = ["  int lane = int(gl_LocalInvocationID.x);"]
-        lines.append(f"  int row = int(gl_WorkGroupID.x)*{self.rows};")
-        lines += [f"  float a{r} = 0.0;" for r in rows]
-        lines.append(f"  for (int b = 0; b < {matrix.blocks}; b++) {{")
-        if self.wide:
-            every = COLUMNS // 4
-            lines += [
-                f"    vec4 {name}_{at} = v[{first // 4}+b*{every}+{at}];"
-                for name, first in self.firsts.items()
-                for at in range(every)
-            ]
-        for r in rows:
-            lines += [f"    {kind} {name}_{r} = {load};" for kind, name, load in self._loads(r)]
-        if matrix.form is None:
-            lines += self._floats()
-        else:
-            lines += self._numbers(matrix.form)
-        return "\n".join([*lines, "  }"])
-
-    def _loads(self, r: int) -> Iterator[tuple[str, str, str]]:
-        """Type, name and GLSL of what a row's block is loaded by."""
-        matrix = self.matrix
-        place = f"(row+{r})*{matrix.blocks}+b"
+    lines = ["void main() {", "  int lane = int(gl_LocalInvocationID.x);"]
+    lines.append(f"  int row = int(gl_WorkGroupID.x)*{rows};")
+    lines += [f"  float a{r} = 0.0;" for r in range(rows)]
+    lines.append(f"  for (int b = 0; b < {matrix.blocks}; b++) {{")
+    if wide:
+        lines += [f"    vec4 x{at} = v[b*{COLUMNS // 4}+{at}];" for at in range(COLUMNS // 4)]
+    if matrix.form is not None and (matrix.form.zero or matrix.form.least):
+        lines.append("    vec2 all_ = sums[b];")
+    for r in range(rows):
+        place = f"row+{r}"
+        lines.append("    {")
         for at in range(matrix.fours):
-            yield "uvec4", f"f{at}", f"fours[(({place})*{matrix.fours}+{at})*{LANES}+lane]"
-        for at in range(matrix.rest):
-            yield "uint", f"r{at}", f"rest[(({place})*{matrix.rest}+{at})*{LANES}+lane]"
+            load = f"fours[((({place})*{matrix.blocks}+b)*{matrix.fours}+{at})*{LANES}+lane]"
+            lines.append(f"    uvec4 f{at} = {load};")
+        loaded = [f"f{at // 4}.{XYZW[at % 4]}" for at in range(4 * matrix.fours)]
+        for at, load in enumerate(matrix.at(place, "b", "lane")[len(loaded) :]):
+            lines.append(f"    uint r{at} = {load};")
+            loaded.append(f"r{at}")
+        add = _floats(matrix, loaded, wide) if matrix.form is None else _block(matrix, loaded, place, wide)
+        lines += [*add[:-1], f"    a{r} += {add[-1]};", "    }"]
+    lines.append("  }")
+    lines += [f"  o[{first}+(row+{r})*{LANES}+lane] {'+=' if adds else '='} a{r};" for r in range(rows)]
+    return "\n".join([*lines, "}"])
 
-    def _word(self, r: int, at: int) -> str:
-        """A word of a row's block."""
-        fours = 4 * self.matrix.fours
-        return f"f{at // 4}_{r}.{XYZW[at % 4]}" if at < fours else f"r{at - fours}_{r}"
 
-    def _x(self, name: str, column: int) -> str:
-        """An element of the vector's block b."""
-        if self.wide:
-            return f"{name}_{column // 4}.{XYZW[column % 4]}"
-        return f"v[{self.firsts[name]}+b*{COLUMNS}+{column}]"
+def _x(column: int, wide: bool) -> str:
+    """An element of the vector's block b."""
+    return f"x{column // 4}.{XYZW[column % 4]}" if wide else f"v[b*{COLUMNS}+{column}]"
 
-    def _floats(self) -> list[str]:
-        """Weights that are floats."""
-        lines, matrix = ["    vec2 p;"], self.matrix
-        for at in range(matrix.words):
-            for r in range(self.rows):
-                if matrix.bits == 32:
-                    lines.append(f"    a{r} += uintBitsToFloat({self._word(r, at)})*{self._x(VECTOR, at)};")
-                else:
-                    lines.append(f"    p = unpackHalf2x16({self._word(r, at)});")
-                    lines += self._two(f"a{r}", VECTOR, 2 * at)
-        return lines
 
-    def _two(self, total: str, name: str, column: int) -> list[str]:
-        """The halves `p` times two neighbours of the vector."""
-        return [f"    {total} += p.{XYZW[at]}*{self._x(name, column + at)};" for at in range(2)]
+def _floats(matrix: Matrix, words: list[str], wide: bool) -> list[str]:
+    """A block's product where weights are floats; the last line is an expression."""
+    if matrix.bits == 32:
+        return [" + ".join(f"uintBitsToFloat({word})*{_x(at, wide)}" for at, word in enumerate(words))]
+    lines = ["    vec2 p; float s = 0.0;"]
+    for at, word in enumerate(words):
+        lines.append(f"    p = unpackHalf2x16({word}); s += p.x*{_x(2 * at, wide)} + p.y*{_x(2 * at + 1, wide)};")
+    return [*lines, "s"]
 
-    def _numbers(self, form: Form) -> list[str]:
-        """Weights that are numbers: a sum for each row and group, then scales."""
-        lines = ["    vec2 p; uint u;"]
-        lines.append(f"    vec2 every = sums[b], odd = sums[{self.matrix.blocks}+b];")
-        rows = range(self.rows)
-        for at in range(COLUMNS // form.group):
-            every, odd = (
-                (f"{name}.x + {name}.y" if form.group == COLUMNS else f"{name}.{XYZW[at]}")
-                for name in ("every", "odd")
+
+def _block(matrix: Matrix, words: list[str], row: str, wide: bool) -> list[str]:
+    """A block's product where weights are numbers; the last line is an expression."""
+    form = matrix.form
+    assert form is not None
+    lines: list[str] = []
+    terms: list[str] = []
+    for at, (scale, least) in enumerate(matrix.scale(words[-1], row, "b", "lane")):
+        lines += [f"    float s{at} = 0.0;", *_group(form, words, at, wide)]
+        total = "(all_.x + all_.y)" if form.group == COLUMNS else f"all_.{XYZW[at]}"
+        number = f"(s{at} - {form.zero:.1f}*{total})" if form.zero else f"s{at}"
+        terms.append(f"{scale} * {number}" + (f" + {least} * {total}" if least else ""))
+    return [*lines, " + ".join(terms)]
+
+
+def _group(form: Form, words: list[str], group: int, wide: bool) -> list[str]:
+    """The sum of numbers times the vector, over a group of a block, into s0 or s1."""
+    lines, first = [], 0
+    for bits, factor in planes(form.bits):
+        fields = 32 // bits
+        count = bits * form.group // 32  # words of the group
+        for k in range(fields):
+            mask = (1 << bits) - 1 << bits * k
+            columns = [group * form.group + j * fields + k for j in range(count)]
+            sums = " + ".join(
+                f"float({words[first + group * count + j]} & {mask:#x}u)*{_x(column, wide)}"
+                for j, column in enumerate(columns)
             )
-            extra = f"{ABOVE[8][0] + form.zero:.1f}*({every})" if form.bits == 8 else f"{ABOVE[4][0] / 16}*({odd})"
-            if form.zero and form.bits != 8:
-                extra += f" + {form.zero:.1f}*({every})"
-            lines.append(f"    float every{at} = {every}, extra{at} = {extra};")
-            lines += [f"    float s{at}_{r} = -extra{at};" for r in rows]
-            first = 0
-            for bits, factor in planes(form.bits):
-                count = bits * form.group // 32  # words of the group
-                for word in range(at * count, (at + 1) * count):
-                    for r in rows:
-                        text, total = self._word(r, first + word), f"s{at}_{r}"
-                        lines += (
-                            self._masked(text, total, word, bits, factor)
-                            if bits < 4
-                            else self._halves(text, total, word, bits)
-                        )
-                first += bits
-        for r in rows:
-            for at, (scale, least) in enumerate(
-                self.matrix.scale(self._word(r, self.matrix.words), f"row+{r}", "b", "lane")
-            ):
-                lines.append(f"    a{r} += {scale} * s{at}_{r}" + (f" + {least} * every{at};" if least else ";"))
-        return lines
-
-    def _halves(self, text: str, total: str, word: int, bits: int) -> list[str]:
-        """Numbers of 4 and 8 bits."""
-        lines, column = [], word * 32 // bits
-        _, above, mask = ABOVE[bits]
-        for shift in (0, 8):
-            moved = text if not shift else f"({text} >> 8)" if bits == 8 else f"(({text} >> 8) + ({text} << 24))"
-            lines.append(f"    u = ({moved} & {mask}) + {above}; p = unpackHalf2x16(u);")
-            lines += self._two(total, VECTOR if bits == 8 else PAIRS, column)
-            column += 2
-            if bits == 4:
-                lines += [f"    p = unpackHalf2x16(u & {SECOND});", *self._two(total, PAIRS, column)]
-                column += 2
-        return lines
-
-    def _masked(self, text: str, total: str, word: int, bits: int, factor: float) -> list[str]:
-        """Numbers of 1 and 2 bits."""
-        lines, columns = [], 32 // bits
-        for column in range(columns):
-            at = bits * field(column, bits)
-            product = f"float({text} & {(1 << bits) - 1 << at:#x}u)*{self._x(VECTOR, word * columns + column)}"
-            lines.append(f"    {total} += {product} * {factor * 2.0**-at:.12e};")
-        return lines
+            lines.append(f"    s{group} += ({sums}) * {factor * 2.0 ** (-bits * k):.12e};")
+        first += bits
+    return lines
 
 
 def row(matrix: Matrix, number: str, block: str) -> tuple[list[str], list[str]]:
@@ -308,8 +222,6 @@ def row(matrix: Matrix, number: str, block: str) -> tuple[list[str], list[str]]:
     group, lane = f"(({number}) / {LANES})", f"(({number}) % {LANES})"
     words = matrix.at(group, block, lane)
     lines = [f"  uint w{at} = {word};" for at, word in enumerate(words)]
-    if matrix.form is not None and matrix.bits != 8:
-        lines += [f"  w{at} = (w{at} >> 2) | (w{at} << 30);" for at in range(4)]
     if matrix.form is None:
         if matrix.bits == 32:
             return lines, [f"uintBitsToFloat(w{at})" for at in range(COLUMNS)]
@@ -319,8 +231,8 @@ def row(matrix: Matrix, number: str, block: str) -> tuple[list[str], list[str]]:
     for column in range(COLUMNS):
         first, number_ = 0, []
         for bits, factor in planes(matrix.bits):
-            word, shift = first + column * bits // 32, bits * field(column, bits)
-            number_.append(f"float(w{word} >> {shift} & {(1 << bits) - 1}u) * {factor:.1f}")
+            word = first + column * bits // 32
+            number_.append(f"float(w{word} >> {column * bits % 32} & {(1 << bits) - 1}u) * {factor:.1f}")
             first += bits
         scale, least = scales[column // matrix.form.group]
         found.append(

@@ -38,9 +38,8 @@ DECODERS = {
     ),
     "qwen2, heads of 32": Decoder("Q8_0", "qwen2", heads=2, groups=1),
     "heads of 128": Decoder("Q8_0", heads=2, groups=2, layers=1, tokens=64, width=256),
-    "six rows a lane": Decoder("Q4_0", layers=1, width=192, hidden=384, heads=6, groups=2, tokens=96),
 }
-LOAD_VECTORS = ("F16", "Q4_0", "Q6_K", "qwen2, heads of 32", "six rows a lane")  # as for a Mali
+LOAD_VECTORS = ("F16", "Q4_0", "Q6_K", "qwen2, heads of 32")  # as for a Mali
 
 
 def run(made: Plan, shaders: list[bytes], **inputs: Any) -> dict[str, NDArray[Any]]:
@@ -74,7 +73,7 @@ def test_a_plan_computes_the_decoder(name: str, tmp_path: Path) -> None:
     for number, given in enumerate((7, -1)):
         left = run(made, shaders, given=given)
         expected = decoder.logits(tokens)[number]
-        assert np.abs(left[LOGITS] - expected).max() < 5e-5 * np.abs(expected).max()
+        assert np.abs(left[LOGITS] - expected).max() < 2e-6 * np.abs(expected).max() + 1e-6
         assert np.abs(reference(tokens[number]) - expected).max() < 2e-6 * np.abs(expected).max() + 1e-6
         assert left[CHOSEN][0] == expected.argmax()
         assert left[LEFT][0] == POSITIONS - number - 1
@@ -161,7 +160,6 @@ REFUSED: dict[str, tuple[Decoder, dict[str, Any], str]] = {
     "odd heads": (Decoder(heads=8, groups=2), {}, "head: expected one of 16, 32, 64, 128, 256, found 8"),
     "heads that share none": (Decoder(), {"llama__attention__head_count_kv": 3}, "heads: expected a multiple of"),
     "an odd width": (Decoder("F32", width=96, heads=3, groups=3), {}, "length: expected a multiple of 64"),
-    "gate and up of two types": (Decoder(kinds=(("up.weight", "Q8_0"),)), {}, "expected elements of Q4_1 as ffn"),
     "scaled positions": (Decoder(), {"llama__rope__scaling__type": "yarn"}, "scaling.type: expected none, found"),
     "RoPE of a half": (Decoder(), {"llama__rope__dimension_count": 8}, "RoPE of all 16 elements of a head"),
 }  # fmt: skip

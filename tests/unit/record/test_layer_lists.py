@@ -47,7 +47,7 @@ def test_operators_of_onnx() -> None:
     names = layer_lists.onnx_operators()
     assert {"Conv", "Gemm", "LSTM", "GRU", "MatMul", "Softmax", "Scan", "Loop", "Resize"} <= set(names)
     known = {schema.name for schema in onnx.defs.get_all_schemas_with_history()}
-    assert len(set(names) - known) < 20
+    assert len(set(names) - known) < 30
 
 
 @pytest.mark.parametrize("word", ["", "lstm", "nothing-like-it"])
