@@ -124,9 +124,14 @@ class _Streaming:
         return found[:_MOST_PIECES]
 
     @cached_property
+    def least(self) -> Trace:
+        """With no piece resident, none early."""
+        return self._trace(())
+
+    @property
     def least_bytes(self) -> int:
-        """Secure memory that it takes with no piece resident, none early."""
-        return secure_bytes(self._trace(()))
+        """Secure memory that this takes."""
+        return secure_bytes(self.least)
 
     def too_large(self, budget: int) -> dict[int, int]:
         """Jobs that need more than there is, if fewer weights at once would help, and into how many to cut each.
@@ -164,7 +169,7 @@ class _Streaming:
                 expected=f"at least {min(enough, self.least_bytes)} bytes of secure memory",
                 found=budget,
             )
-        fits = self._trace(())
+        fits = self.least
         for lead in _LEADS:
             self.lead = lead
             if secure_bytes(tried := self._trace(())) <= budget:
