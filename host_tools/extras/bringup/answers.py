@@ -51,7 +51,7 @@ def outputs_of(path: Path, trace: Trace, name: str) -> dict[str, NDArray[Any]]:
 
 
 def _of_result(path: Path, trace: Trace, name: str) -> dict[str, NDArray[Any]]:
-    """Raises tarfile.TarError and others of its kind, too: the archive is damaged."""
+    """Raises tarfile.TarError and others of its kind: the archive is damaged."""
     found = {}
     with open_regular(path, limits.FILE_BYTES) as file, tarfile.open(fileobj=file, mode="r:") as archive:
         entries = {entry.name: entry for entry in archive if entry.isfile()}

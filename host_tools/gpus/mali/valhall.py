@@ -11,7 +11,7 @@ Source: Mesa 25.0.7 src/panfrost/compiler/valhall (ISA.xml, va_pack.c).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 INSTRUCTION = 8  # bytes
 OPCODE_AT, PAGE_AT, FLOW_AT = 48, 57, 59
@@ -290,8 +290,8 @@ def _rows() -> Iterator[Instruction]:
     for line in _TABLE.strip().splitlines():
         numbers, name, *words = line.split()
         opcode, _, second = numbers.partition("/")
-        sources = len(_row(name, int(opcode, 16), 0, words).sources)
-        yield _row(name, int(opcode, 16), _second(int(second or "0", 16), sources), words)
+        row = _row(name, int(opcode, 16), 0, words)
+        yield replace(row, exact=row.exact | _second(int(second or "0", 16), len(row.sources)))
     yield from _integers()
     yield from _shifts()
     yield from _messages()

@@ -22,24 +22,7 @@ SPECIALS = {
 }
 
 _RESERVED = "reserved"
-_BYTES = [
-    "b00",
-    "b10",
-    "b20",
-    "b30",
-    "b01",
-    "b11",
-    "b21",
-    "b31",
-    "b02",
-    "b12",
-    "b22",
-    "b32",
-    "b03",
-    "b13",
-    "b23",
-    "b33",
-]
+_BYTES = [f"b{low}{high}" for high in range(4) for low in range(4)]
 _WORD = ["", _RESERVED, "h0", "h1", "b0", "b1", "b2", "b3"]
 _HALVES = ["h00", "h10", "", "h11"]
 # Values of a field, by the name that rows use; "" is the one that is not printed.

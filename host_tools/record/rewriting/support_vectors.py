@@ -19,10 +19,6 @@ LINEAR = "LINEAR"
 
 def _kernel(graph: Graph, node: Node, x: Name, vectors: NDArray[np.float32]) -> Name:
     """Each row of x with each vector, by the node's kernel."""
-
-    def number(value: float) -> Name:
-        return graph.constant(np.array(value, np.float32))
-
     gamma, offset, degree = [*node.floats("kernel_params").tolist(), 0.0, 0.0, 0.0][:3]
     kind = node.text("kernel_type", LINEAR)
     product = graph.node("MatMul", x, graph.constant(vectors.T))
@@ -31,11 +27,11 @@ def _kernel(graph: Graph, node: Node, x: Name, vectors: NDArray[np.float32]) -> 
     if kind == "RBF":  # the square of a difference, by parts
         squares = graph.node("ReduceSum", graph.node("Mul", x, x), graph.constant([1]), keepdims=1)
         both = graph.node("Add", squares, graph.constant((vectors**2).sum(1)))
-        apart = graph.node("Sub", both, graph.node("Mul", product, number(2)))
-        return graph.node("Exp", graph.node("Mul", apart, number(-gamma)))
-    scaled = graph.node("Add", graph.node("Mul", product, number(gamma)), number(offset))
+        apart = graph.node("Sub", both, graph.node("Mul", product, graph.of(2, "float32")))
+        return graph.node("Exp", graph.node("Mul", apart, graph.of(-gamma, "float32")))
+    scaled = graph.node("Add", graph.node("Mul", product, graph.of(gamma, "float32")), graph.of(offset, "float32"))
     if kind == "POLY":
-        return graph.node("Pow", scaled, number(degree))
+        return graph.node("Pow", scaled, graph.of(degree, "float32"))
     if kind == "SIGMOID":
         return graph.node("Tanh", scaled)
     raise NetworkError(f"{node.kind} with the kernel {kind}, which is none of LINEAR, POLY, RBF, SIGMOID")
@@ -52,7 +48,7 @@ def regressor(graph: Graph, node: Node) -> list[Name]:
         made = _kernel(graph, node, x, coefficients.reshape(1, -1))
     made = graph.node("Add", made, rho)
     if node.number("one_class", 0):
-        signs = (graph.constant(np.array(value, np.float32)) for value in (1, -1))
-        above = graph.node("Greater", made, graph.constant(np.array(0, np.float32)))
+        signs = (graph.of(value, "float32") for value in (1, -1))
+        above = graph.node("Greater", made, graph.of(0, "float32"))
         made = graph.node("Where", above, *signs)
     return [made]
