@@ -191,7 +191,7 @@ uint32_t gr_board_gpu_on(void)
     return failed;
 }
 
-/* A GPU that keeps its power keeps its domain, too: the carve-out stays closed. */
+/* A GPU that keeps its power keeps its domain: the carve-out stays closed. */
 uint32_t gr_board_gpu_off(void)
 {
     if (switch_off()) {
