@@ -161,6 +161,14 @@ def test_no_single_fault_lets_a_refused_trace_through(
     assert result.ok, "\n".join(map(str, result.findings))
 
 
+def check_nothing_got_through(result: Result, names: Sequence[str], more_than: int) -> None:
+    """In each of the cases, of more than so many faults."""
+    assert not result.spoilt
+    assert {case for _, case, _ in result.table.rows} == set(names)
+    assert sum(counts.tried for counts in result.table.rows.values()) > more_than
+    assert result.ok, "\n".join(map(str, result.findings))
+
+
 @pytest.mark.parametrize("gpu", ON_V3D)
 def test_no_single_fault_passes_over_a_trust_policy(
     of_profiles: Campaign, built: Built, gpu: str, some_of: SomeOf
@@ -169,10 +177,7 @@ def test_no_single_fault_passes_over_a_trust_policy(
     found = trust.CASES
     names = names_for(gpu, found, some_of)
     result = of_profiles.run([built(gpu, BARE_METAL, "encrypted")], names, KINDS)
-    assert not result.spoilt
-    assert {case for _, case, _ in result.table.rows} == set(names)
-    assert sum(counts.tried for counts in result.table.rows.values()) > 1000 * len(names) // len(found)
-    assert result.ok, "\n".join(map(str, result.findings))
+    check_nothing_got_through(result, names, 1000 * len(names) // len(found))
 
 
 @pytest.mark.parametrize("gpu", ON_MALI)
@@ -183,10 +188,7 @@ def test_no_single_fault_opens_what_is_not_for_the_device(
     found = encryption.CASES
     names = names_for(gpu, found, some_of)
     result = of_profiles.run([built(gpu, BARE_METAL, "encrypted")], names, KINDS)
-    assert not result.spoilt
-    assert {case for _, case, _ in result.table.rows} == set(names)
-    assert sum(counts.tried for counts in result.table.rows.values()) > 600 * len(names) // len(found)
-    assert result.ok, "\n".join(map(str, result.findings))
+    check_nothing_got_through(result, names, 600 * len(names) // len(found))
 
 
 @pytest.mark.parametrize("gpu", ON_V3D)
@@ -197,10 +199,7 @@ def test_no_single_fault_lets_a_network_have_what_is_anothers(
     found = networks.of(gpu)
     names = names_for(gpu, found, some_of)
     result = of_profiles.run([built(gpu, BARE_METAL, "scheduled")], names, KINDS)
-    assert not result.spoilt
-    assert {case for _, case, _ in result.table.rows} == set(names)
-    assert sum(counts.tried for counts in result.table.rows.values()) > 1000 * len(names) // len(found)
-    assert result.ok, "\n".join(map(str, result.findings))
+    check_nothing_got_through(result, names, 1000 * len(names) // len(found))
 
 
 @pytest.mark.parametrize("gpu", ON_V3D)
@@ -213,10 +212,7 @@ def test_no_single_fault_leaves_a_job_with_memory_that_was_not_checked(
     found = [case for case in streaming.CASES if case.promised]
     names = names_for(gpu, found, some_of)
     result = of_profiles.run([built(gpu, BARE_METAL, "streaming")], names, KINDS)
-    assert not result.spoilt
-    assert {case for _, case, _ in result.table.rows} == set(names)
-    assert sum(counts.tried for counts in result.table.rows.values()) > 1000 * len(names) // len(found)
-    assert result.ok, "\n".join(map(str, result.findings))
+    check_nothing_got_through(result, names, 1000 * len(names) // len(found))
 
 
 def test_no_skipped_instruction_leaves_a_job_without_its_pieces(campaign: Campaign, built: Built) -> None:
