@@ -217,13 +217,9 @@ static enum gr_status check_manifest(struct loader *l)
         return GR_STATUS_SLOTS;
     status = take_slots(l);
     if (status == GR_STATUS_OK)
-        status = gr_take_pieces(l, section_data(l, HEAD_SECTIONS), section_bytes(l, HEAD_SECTIONS));
-    if (status == GR_STATUS_OK)
         status = gr_check_weights(l);
     if (status == GR_STATUS_OK)
-        status = gr_take_networks(
-            r, GR_FOURTH(l) == GR_SECTION_TYPE_NETWORKS ? section_data(l, HEAD_SECTIONS) : NULL,
-            section_bytes(l, HEAD_SECTIONS));
+        status = gr_take_alone(l, section_data(l, HEAD_SECTIONS), section_bytes(l, HEAD_SECTIONS));
     if (status != GR_STATUS_OK)
         return status;
     l->state ^= STEP_MANIFEST;
@@ -328,9 +324,8 @@ static enum gr_status load(struct loader *l)
     if (status == GR_STATUS_OK)
         status = gr_check_signature_again(l);
     if (status == GR_STATUS_OK) {
-        const uint64_t differing =
-            differences(l) | gr_network_differences(l->r) |
-            gr_piece_differences(l, section_data(l, HEAD_SECTIONS), section_bytes(l, HEAD_SECTIONS));
+        const uint64_t differing = differences(l) | gr_alone_differences(l, section_data(l, HEAD_SECTIONS),
+                                                                         section_bytes(l, HEAD_SECTIONS));
         l->state ^= (uint32_t)(differing | differing >> 32) |
                     ((gr_port_read32(GR_ID_OFFSET) ^ GR_ID_VALUE) & GR_ID_MASK);
     }

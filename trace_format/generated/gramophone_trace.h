@@ -49,7 +49,7 @@
 #define GR_SIGNED_HEADER_MAGIC UINT64_C(0x0a1a0a0d47534789) /* \x89GSG\x0d\x0a\x1a\x0a */
 #define GR_HEADER_MAGIC UINT64_C(0x0a1a0a0d52544789) /* \x89GTR\x0d\x0a\x1a\x0a */
 
-/* What a section holds. The first five lie in the head, which is what the signature covers. */
+/* What a section holds. Those below 0x10 lie in the head, which is what the signature covers. */
 enum gr_section_type {
     GR_SECTION_TYPE_MANIFEST = 0x01,
     GR_SECTION_TYPE_SLOTS = 0x02,

@@ -39,7 +39,7 @@ MAX_PIECE_BYTES = 4 << 20  # decoded in one go, between two looks at an interrup
 
 
 class SectionType(enum.IntEnum):
-    """What a section holds. The first five lie in the head, which is what the signature covers."""
+    """What a section holds. Those below 0x10 lie in the head, which is what the signature covers."""
 
     MANIFEST = 1
     SLOTS = 2

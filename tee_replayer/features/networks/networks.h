@@ -23,7 +23,6 @@
 #define GR_DRIVER_END(r) (GR_NETWORK(r)->driver_end)
 #define GR_START_OF(r, number) ((r)->networks[number].replay_start)
 
-#define GR_NETWORKS_FLAG GR_HEADER_FLAG_JOINT
 #define GR_IS_OF_HEAD(type) ((type) == GR_SECTION_TYPE_NETWORKS) /* and nowhere else */
 
 /* Take the networks from their section's rows, of `bytes` bytes; NULL: there is no section, and one network.
@@ -84,13 +83,10 @@ GR_INTERNAL bool gr_driver_switch(struct gr_replayer *r);
 #define GR_DRIVER_END(r) ((r)->low_bytes)
 #define GR_START_OF(r, number) ((void)(number), (r)->replay_start)
 
-#define GR_NETWORKS_FLAG 0u
 #define GR_IS_OF_HEAD(type) ((void)(type), false)
-#define gr_take_networks(r, rows, bytes) GR_STATUS_OK
 #define gr_check_start(r, index, starts)                                                                     \
     ((r)->replay_start = (index), (starts) ? GR_STATUS_ACTION : GR_STATUS_OK)
 #define gr_check_end(r, starts, low_bytes) (*(low_bytes) += gr_driver_bytes(r), GR_STATUS_OK)
-#define gr_network_differences(r) UINT64_C(0)
 #define gr_is_own_action(r, index) true
 #define gr_reaches(r, first, end) ((end) <= (r)->image_end)
 #define gr_may_read(r, first, end) true /* where the image's end has been asked for */

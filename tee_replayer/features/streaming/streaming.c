@@ -6,7 +6,7 @@
 #include "load.h"
 
 _Static_assert(GR_PIECES == GR_MAX_PIECES, "replayer.h has the format's limit");
-_Static_assert(!GR_NETWORKS_FLAG, "a trace has one flag of those that are alone");
+_Static_assert(GR_ALONE_FLAG == GR_HEADER_FLAG_STREAMED, "a trace has one flag of those that are alone");
 _Static_assert(GR_MAX_PIECE_BYTES % GR_PAGE_BYTES == 0, "a piece is whole pages");
 
 /* Of GR_PIECE_BYTES each, as in the file. */

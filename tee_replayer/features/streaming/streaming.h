@@ -5,7 +5,6 @@
 
 #ifdef GRAMOPHONE_STREAMING
 
-#define GR_STREAMING_FLAG GR_HEADER_FLAG_STREAMED
 #define GR_LAST_OF_BODY GR_SECTION_TYPE_STREAM
 #define GR_STREAMING_LOADER_FIELDS                                                                           \
     uint32_t pieces_section; /* number of STREAM; 0: none has been seen */                                   \
@@ -47,13 +46,10 @@ GR_INTERNAL enum gr_status gr_read_ahead(struct gr_replayer *r, uint32_t line);
 
 #else
 
-#define GR_STREAMING_FLAG 0u
 #define GR_LAST_OF_BODY GR_SECTION_TYPE_IMAGE
 #define GR_STREAMING_LOADER_FIELDS
 #define GR_READ_ONLY_END(r) ((r)->image_end)
 #define gr_takes_section(l, index, s) true
-#define gr_take_pieces(l, rows, bytes) GR_STATUS_OK
-#define gr_piece_differences(l, rows, bytes) UINT64_C(0)
 #define gr_keep_body(l) ((void)0)
 #define GR_LOADED_SECTIONS(l) ((l)->section_count)
 #define gr_lacks_body(l) ((l)->stream.left || (l)->stream.at != (l)->stream.end)
