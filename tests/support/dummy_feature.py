@@ -103,7 +103,7 @@ TABLES: Recipe = {
         "tee_replayer/core/features_hooks.h",
         ('/clock.h"\n', '/clock.h"\n#include "../features/dummy/dummy.h"\n'),
         ("FLAGS GR_ENCRYPTION_FLAG\n", "FLAGS (GR_ENCRYPTION_FLAG | GR_DUMMY_FLAG)\n"),
-        (" : (flags)&GR_ALONE_FLAG ?", " : (flags)&GR_DUMMY_FLAG ? GR_SECTION_TYPE_DUMMY : (flags)&GR_ALONE_FLAG ?"),
+        (" : (flags)&GR_ALONE", " : (flags)&GR_DUMMY_FLAG ? GR_SECTION_TYPE_DUMMY : (flags)&GR_ALONE"),
     ),
     "tee_replayer/features/__init__.py": behind(
         "tee_replayer/features/__init__.py",
