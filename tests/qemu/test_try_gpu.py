@@ -84,11 +84,17 @@ def test_a_failed_stage_has_its_reason(said: dict[str, list[str]]) -> None:
         ("no io_uring", "error: memory: io_uring, which pins it: Operation not permitted: expected a kernel with"),
         ("hidden", "error: memory: /proc/self/pagemap: expected frame numbers, found none: they are hidden from"),
         ("no mem", "error: /dev/mem: No such file or directory: expected a kernel with DEVMEM"),
+        ("second", "error: fec00000.gpu: another gramophone-gpu has the GPU: wait for its end"),
         ("no room", "error: memory: expected 16 MiB that are free, found less: end other programs"),
     ],
 )
 def test_obstacles_in_the_kernel(said: dict[str, list[str]], name: str, sentence: str) -> None:
     assert any(line.startswith(sentence) for line in said[name]), said[name]
+
+
+def test_one_program_at_a_time_has_the_gpu(said: dict[str, list[str]]) -> None:
+    assert said["first"] == ["status 0"]
+    assert said["give back"] == said["given back"] == ["the GPU is with v3d", "status 0"]
 
 
 def test_the_driver_works_afterwards(said: dict[str, list[str]]) -> None:

@@ -151,7 +151,12 @@ def obstacles() -> None:
     os.rename("/dev/elsewhere", "/dev/mem")
     run("no room", "sh", "-c", f"ulimit -v 16000; {' '.join(replay)}")
     run("small pages", *replay, "--repeat", "3", environment={"GRAMOPHONE_NO_HUGE_PAGE": "1"})
-    run("give back", PROGRAM, "give-back")
+    first = start(*replay, "--repeat", MANY)
+    until(lambda: len(replaying()) == 2)
+    run("second", *replay)
+    run("give back", PROGRAM, "give-back")  # waits for the first
+    SAID["first"] = [f"status {os.waitstatus_to_exitcode(os.waitpid(first, 0)[1])}"]
+    run("given back", PROGRAM, "give-back")
 
 
 def cut_offs() -> None:

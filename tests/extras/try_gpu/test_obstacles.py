@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import tarfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -297,6 +300,43 @@ def test_outputs_that_differ(system: System) -> None:
         names = set(tar.getnames())
     assert {"result/net.other.npy", "result/net.json", "result/jobs.once.json", "result/board.txt"} <= names
     assert "result/jobs.json" not in names
+
+
+def test_a_run_that_was_cut_off_leaves_the_next_one_alone(system: System) -> None:
+    """Nothing of it gives the GPU back once more, when the next run has taken it."""
+    for name in ("head", "kill", "ln", "mkdir", "sleep", "touch"):
+        (system.bin / name).symlink_to(str(shutil.which(name)))
+    own, link = system.own / "v3d42", system.root / GPU / "driver"
+    (own / LIST).write_text("net.sgtr prob\n", encoding="ascii")
+    program = own / "gramophone-gpu"
+    program.write_text(
+        f'#!/bin/sh\necho "$1" >>calls\ncase $1 in\ntake) ln -sfn drivers/simple-pm-bus {link} ;;\n'
+        f"give-back) ln -sfn drivers/v3d {link} ;;\nreplay) exec sleep 1000 ;;\nesac\n",
+        encoding="ascii",
+    )
+    program.chmod(0o755)
+    script, calls = str(system.own / SCRIPT), system.own / "calls"
+    variables = {"PATH": str(system.bin), "TRY_GPU_ROOT": str(system.root)}
+    running = subprocess.Popen(
+        [str(system.bin / "sh"), script], env=variables, stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    while not calls.exists() or "replay" not in calls.read_text():
+        time.sleep(0.01)
+    os.killpg(running.pid, signal.SIGTERM)
+    assert running.wait() == 130
+    system.bind("simple-pm-bus")
+    while is_running(script):
+        time.sleep(0.01)
+    assert calls.read_text().split() == ["take", "replay", "give-back"]
+
+
+def is_running(word: str) -> bool:
+    """Whether a process has it among its arguments."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended
+            if word in path.read_text(errors="replace"):
+                return True
+    return False
 
 
 def test_no_two_obstacles_have_the_same_sentence() -> None:

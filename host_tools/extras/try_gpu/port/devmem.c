@@ -90,7 +90,7 @@ static bool leave_guard(void)
 
 bool gr_uio_open(void)
 {
-    if (!gr_power_find(port.gpu))
+    if (!gr_power_find(port.gpu) || !gr_power_lock(port.gpu, false))
         return false;
     if (!gr_power_is_on(port.gpu))
         return gr_fail("%s: expected a driver that does nothing: 'gramophone-gpu take' binds it", port.gpu);

@@ -22,6 +22,8 @@ bool gr_sms_off(volatile uint32_t *sms);
 
 /* power.c: the GPU's name in sysfs. */
 bool gr_power_find(char gpu[64]);
+/* Have the GPU for this process alone, in all that follows: who takes it, gives it back, or replays. */
+bool gr_power_lock(const char *gpu, bool waits);
 /* Whether a driver that does nothing has it: then its power domain is on. */
 bool gr_power_is_on(const char *gpu);
 /* Off and on again is the reset. */

@@ -31,6 +31,7 @@ enum {
 #define PRESENT (UINT64_C(1) << 63)
 #define FRAME ((UINT64_C(1) << 55) - 1)
 #define PAGEMAP "/proc/self/pagemap"
+#define COMPACT "/proc/sys/vm/compact_memory" /* put free memory together */
 
 struct unit {
     uint64_t frame, number; /* of its first page; in the mapping */
@@ -121,7 +122,7 @@ static size_t make_huge_pages(const char path[GR_PATH], size_t before, size_t wa
     size_t made = 0;
     for (unsigned asked = 0; asked < ASKED && made < wanted; asked++) {
         if (asked)
-            (void)gr_write_text("/proc/sys/vm/compact_memory", "1");
+            (void)gr_write_text(COMPACT, "1");
         if (!set_huge_pages(path, before + wanted))
             return 0;
         const size_t now = huge_pages(path);
@@ -156,7 +157,8 @@ static uint8_t *map_most(const struct kind *kind, size_t *bytes)
         gr_path(path, "/sys/kernel/mm/hugepages/hugepages-%s/nr_hugepages", kind->name);
         before = huge_pages(path);
         *bytes = make_huge_pages(path, before, MOST >> kind->shift) << kind->shift;
-    }
+    } else
+        (void)gr_write_text(COMPACT, "1");
     const size_t page = (size_t)1 << kind->shift, step = page > LEAST ? page : LEAST;
     uint8_t *memory = NULL;
     while (*bytes >= LEAST && !(memory = map(kind, *bytes)))

@@ -6,8 +6,11 @@
  * (platform_probe), drivers/base/power/ domain.c, drivers/bus/simple-pm-bus.c (returns at once where there is
  * an override).
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,6 +45,25 @@ bool gr_power_is_on(const char *gpu)
         if (!strcmp(driver, idle[i]))
             return true;
     return false;
+}
+
+/* The lock is that of an open file, and ends with the process and those it has left behind. */
+bool gr_power_lock(const char *gpu, bool waits)
+{
+    static int file = -1;
+    char path[GR_PATH];
+    if (file >= 0)
+        return true;
+    if (!gr_path(path, GR_DEVICES "/%s/driver_override", gpu) ||
+        (file = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+        return gr_fail("%s: %s", path, strerror(errno));
+    while (flock(file, LOCK_EX | (waits ? 0 : LOCK_NB)))
+        if (errno != EINTR) {
+            close(file);
+            file = -1;
+            return gr_fail("%s: another gramophone-gpu has the GPU: wait for its end", gpu);
+        }
+    return true;
 }
 
 static bool unbind(const char *gpu)
@@ -84,7 +106,7 @@ int gramophone_gpu_take(char driver[64])
 {
     char gpu[64];
     driver[0] = '\0';
-    if (!gr_power_find(gpu))
+    if (!gr_power_find(gpu) || !gr_power_lock(gpu, false))
         return GRAMOPHONE_GPU_FAILED;
     gr_driver_of(gpu, driver);
     if (gr_power_is_on(gpu))
@@ -95,15 +117,21 @@ int gramophone_gpu_take(char driver[64])
 bool gr_may_give_back(bool *is_taken)
 {
     char gpu[64];
-    *is_taken = gr_power_find(gpu) && gr_power_is_on(gpu);
-    return gpu[0];
+    if (!gr_power_find(gpu) || !gr_power_lock(gpu, true))
+        return false;
+    *is_taken = gr_power_is_on(gpu);
+    return true;
 }
 
 bool gr_give_back(char driver[64])
 {
     char gpu[64];
-    const bool good = gr_power_find(gpu) && gr_power_off(gpu) && offer(gpu, "\n");
-    if (good)
-        gr_driver_of(gpu, driver);
+    if (!gr_power_find(gpu))
+        return false;
+    gr_driver_of(gpu, driver);
+    if (driver[0] && !gr_power_is_on(gpu))
+        return true; /* somebody has given it back */
+    const bool good = gr_power_off(gpu) && offer(gpu, "\n");
+    gr_driver_of(gpu, driver);
     return good;
 }

@@ -11,7 +11,6 @@
 #
 set -u
 cd "$(dirname "$0")" || exit 2
-here=$(pwd -P)
 root=${TRY_GPU_ROOT:-} # where /proc, /sys and /dev are: tests have others
 repeat=${TRY_GPU_REPEAT:-20}
 last=v3d71/networks.txt
@@ -125,17 +124,17 @@ build() {
         stop "it does not compile: $(tail -n 1 build.log)" "sudo apt-get install gcc make libc6-dev; build.log has the rest"
 }
 
-running() {
-    for process in /proc/[0-9]*; do
-        [ "$(readlink "$process/exe" 2>/dev/null)" != "$here/$kind/gramophone-gpu" ] || return 0
-    done
-    return 1
-}
-
+# Waits for a program that replays: it would reach a GPU that is off.
 give_back() {
     [ "$(driver_of)" != v3d ] || return 0
-    while running; do sleep 1; done # it would reach a GPU that is off
     $program give-back >/dev/null || say "the kernel's driver did not take the GPU back: reboot"
+}
+
+# The watcher too: it would give back what a next run has taken.
+finish() {
+    trap '' INT TERM HUP
+    give_back
+    kill -9 "$watcher"
 }
 
 # Gives the GPU back where this script is killed.
@@ -209,10 +208,10 @@ check_clock
 build
 rm -rf result && mkdir result && board >result/board.txt
 say "$(head -n 1 result/board.txt), Linux $(uname -r)"
-trap give_back EXIT
-trap 'exit 130' INT TERM HUP
 watch >/dev/null 2>&1 &
 watcher=$!
+trap finish EXIT
+trap 'exit 130' INT TERM HUP
 status=0
 taken=$($program take 2>&1) || stop "the GPU cannot be taken: $taken"
 while read -r trace slots; do
@@ -220,7 +219,6 @@ while read -r trace slots; do
     one "$trace" $slots || status=1
 done <"$kind/networks.txt"
 give_back
-kill -9 $watcher
 dmesg 2>/dev/null | grep -i -E 'v3d|asb|SError|Unhandled' | tail -n 40 >result/kernel.txt
 tar -cf result.tar result
 say "the GPU is with $(driver_of)"
