@@ -27,8 +27,9 @@ from trace_format.errors import (
     listed,
 )
 from trace_format.files import read_file
+from trace_format.network import Network
 from trace_format.networks import Limits as NetworkLimits
-from trace_format.networks import Network, check_networks, packed_networks, parsed_networks
+from trace_format.networks import check_networks, packed_networks, parsed_networks
 from trace_format.schema import (
     HEADER_FLAG_JOINT,
     HEADER_FLAG_RAW,

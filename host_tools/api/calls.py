@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from host_tools.api.traces import AnyPath, Recording, SignedTrace, Trace, default_name, taken
+from host_tools.api.traces import AnyPath, Recording, SignedTrace, Trace, taken
+from host_tools.model.facts import default_name
 from host_tools.support.extra import everyone, loaded
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from trace_format.errors import GramophoneError, SlotError, listed

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from trace_format import layout, limits, profile
 from trace_format.errors import GramophoneError, listed
 from trace_format.files import read_file
-from trace_format.schema import SIGNED_MAGIC, STRUCTURES, SlotKind
+from trace_format.schema import SIGNED_MAGIC, SlotKind
 from trace_format.slots import Slot
 from trace_format.trace import Trace as Content
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from signing.delivery import Delivery
     from signing.keys import PublicKey
 
-NAME_BYTES = next(item.sizeof() for item in STRUCTURES["manifest"][0].subcons if item.name == "name")
 AnyPath = str | os.PathLike[str]
 F = TypeVar("F", bound="TraceFile")
 
@@ -258,11 +257,6 @@ class SignedTrace(TraceFile):
     def trace(self) -> Trace:
         """The trace without its envelope: nothing is verified."""
         return Trace(bytes(self.delivery.signed.trace), self.file)
-
-
-def default_name(text: str) -> str:
-    """As much of a file's name as fits into the manifest."""
-    return text.encode(errors="replace")[:NAME_BYTES].decode(errors="ignore")
 
 
 def load(path: AnyPath) -> Recording | Trace | SignedTrace:

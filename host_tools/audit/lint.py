@@ -17,7 +17,7 @@ from host_tools.model.parts import part
 from trace_format import policy
 from trace_format.actions import FLAG_REPEAT, Columns, Op, Type, actions_of
 from trace_format.errors import printable
-from trace_format.networks import Network
+from trace_format.network import Network
 from trace_format.operands import REGISTERS
 from trace_format.trace import Trace
 from trace_format.validate import replay_total

@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import UNSET, UnsetType
 
-from host_tools.api.traces import NAME_BYTES, default_name
-from host_tools.model.summary import SlotFacts
+from host_tools.model.facts import NAME_BYTES, SlotFacts, default_name
 from host_tools.support.results import Count, Result
 from trace_format.errors import GramophoneError, listed
-from trace_format.networks import Network
-from trace_format.trace import Trace
+from trace_format.network import Network
+
+if TYPE_CHECKING:  # help waits for no NumPy
+    from trace_format.trace import Trace
 
 
 class _Name(click.ParamType[str]):

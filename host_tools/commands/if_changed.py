@@ -17,7 +17,6 @@ from host_tools.commands.framework import STREAM, Outcome, UsageError, say
 from host_tools.commands.record_options import Recorded
 from host_tools.machine.snapshot import timestamp
 from host_tools.support.unchanged import EPOCH, content_hash, keep, tool_stamp, why_changed
-from trace_format.trace import Trace
 
 PACKAGES = "the recording machine's packages"
 NOT_OF_THE_RESULT = ("output", "timeout")  # options that change no recording
@@ -101,6 +100,7 @@ def _told(value: object) -> str:
 
 def _unchanged(output: Path, stamp: str) -> Outcome[Recorded]:
     from host_tools.runners.replay import FULL
+    from trace_format.trace import Trace
 
     trace = Trace.read(output)
     found = Recorded(

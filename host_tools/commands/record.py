@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from host_tools.api.recording import ncnn_files, recorded_ncnn, told
-from host_tools.api.traces import default_name
 from host_tools.commands.facts import NAME
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, UsageError, say
 from host_tools.commands.if_changed import recording
@@ -27,6 +26,7 @@ from host_tools.commands.record_options import (
 )
 from host_tools.commands.streams import OUTPUT, check_output, write
 from host_tools.machine.snapshot import timestamp
+from host_tools.model.facts import default_name
 from host_tools.record import self_test
 from host_tools.record.board.kit import kit, packed
 from host_tools.record.board.result import board_trace

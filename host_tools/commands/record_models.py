@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from host_tools.api.traces import default_name
 from host_tools.commands.additions import KERNELS, takes
 from host_tools.commands.facts import NAME
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, UsageError
@@ -28,6 +27,7 @@ from host_tools.commands.record_options import (
 )
 from host_tools.commands.streams import OUTPUT, check_output
 from host_tools.machine.snapshot import timestamp
+from host_tools.model.facts import default_name
 from host_tools.record.compiled.compilers import CHOICES, Kernels
 from trace_format.errors import GramophoneError
 

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 from msgspec import UNSET, UnsetType
@@ -16,12 +16,14 @@ from host_tools.commands.facts import TraceMade, facts
 from host_tools.commands.framework import Outcome, UsageError
 from host_tools.commands.streams import write
 from host_tools.machine.placements import BOOT_TIMEOUT_S, PLACEMENTS
-from host_tools.record.differences import FP16_TOLERANCE, INT8_TOLERANCE
-from host_tools.record.differences import TOLERANCE as FP32_TOLERANCE
+from host_tools.record.tolerances import FP16_TOLERANCE, INT8_TOLERANCE
+from host_tools.record.tolerances import TOLERANCE as FP32_TOLERANCE
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.support.results import one_of
 from trace_format import profile
-from trace_format.trace import Trace
+
+if TYPE_CHECKING:  # help waits for no NumPy
+    from trace_format.trace import Trace
 
 GPU = click.option(
     "--gpu",

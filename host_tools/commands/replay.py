@@ -28,7 +28,7 @@ from host_tools.commands.outputs import (
 from host_tools.commands.replay_jobs import Asked, Compared, Refused, Until, look
 from host_tools.commands.replay_request import Files, check_options, prepare, run_options
 from host_tools.commands.verify_report import Nonce
-from host_tools.record.differences import TOLERANCE
+from host_tools.record.tolerances import TOLERANCE
 from host_tools.runners.replay import NONE, Instructions, ReplayResult, Tensor
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase

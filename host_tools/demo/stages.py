@@ -17,7 +17,8 @@ from rich.text import Text
 
 from host_tools.demo import picture
 from host_tools.demo.digits import Digits
-from host_tools.record.differences import TOLERANCE, relative_difference
+from host_tools.record.differences import relative_difference
+from host_tools.record.tolerances import TOLERANCE
 from host_tools.runners import libraries, run
 from host_tools.runners.firmware import compile_firmware
 from host_tools.runners.replay import ReplayResult

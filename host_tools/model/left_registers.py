@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trace_format.actions import ALL_BITS, Action, Op, actions_of
-from trace_format.networks import Network
+from trace_format.network import Network
 from trace_format.trace import Trace
 
 Values = dict[int, int | None]  # by register's index; None: not known

@@ -9,7 +9,7 @@ import numpy as np
 
 from trace_format import networks
 from trace_format.actions import Op, rewritten
-from trace_format.networks import Network
+from trace_format.network import Network
 from trace_format.operands import Type
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace

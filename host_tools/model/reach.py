@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from host_tools.model.left_registers import left_registers
 from host_tools.model.parts import image_pages
-from trace_format.networks import Network
+from trace_format.network import Network
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 

@@ -3,13 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated
-
-from msgspec import UNSET, UnsetType
-
 from host_tools.model.description import describe_slot
-from host_tools.support.results import Count, Result, one_of
+from host_tools.model.facts import SlotFacts
+from host_tools.support.results import Count, Result
 from trace_format import policy
 from trace_format.errors import listed, printable
 from trace_format.operators import OPERATORS, used
@@ -19,24 +15,6 @@ from trace_format.trace import Trace
 
 SECOND_US = 1_000_000
 SHOWN = 3  # parameters that are named
-
-
-class SlotFacts(Result, kw_only=True):
-    """A slot.
-
-    Attributes:
-        strides: In bytes.
-        address: GPU address.
-        bound: Whether the trace holds a value for it.
-    """
-
-    name: str
-    kind: Annotated[str, one_of(*(kind.name.lower() for kind in SlotKind))]
-    dtype: str
-    shape: Sequence[Count]
-    strides: Sequence[int] | UnsetType = UNSET
-    address: Count | UnsetType = UNSET
-    bound: bool
 
 
 class Summary(Result):

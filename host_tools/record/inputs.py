@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.record.differences import TOLERANCE, relative_difference
+from host_tools.record.differences import relative_difference
 from host_tools.record.preflight import NetworkError
+from host_tools.record.tolerances import TOLERANCE
 from trace_format.errors import listed, meant, printable
 
 Float32 = NDArray[np.float32]

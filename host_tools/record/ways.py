@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from host_tools.families.speed import speed_of
 from host_tools.machine.errors import RecordError
 from host_tools.record.compiled.compilers import NCNN, Compiler, Kernels
-from host_tools.record.differences import default_tolerance, relative_difference
+from host_tools.record.differences import relative_difference
 from host_tools.record.foreseen import Foreseen
 from host_tools.record.inputs import INPUT_SEEDS, random_inputs
 from host_tools.record.ncnn import cpu as ncnn_cpu
@@ -25,6 +25,7 @@ from host_tools.record.ncnn.network import program_options, record_network
 from host_tools.record.ncnn.pnnx import Converted, Shape, UnconvertedError
 from host_tools.record.needs import BY_COMPILER, BY_NCNN, Need
 from host_tools.record.preflight import Checked, NetworkError, preflight
+from host_tools.record.tolerances import default_tolerance
 from host_tools.support.progress import phase
 from trace_format import limits
 from trace_format.errors import listed

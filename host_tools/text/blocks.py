@@ -16,7 +16,7 @@ from host_tools.text.words import QUOTED, WordError, integer, shown, unquoted
 from trace_format import limits, networks, profile
 from trace_format.actions import Action
 from trace_format.assembly import DEFAULT_CHUNK_BYTES
-from trace_format.networks import Network
+from trace_format.network import Network
 from trace_format.schema import (
     MAX_CARVEOUT_BYTES,
     MAX_CHUNK_BYTES,

@@ -13,7 +13,7 @@ from host_tools.text.storage import NAMES, Storage, is_canonical, notes_of, stor
 from host_tools.text.words import quoted, value_words
 from trace_format import networks
 from trace_format.actions import ACTIONS, Action, Op, Type, actions_of
-from trace_format.networks import Network
+from trace_format.network import Network
 from trace_format.schema import Codec, SectionType
 from trace_format.slots import Slot
 from trace_format.trace import Trace

@@ -18,9 +18,10 @@ import numpy as np
 from host_tools.machine.boot import BOOT_TIMEOUT_S, boot
 from host_tools.machine.root import ready_root
 from host_tools.passes.pipeline import build
-from host_tools.record.differences import TOLERANCE, relative_difference
+from host_tools.record.differences import relative_difference
 from host_tools.record.ncnn.job import ncnn_job
 from host_tools.record.shader_cache import with_shader_cache
+from host_tools.record.tolerances import TOLERANCE
 from host_tools.runners import user_space
 from host_tools.runners.firmware import CROSS
 from host_tools.support.gpu_folders import DEFAULT_GPU

@@ -23,9 +23,10 @@ from host_tools.machine.boot import RAM_END, GuestJob, qemu_version
 from host_tools.machine.console import GuestResult
 from host_tools.machine.root import RecordRoot
 from host_tools.record.convert import convert
-from host_tools.record.differences import TOLERANCE, relative_difference
+from host_tools.record.differences import relative_difference
 from host_tools.record.ncnn.job import Float32, ncnn_job
 from host_tools.record.shader_cache import with_shader_cache
+from host_tools.record.tolerances import TOLERANCE
 from host_tools.runners import libraries
 from host_tools.runners.optee import build, client, images
 from host_tools.runners.optee import linux as optee_linux

@@ -21,7 +21,8 @@ from host_tools.demo.digits import Digits
 from host_tools.demo.digits import load as load_digits
 from host_tools.demo.ncnn_model import classify
 from host_tools.passes.pipeline import KEEP_INPUTS, build
-from host_tools.record.differences import TOLERANCE, relative_difference
+from host_tools.record.differences import relative_difference
+from host_tools.record.tolerances import TOLERANCE
 from host_tools.runners import firmware, libraries
 from signing.delivery import Delivery
 from signing.key_files import private_pem

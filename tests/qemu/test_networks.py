@@ -14,9 +14,10 @@ from host_tools.model.interpreter import interpreter
 from host_tools.model.job_names import NOTE, job_names
 from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
-from host_tools.record.differences import TOLERANCE, relative_difference
+from host_tools.record.differences import relative_difference
 from host_tools.record.ncnn import cpu as ncnn_cpu
 from host_tools.record.ncnn.network import record_network
+from host_tools.record.tolerances import TOLERANCE
 from host_tools.text.reader import assemble
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate

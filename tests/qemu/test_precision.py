@@ -8,9 +8,10 @@ import pytest
 
 from host_tools import runners
 from host_tools.passes.pipeline import build
-from host_tools.record.differences import FP16_TOLERANCE, INT8_TOLERANCE, TOLERANCE, relative_difference
+from host_tools.record.differences import relative_difference
 from host_tools.record.ncnn import cpu as ncnn_cpu
 from host_tools.record.ncnn.network import record_network
+from host_tools.record.tolerances import FP16_TOLERANCE, INT8_TOLERANCE, TOLERANCE
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace

@@ -22,9 +22,9 @@ from host_tools.machine.boot import GuestJob, boot, qemu_version
 from host_tools.machine.root import RecordRoot
 from host_tools.passes.pipeline import build
 from host_tools.record.board.kit import kit
-from host_tools.record.differences import TOLERANCE
 from host_tools.record.ncnn.job import ncnn_job
 from host_tools.record.shader_cache import with_shader_cache
+from host_tools.record.tolerances import TOLERANCE
 from host_tools.vgpu.build import qemu_plugin
 from trace_format.trace import Trace
 

@@ -23,9 +23,10 @@ from host_tools.machine.elf import closure
 from host_tools.machine.initramfs import STDLIB
 from host_tools.machine.root import RecordRoot
 from host_tools.passes.pipeline import build as build_trace
-from host_tools.record.differences import TOLERANCE, relative_difference
+from host_tools.record.differences import relative_difference
 from host_tools.record.ncnn.job import Float32, ncnn_job
 from host_tools.record.shader_cache import with_shader_cache
+from host_tools.record.tolerances import TOLERANCE
 from host_tools.runners import user_space
 from host_tools.runners.replay import RunnerError
 from host_tools.support.tensors import npy

@@ -10,7 +10,8 @@ from host_tools.demo import PARAM, WEIGHTS
 from host_tools.demo.digits import load as load_digits
 from host_tools.demo.ncnn_model import classify
 from host_tools.passes.pipeline import build
-from host_tools.record.differences import TOLERANCE, relative_difference
+from host_tools.record.differences import relative_difference
+from host_tools.record.tolerances import TOLERANCE
 from signing.delivery import Delivery
 from signing.sign import sign_trace
 from tests.support.networks import COMMITTED

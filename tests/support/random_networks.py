@@ -24,11 +24,12 @@ from host_tools.machine.errors import RecordError
 from host_tools.model.interpreter import interpreter
 from host_tools.passes.pipeline import build
 from host_tools.record import shader_cache
-from host_tools.record.differences import TOLERANCE, relative_difference
+from host_tools.record.differences import relative_difference
 from host_tools.record.inputs import normal_inputs, random_inputs, telling_inputs
 from host_tools.record.ncnn import cpu as ncnn_cpu
 from host_tools.record.ncnn import network
 from host_tools.record.preflight import NetworkError
+from host_tools.record.tolerances import TOLERANCE
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from tests.support.network_drawing import INPUT_SEED, Drawn, drawn
 from trace_format.errors import GramophoneError

@@ -12,9 +12,9 @@ import pytest
 from host_tools.demo import PARAM, RAW, WEIGHTS
 from host_tools.machine.errors import RecordError
 from host_tools.record.checking import check_replay, save_case
-from host_tools.record.differences import TOLERANCE
 from host_tools.record.inputs import Tensors, held_out, telling_inputs
 from host_tools.record.ncnn import cpu as ncnn_cpu
+from host_tools.record.tolerances import TOLERANCE
 from trace_format.trace import Trace
 
 Cases = list[tuple[Tensors, Tensors]]

@@ -21,7 +21,7 @@ from tests.support.replayer_samples import PAGE, Parts
 from tests.support.sampling import few
 from trace_format import errors, networks, packing
 from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Action, Op, action
-from trace_format.networks import Network
+from trace_format.network import Network
 from trace_format.operators import Operator
 from trace_format.schema import DType, SectionType, SlotKind
 from trace_format.slots import Slot

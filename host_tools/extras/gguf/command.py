@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from host_tools.api.recording import told
-from host_tools.api.traces import default_name
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
 from host_tools.commands.if_changed import recording
 from host_tools.commands.record_models import MODEL_NAME
@@ -24,6 +23,7 @@ from host_tools.commands.record_options import (
 )
 from host_tools.commands.streams import OUTPUT, check_output
 from host_tools.machine.snapshot import timestamp
+from host_tools.model.facts import default_name
 from trace_format.files import open_regular
 
 

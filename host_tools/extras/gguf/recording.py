@@ -26,8 +26,9 @@ from host_tools.record.checking import LEFT_OUT, UNCHECKED
 from host_tools.record.compiled.layout import PlanError, laid_out
 from host_tools.record.compiled.recording import record_plan
 from host_tools.record.compiled.shaders import spirv
-from host_tools.record.differences import TOLERANCE, relative_difference
+from host_tools.record.differences import relative_difference
 from host_tools.record.preflight import NetworkError
+from host_tools.record.tolerances import TOLERANCE
 from host_tools.support.messages import LOG
 from host_tools.support.progress import phase
 from host_tools.vgpu.binding import VgpuError

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from host_tools.api.traces import default_name
 from host_tools.commands.facts import NAME, TraceMade, facts
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
 from host_tools.commands.option_rules import requires
@@ -17,6 +16,7 @@ from host_tools.extras.importers.gpureplay import BUFFERS
 from host_tools.extras.importers.gpureplay_trace import DEFAULT_GPU, gpus, import_gpureplay
 from host_tools.extras.importers.networks import file as networks
 from host_tools.extras.importers.networks.weights import describe, with_weights
+from host_tools.model.facts import default_name
 from trace_format import layout
 
 

@@ -12,7 +12,6 @@ from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
 from host_tools.commands.if_changed import recording
 from host_tools.commands.record_models import compiling_options, input_values, record, recording_options
 from host_tools.commands.record_options import Recorded, Shape
-from host_tools.extras.pytorch.choose import choose_pytorch
 
 
 @click.command(
@@ -40,4 +39,6 @@ def record_pytorch(model: Path, values: tuple[tuple[str, str], ...], **how: Any)
     keep the names of forward. PyTorch is not needed. A program is data. TorchScript is code, and pnnx may run
     parts of it.
     """
+    from host_tools.extras.pytorch.choose import choose_pytorch
+
     return record(choose_pytorch, model, values=input_values(values), **how)

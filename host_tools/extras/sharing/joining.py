@@ -21,7 +21,7 @@ from host_tools.support.pages import pieces
 from trace_format import networks
 from trace_format.actions import Action, Actions, Columns, Op, action, array_of, rewritten
 from trace_format.errors import GramophoneError
-from trace_format.networks import Network
+from trace_format.network import Network
 from trace_format.operands import Type
 from trace_format.schema import MAX_CARVEOUT_BYTES, MAX_NETWORKS, PAGE_BYTES
 from trace_format.slots import Slot

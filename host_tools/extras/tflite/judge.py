@@ -21,8 +21,8 @@ from host_tools.extras.tflite.convert import Converted
 from host_tools.extras.tflite.file import IDENTIFIER, Subgraph, Value
 from host_tools.machine.errors import RecordError
 from host_tools.record import onnx_model
-from host_tools.record.differences import TOLERANCE
 from host_tools.record.preflight import NetworkError
+from host_tools.record.tolerances import TOLERANCE
 from trace_format.errors import printable
 
 Numbers = NDArray[Any]

@@ -14,7 +14,7 @@ from host_tools.families.shares import NotSharedError, Share
 from host_tools.gpus.mali.job_manager import CONFIG_SPACE, resets, starts_chain
 from trace_format.actions import ALL_BITS, Action, Actions, Op, action, actions_of
 from trace_format.errors import printable
-from trace_format.networks import Network
+from trace_format.network import Network
 from trace_format.profile import Profile
 from trace_format.slots import Slot
 

@@ -16,11 +16,11 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from host_tools.record.differences import default_tolerance
 from host_tools.record.inputs import recorded_inputs
 from host_tools.record.ncnn.job import GUEST_PROGRAM, input_files
 from host_tools.record.ncnn.network import plans, program_options
 from host_tools.record.preflight import NetworkError, preflight
+from host_tools.record.tolerances import default_tolerance
 from host_tools.support import programs
 from host_tools.support.version import TOOL
 from host_tools.vgpu.build import HERE as VGPU

@@ -26,13 +26,14 @@ from host_tools.record.compiled.layout import Layout, PlanError, laid_out
 from host_tools.record.compiled.plan import Kind, Plan
 from host_tools.record.compiled.recording import record_plan
 from host_tools.record.compiled.shaders import spirv
-from host_tools.record.differences import default_tolerance, relative_difference
+from host_tools.record.differences import relative_difference
 from host_tools.record.inputs import no_input
 from host_tools.record.job_layers import name_jobs
 from host_tools.record.onnx_layers import layer_results
 from host_tools.record.onnx_model import OnnxModel, Shape
 from host_tools.record.preflight import NetworkError
 from host_tools.record.products import note_products
+from host_tools.record.tolerances import default_tolerance
 from host_tools.support.progress import phase
 from trace_format.trace import Trace
 

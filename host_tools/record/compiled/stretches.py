@@ -21,8 +21,9 @@ from host_tools.machine.errors import RecordError
 from host_tools.record import onnx_model
 from host_tools.record.compiled import runner
 from host_tools.record.compiled.layout import Layout
-from host_tools.record.differences import INT8_TOLERANCE, TOLERANCE, relative_difference
+from host_tools.record.differences import relative_difference
 from host_tools.record.onnx_model import OnnxModel
+from host_tools.record.tolerances import INT8_TOLERANCE, TOLERANCE
 from host_tools.support import contained
 from host_tools.support.messages import LOG
 from host_tools.support.progress import phase

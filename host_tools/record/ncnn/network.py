@@ -20,7 +20,7 @@ from host_tools.machine.root import RecordRoot, ready_root
 from host_tools.passes.pipeline import build
 from host_tools.record.checking import LEFT_OUT, UNCHECKED, check_replay
 from host_tools.record.convert import convert
-from host_tools.record.differences import default_tolerance, relative_difference
+from host_tools.record.differences import relative_difference
 from host_tools.record.handed_over import HandedOver
 from host_tools.record.inputs import Tensors, held_out, telling_inputs
 from host_tools.record.job_layers import name_jobs
@@ -35,6 +35,7 @@ from host_tools.record.operating_between import with_operators_between
 from host_tools.record.preflight import Checked, NetworkError, preflight, refuse_without_ncnn
 from host_tools.record.shader_cache import with_shader_cache
 from host_tools.record.slots import CpuWork, with_slots
+from host_tools.record.tolerances import default_tolerance
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.support.progress import jobs_in, phase
 from host_tools.support.version import TOOL

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -19,6 +21,15 @@ from host_tools.record.ncnn import network
 from host_tools.support import progress
 from host_tools.support.messages import listening
 from trace_format.trace import Trace
+
+
+@pytest.mark.parametrize(
+    "module", ["commands.record_models", "commands.check", "extras.pytorch.command", "extras.tflite.command"]
+)
+def test_help_waits_for_no_numpy(module: str) -> None:
+    code = f"import sys, host_tools.{module}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numpy", "onnx", "trace_format.trace"} & set(done.stdout.split())
 
 
 def test_the_time_limit_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from tests.support.trace_samples import texts, traces
 from trace_format import networks
 from trace_format.actions import Columns, Op, Type
 from trace_format.errors import NetworkError, ReservedError, SectionError
-from trace_format.networks import Network
+from trace_format.network import Network
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from host_tools.accesses.job_times import job_times
-from host_tools.api.traces import default_name
 from host_tools.commands.facts import NAME, facts
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, UsageError, warn
 from host_tools.commands.option_rules import excludes
@@ -17,6 +16,7 @@ from host_tools.commands.streams import check_output, write
 from host_tools.commands.traces import read_trace
 from host_tools.extras.sharing.commands.join_shares import Joined, at_once, masks
 from host_tools.extras.sharing.joining import Joining, Joint, differences, joint
+from host_tools.model.facts import default_name
 from host_tools.model.left_registers import left_registers
 from host_tools.model.parts import named
 from host_tools.model.reach import Reach, reached

@@ -20,9 +20,9 @@ from host_tools.commands.streams import write
 from host_tools.extras.sharing.joining import Joining, joint
 from host_tools.families.page_tables import DivergenceError
 from host_tools.families.shares import NotSharedError, Share, Together, order_of, overlap, sharing_of
+from host_tools.model.facts import SlotFacts
 from host_tools.model.interpreter import Interpreter
 from host_tools.model.parts import SEPARATOR
-from host_tools.model.summary import SlotFacts
 from host_tools.model.timing import Chip, Estimate, JobTime, TimingError, estimate
 from host_tools.support.progress import phase
 from host_tools.support.results import Amount, Count, Positive, Result
@@ -30,7 +30,7 @@ from host_tools.vgpu import confined
 from host_tools.vgpu.binding import VgpuError
 from trace_format.actions import Action, Op
 from trace_format.errors import GramophoneError, printable
-from trace_format.networks import Network
+from trace_format.network import Network
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Trace
 

@@ -14,9 +14,9 @@ from host_tools.record.compiled import network, runner, shaders, simplified
 from host_tools.record.compiled.compilers import TINYGRAD, Compiler
 from host_tools.record.compiled.layout import Layout, laid_out
 from host_tools.record.compiled.plan import Kind, Plan
-from host_tools.record.differences import TOLERANCE
 from host_tools.record.onnx_model import OnnxModel
 from host_tools.record.preflight import NetworkError
+from host_tools.record.tolerances import TOLERANCE
 from tests.support.onnx_graphs import cast, model, node
 
 

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from host_tools.demo import PARAM, WEIGHTS
-from host_tools.record.differences import INT8_TOLERANCE, default_tolerance, relative_difference
+from host_tools.record.differences import relative_difference
 from host_tools.record.ncnn import cpu as ncnn_cpu
 from host_tools.record.ncnn.model_weights import INT8_MAX, ModelWeights
 from host_tools.record.ncnn.network import program_options
 from host_tools.record.preflight import NetworkError, preflight
+from host_tools.record.tolerances import INT8_TOLERANCE, default_tolerance
 from tests.support.int8 import quantised
 
 SHAPES = {"data": (1, 28, 28)}
