@@ -147,6 +147,29 @@ def _support_vectors(r: Random) -> Drawn:
     return made | ({"support_vectors": _floats(r, count * columns)} if count else {}), columns, False
 
 
+def _voting(r: Random) -> Drawn:
+    """SVMClassifier, with support vectors or without."""
+    columns, count = int(r.integers(1, 7)), int(r.integers(2, 6))
+    made: dict[str, Any] = {"classlabels_ints": r.permutation(20)[:count].tolist(), "kernel_type": "LINEAR"}
+    made["kernel_params"] = [0.25, 0.5, 3.0]
+    made["post_transform"] = _one_of(r, TRANSFORMS)
+    if r.random() < 0.4:
+        coefficients = _floats(r, count * columns)
+        if r.random() < 0.3:
+            coefficients = [abs(value) for value in coefficients]
+        made |= {"coefficients": coefficients, "rho": _floats(r, int(r.integers(1, 3)))}
+        return made, columns, False
+    sizes = r.integers(1, 5, count).tolist()
+    made |= {
+        "coefficients": _floats(r, (count - 1) * sum(sizes)),
+        "kernel_type": _one_of(r, ("LINEAR", "POLY", "RBF", "SIGMOID")),
+        "rho": _floats(r, count * (count - 1) // 2),
+        "support_vectors": _floats(r, sum(sizes) * columns),
+        "vectors_per_class": sizes,
+    }
+    return made, columns, False
+
+
 def _columns(r: Random, kind: str) -> Drawn:
     columns = int(r.integers(1, 9))
     each = columns if r.random() < 0.7 else 1
@@ -170,7 +193,7 @@ def _draw(kind: str, r: Random) -> Drawn:
     if kind.startswith("Linear"):
         return _linear(r, kind.endswith("Classifier"))
     if kind.startswith("SVM"):
-        return _support_vectors(r)
+        return _voting(r) if kind.endswith("Classifier") else _support_vectors(r)
     return _columns(r, kind)
 
 
@@ -186,7 +209,8 @@ KINDS = (
     "TreeEnsemble",
     "TreeEnsembleClassifier",
     "TreeEnsembleRegressor",
-    "SVMRegressor",  # behind the others, whose seeds are by their places
+    "SVMRegressor",  # and what follows: behind the others, whose seeds are by their places
+    "SVMClassifier",
 )
 
 

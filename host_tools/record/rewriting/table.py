@@ -24,6 +24,7 @@ TABLE: Mapping[str, Mapping[str, Rewrite]] = {
         "LinearRegressor": linear.regressor,
         "Normalizer": columns.normalizer,
         "OneHotEncoder": columns.one_hot,
+        "SVMClassifier": support_vectors.classifier,
         "SVMRegressor": support_vectors.regressor,
         "Scaler": columns.scaler,
         "TreeEnsemble": trees.ensemble,

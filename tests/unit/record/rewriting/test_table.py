@@ -69,7 +69,7 @@ def test_random_networks(kind: str, some_of: SomeOf) -> None:
     assert wrong == {}
 
 
-@pytest.mark.parametrize("kind", ["LabelEncoder", "TreeEnsemble", "TreeEnsembleClassifier"])
+@pytest.mark.parametrize("kind", ["LabelEncoder", "SVMClassifier", "TreeEnsemble", "TreeEnsembleClassifier"])
 def test_on_this_machine(kind: str) -> None:
     """The look-up kernel among them, where values are no numbers, too."""
     assert node_cases.run(case(kind, 3)) == (Why.PASSED, "")
@@ -138,6 +138,35 @@ def trees(**changed: Any) -> bytes:
 def test_trees_that_are_refused(changed: dict[str, Any], said: str) -> None:
     with pytest.raises(NetworkError, match=said):
         simplified.for_compiler(onnx.load_model_from_string(trees(**changed)))
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"prob_a": [1.0], "prob_b": [0.0]}, r"with probabilities \(prob_a\)"),
+        ({"rho": [0.0, 1.0]}, "expected as many vectors_per_class and 1 rho, found 2 and 2"),
+        ({"post_transform": "PROBIT"}, "leaves a score undefined"),
+        ({"kernel_type": "COSINE"}, "with the kernel COSINE"),
+    ],
+)
+def test_votes_that_are_refused(changed: dict[str, Any], said: str) -> None:
+    attributes: dict[str, Any] = {
+        "classlabels_ints": [3, 5],
+        "coefficients": [1.0, -1.0],
+        "support_vectors": [0.0, 1.0],
+        "vectors_per_class": [1, 1],
+        "kernel_params": [1.0, 0.0, 0.0],
+        "rho": [0.0],
+    }
+    node = helper.make_node("SVMClassifier", ["x"], ["label", "y"], domain=TABLES, **(attributes | changed))
+    values = [
+        helper.make_tensor_value_info(name, kind, None)
+        for name, kind in (("x", TensorProto.FLOAT), ("label", TensorProto.INT64), ("y", TensorProto.FLOAT))
+    ]
+    graph = helper.make_graph([node], "votes", values[:1], values[1:])
+    sets = [helper.make_opsetid("", 17), helper.make_opsetid(TABLES, 1)]
+    with pytest.raises(NetworkError, match=said):
+        simplified.for_compiler(helper.make_model(graph, opset_imports=sets, ir_version=9))
 
 
 def test_a_circle_is_refused() -> None:
