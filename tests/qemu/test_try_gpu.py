@@ -93,8 +93,10 @@ def test_obstacles_in_the_kernel(said: dict[str, list[str]], name: str, sentence
 
 
 def test_one_program_at_a_time_has_the_gpu(said: dict[str, list[str]]) -> None:
+    """Giving it back waits for the replays, and does nothing when it has been given back."""
     assert said["first"] == ["status 0"]
-    assert said["give back"] == said["given back"] == ["the GPU is with v3d", "status 0"]
+    assert "the GPU is with v3d" in said["give back"]
+    assert said["given back"] == ["the GPU is with v3d", "status 0"]
 
 
 def test_the_driver_works_afterwards(said: dict[str, list[str]]) -> None:
