@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The normal world of the emulated machine: serves one request from the mailbox through the pseudo-TA. The
- * trace and the tensors go through shared memory in chunks. */
+ * trace and the tensors go through shared memory in chunks; a trace that the pseudo-TA reads while it replays
+ * stays in the mailbox, which is shared then. */
 #include "normal_world.h"
 #include "gramophone_pta.h"
 #include "tee_client.h"
@@ -8,10 +9,19 @@
 void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
 
 enum { EXIT_OK = 0, EXIT_REFUSED = 1, EXIT_EXCEPTION = 2 };
+#define NOT_SUPPORTED 0xffff000au /* TEE_ERROR_NOT_SUPPORTED */
 
 static const uint8_t *shared(uint64_t offset)
 {
     return (const uint8_t *)(uintptr_t)(NORMAL_WORLD_MAILBOX + offset);
+}
+
+/* The parameter of LOAD and RUN: none, or the trace. */
+static struct tee_param trace;
+
+static uint32_t invoke_on_trace(uint32_t session, uint32_t command)
+{
+    return tee_invoke(session, command, (struct tee_param[TEE_PARAMS]){trace});
 }
 
 static uint32_t load(uint32_t session, const struct mailbox_request *request)
@@ -19,6 +29,11 @@ static uint32_t load(uint32_t session, const struct mailbox_request *request)
     uint32_t result = tee_invoke(session, GRAMOPHONE_LOAD_BEGIN,
                                  (struct tee_param[TEE_PARAMS]){{TEE_VALUE_IN, (uint32_t)request->trace_bytes,
                                                                  request->trace_bytes >> 32}});
+    if (result == NOT_SUPPORTED) {
+        const uint64_t pages = tee_pages(shared(request->trace_offset), request->trace_bytes);
+        trace = (struct tee_param){TEE_PAGES_IN, pages, request->trace_bytes};
+        return pages ? invoke_on_trace(session, GRAMOPHONE_LOAD) : TEE_CALL_FAILED;
+    }
     for (uint64_t done = 0; !result && done < request->trace_bytes; done += TEE_CHUNK_BYTES) {
         const uint64_t left = request->trace_bytes - done;
         const uint64_t bytes = left < TEE_CHUNK_BYTES ? left : TEE_CHUNK_BYTES;
@@ -26,7 +41,7 @@ static uint32_t load(uint32_t session, const struct mailbox_request *request)
         result = tee_invoke(session, GRAMOPHONE_LOAD_DATA,
                             (struct tee_param[TEE_PARAMS]){{TEE_MEMREF_IN, (uintptr_t)tee_chunk(), bytes}});
     }
-    return result ? result : tee_invoke(session, GRAMOPHONE_LOAD, (struct tee_param[TEE_PARAMS]){{0}});
+    return result ? result : invoke_on_trace(session, GRAMOPHONE_LOAD);
 }
 
 /* Pass an input on, or an output back. */
@@ -82,7 +97,7 @@ static uint32_t serve(uint32_t session, const struct mailbox_request *request, u
     for (uint32_t i = 0; !result && i < request->repeat; i++) {
         result = transfer_all(session, request, i, false);
         if (!result)
-            result = tee_invoke(session, GRAMOPHONE_RUN, (struct tee_param[TEE_PARAMS]){{0}});
+            result = invoke_on_trace(session, GRAMOPHONE_RUN);
         *replays += !result;
         if (!result)
             result = transfer_all(session, request, i, true);

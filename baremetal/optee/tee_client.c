@@ -73,6 +73,22 @@ static uint64_t allocate(uint64_t bytes)
     return address;
 }
 
+/* As optee_msg.h has it: a page with addresses of pages, and at its end that of the next such page. */
+uint64_t tee_pages(const void *memory, uint64_t bytes)
+{
+    enum { ADDRESSES = PAGE / sizeof(uint64_t) - 1 };
+    const uint64_t offset = (uintptr_t)memory % PAGE, start = (uintptr_t)memory - offset,
+                   pages = (offset + bytes + PAGE - 1) / PAGE, first = allocate(PAGE);
+    uint64_t list = first;
+    for (uint64_t i = 0; i < pages && list; i++) {
+        uint64_t *const addresses = at(list);
+        addresses[i % ADDRESSES] = start + i * PAGE;
+        if (i % ADDRESSES == ADDRESSES - 1)
+            addresses[ADDRESSES] = list = allocate(PAGE);
+    }
+    return list ? first + offset : 0;
+}
+
 static void serve_command(struct message *message)
 {
     message->result = ERROR_NOT_IMPLEMENTED;

@@ -10,11 +10,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum tee_kind { TEE_NONE = 0, TEE_VALUE_IN = 1, TEE_VALUE_OUT = 2, TEE_MEMREF_IN = 9, TEE_MEMREF_OUT = 10 };
+enum tee_kind {
+    TEE_NONE = 0,
+    TEE_VALUE_IN = 1,
+    TEE_VALUE_OUT = 2,
+    TEE_MEMREF_IN = 9,
+    TEE_MEMREF_OUT = 10,
+    TEE_PAGES_IN = 0x209
+};
 
 struct tee_param {
     uint64_t kind; /* enum tee_kind */
-    uint64_t a, b; /* value; memref: address in the shared memory, bytes */
+    uint64_t a, b; /* value; memref: address in the shared memory, bytes; pages: what tee_pages gave, bytes */
 };
 
 enum { TEE_PARAMS = 4, TEE_CHUNK_BYTES = 1 << 20 };
@@ -27,6 +34,9 @@ bool tee_start(void);
 
 /* TEE_CHUNK_BYTES of shared memory, for memrefs. */
 void *tee_chunk(void);
+
+/* Share other memory, page by page (dynamic shared memory); 0: there is no room for the list of its pages. */
+uint64_t tee_pages(const void *memory, uint64_t bytes);
 
 /* Each returns a TEE_Result. */
 uint32_t tee_open(const uint8_t uuid[16], uint32_t *session);

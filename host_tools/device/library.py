@@ -72,6 +72,7 @@ class Session:
             hint = _hint(via) if result == ITEM_NOT_FOUND else ""
             raise self._error(f"opening a session with the {via.upper()}", result, hint)
         self._tee = self._ffi.gc(handle[0], self._lib.gramophone_tee_close)
+        self._trace: Any = None
 
     def __enter__(self) -> Self:
         return self
@@ -84,11 +85,12 @@ class Session:
     def close(self) -> None:
         """End the session: the trace is unloaded, the GPU reset."""
         self._ffi.release(self._tee)
+        self._trace = None
 
     def load(self, signed: Any) -> None:
         """Send a signed trace (any buffer), have it verified and loaded; TeeError when it is refused."""
-        with self._ffi.from_buffer(signed) as data:
-            self._call("loading", self._lib.gramophone_tee_load, data, len(data))
+        self._trace = self._ffi.from_buffer(signed)  # kept: a device that streams reads it in each replay
+        self._call("loading", self._lib.gramophone_tee_load, self._trace, len(self._trace))
 
     def manifest(self) -> Any:
         """The loaded trace's `struct gr_manifest`."""

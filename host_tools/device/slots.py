@@ -118,7 +118,8 @@ def load(session: Session, path: Path, *, or_share: bool = False) -> None:
         file = stack.enter_context(open_regular(path))
         if not path.stat().st_size:
             raise GramophoneError(f"{path}: expected a signed trace, found an empty file")
-        data = stack.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        # The session keeps it. As a copy, because the kernel shares only memory that the process may write.
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
         until = time.monotonic() + SENDING_S
         while True:
             try:

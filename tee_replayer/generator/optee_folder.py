@@ -33,6 +33,7 @@ from trace_format.operators import Operator
 PARTS = {"ta": ["gramophone_commands.h"], "client": []}  # besides the pseudo-TA, and what they share with it alone
 POLICY = "policy.h"  # of the TA
 SHARING = "gramophone_pta_sharing.c"  # of the pseudo-TA
+STREAMING = "gramophone_pta_streaming.c"
 CAN_MAP = 2 << 20  # OP-TEE's core maps large areas in units of so many bytes
 SPI_BASE = 32  # interrupt id of the first shared peripheral interrupt
 HERE = Path(__file__).resolve().parents[1] / "optee"
@@ -60,8 +61,6 @@ class OpTee(OnBoard):
             raise GenerateError(
                 f"{self.board.name}: the TA keeps versions in secure storage, by its client policy (ta/policy.h)"
             )
-        if options.streaming:
-            raise GenerateError(f"{self.board.name}: OP-TEE's port does not read a trace during replays")
         if options.clock:
             raise GenerateError(
                 f"{self.board.name}: OP-TEE's only clock is the normal world's, which sets it as it likes"
@@ -86,6 +85,8 @@ class OpTee(OnBoard):
             add_log(folder)
         if options.networks:
             shutil.copyfile(HERE / "sharing" / SHARING, folder / SHARING)
+        if options.streaming:
+            shutil.copyfile(HERE / "streaming" / STREAMING, folder / STREAMING)
         if options.operators:
             add_operators(folder, options.operators)
         copy_description(self.board, folder)

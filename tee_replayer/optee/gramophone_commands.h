@@ -3,12 +3,17 @@
  * refused by the first of the two that sees it. A row is the command, the types of its first two parameters,
  * and what does it in the pseudo-TA and in the TA. */
 /* clang-format off */
+#ifdef GRAMOPHONE_STREAMING
+ROW(LOAD, IN, NONE, load_shared, load)
+ROW(RUN, IN, NONE, run_shared, run)
+#else
 ROW(LOAD_BEGIN, VALUE, NONE, load_begin, invoke)
 ROW(LOAD_DATA, IN, NONE, load_data, send)
 ROW(LOAD, NONE, NONE, verify_and_load, load)
+ROW(RUN, NONE, NONE, run, run)
+#endif
 ROW(DESCRIBE, VALUE, OUT, describe, query)
 ROW(SET_INPUT, VALUE, IN, set_input, send)
-ROW(RUN, NONE, NONE, run, run)
 ROW(GET_OUTPUT, VALUE, OUT, get_output, get_output)
 ROW(UNLOAD, NONE, NONE, unload_command, invoke)
 ROW(GET_LOG, OUT, NONE, get_log, query)

@@ -151,6 +151,9 @@ static TEE_Result find_piece(const TEE_Param params[TEE_NUM_PARAMS], bool output
     return result;
 }
 
+#ifdef GRAMOPHONE_STREAMING
+#include "gramophone_pta_streaming.c"
+#else
 static TEE_Result load_begin(TEE_Param params[TEE_NUM_PARAMS])
 {
     const uint64_t bytes = reg_pair_to_64(params[0].value.b, params[0].value.a);
@@ -181,7 +184,7 @@ static TEE_Result load_data(TEE_Param params[TEE_NUM_PARAMS])
     return TEE_SUCCESS;
 }
 
-static bool read_staged(void *ctx, uint64_t offset, uint8_t *to, uint32_t bytes)
+static bool read_trace(void *ctx, uint64_t offset, uint8_t *to, uint32_t bytes)
 {
     (void)ctx;
     if (offset > device.signed_bytes || bytes > device.signed_bytes - offset)
@@ -189,6 +192,7 @@ static bool read_staged(void *ctx, uint64_t offset, uint8_t *to, uint32_t bytes)
     memcpy(to, device.staging + offset, bytes);
     return true;
 }
+#endif
 
 static TEE_Result verify_and_load(TEE_Param params[TEE_NUM_PARAMS] __unused)
 {
@@ -197,7 +201,7 @@ static TEE_Result verify_and_load(TEE_Param params[TEE_NUM_PARAMS] __unused)
 #else
     const struct gr_policy policy = gr_device_policy();
 #endif
-    const struct gr_source source = {read_staged, NULL};
+    const struct gr_source source = {read_trace, NULL};
     TEE_Result result = TEE_ERROR_BAD_STATE;
     if (!device.signed_bytes || device.received_bytes != device.signed_bytes || !is_senders())
         return TEE_ERROR_BAD_STATE;

@@ -28,6 +28,11 @@
  *   TEE_ERROR_ITEM_NOT_FOUND  the trace has no such slot, or network
  *   TEE_ERROR_NOT_SUPPORTED   no such command; those of a log and of attestations, where it has none
  *
+ * Where pieces of a trace are read while jobs run (feature `streaming`), there is no LOAD_BEGIN and no
+ * LOAD_DATA: a client shares the memory in which the signed trace lies, and LOAD and each RUN take it as a
+ * parameter. It may change at any time: RUN then returns the result of GR_STATUS_CHUNK, and of GR_STATUS_READ
+ * where the memory ends before the piece. The trace stays loaded, and the next RUN reads all pieces again.
+ *
  * Where joint traces are taken, each network is one session's: CHOOSE it, and all
  * commands that name no slot are about it. With a queue there are as many sessions as
  * networks. One loads; the others choose other networks of what it has loaded. Each may, instead of RUN,
@@ -73,14 +78,15 @@ enum gramophone_command {
     GRAMOPHONE_LOAD_BEGIN,
     /* memref in: the next bytes of it */
     GRAMOPHONE_LOAD_DATA,
-    /* verify and load what has been sent; no GPU register is written */
+    /* verify and load what has been sent, with the feature `streaming` memref in: the signed trace; no GPU
+     * register is written */
     GRAMOPHONE_LOAD,
     /* value in: slot, 0; memref out: struct gramophone_slot */
     GRAMOPHONE_DESCRIBE,
     /* value in: slot, offset; memref in: dense data in C order at that offset. The piece that ends the slot
      * makes the input valid, for all following runs */
     GRAMOPHONE_SET_INPUT,
-    /* replay once */
+    /* replay once; with the feature `streaming` memref in: the signed trace */
     GRAMOPHONE_RUN,
     /* value in: slot, offset; memref out: dense data in C order at that offset, as much as fits */
     GRAMOPHONE_GET_OUTPUT,

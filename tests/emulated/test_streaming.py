@@ -38,7 +38,7 @@ def test_it_replays_as_on_the_host(more: int) -> None:
     assert (here.jobs, here.actions, here.secure_bytes) == (there.jobs, there.actions, there.secure_bytes)
 
 
-@pytest.mark.parametrize("platform", ["optee", "linux"])
+@pytest.mark.parametrize("platform", ["linux"])
 def test_other_ports_do_not_take_it(platform: str) -> None:
     with pytest.raises(GenerateError, match="does not read a trace during replays"):
         Options("v3d42", platform_of(platform), s.KEY, NOWHERE, streaming=True)

@@ -25,7 +25,9 @@ static struct {
     bool computed, keeps_log;
     uint32_t waiting, written; /* entries of the log */
     uint32_t pieces, left;     /* of a request; 0: no joint traces */
-    uint32_t looks;            /* until another session has sent its trace */
+    const uint8_t *shared;     /* the trace, of a device that reads it while it replays */
+    bool streams;
+    uint32_t looks; /* until another session has sent its trace */
 } fake;
 
 void fake_reset(uint32_t slot_bytes)
@@ -91,6 +93,12 @@ void fake_share(uint32_t pieces)
     fake.pieces = pieces;
 }
 
+/* The device reads the trace while it replays. */
+void fake_stream(void)
+{
+    fake.streams = true;
+}
+
 /* Another session sends a trace, and is done when its manifest has been asked for so often. */
 void fake_sending(uint32_t looks)
 {
@@ -131,9 +139,23 @@ TEEC_Result TEEC_AllocateSharedMemory(TEEC_Context *context, TEEC_SharedMemory *
     return result;
 }
 
+TEEC_Result TEEC_RegisterSharedMemory(TEEC_Context *context, TEEC_SharedMemory *memory)
+{
+    (void)context;
+    const uint32_t result = note(0x103, memory->flags, 0, 0, memory->size);
+    if (result == TEEC_SUCCESS) {
+        fake.shared = memory->buffer;
+        fake.chunks++;
+    }
+    return result;
+}
+
 void TEEC_ReleaseSharedMemory(TEEC_SharedMemory *memory)
 {
-    free(memory->buffer);
+    if (memory->buffer != fake.shared)
+        free(memory->buffer);
+    else
+        fake.shared = NULL;
     fake.chunks--;
 }
 
@@ -239,6 +261,20 @@ static uint32_t share(uint32_t command, TEEC_Parameter params[4])
     }
 }
 
+/* A command that reads the trace, where it is shared. */
+static uint32_t read_shared(uint32_t command, TEEC_Parameter params[4])
+{
+    if (command != GRAMOPHONE_LOAD && command != GRAMOPHONE_RUN)
+        return TEEC_ERROR_NOT_SUPPORTED;
+    if (!fake.shared || params[0].memref.parent->buffer != fake.shared || params[0].memref.offset)
+        return TEEC_ERROR_BAD_PARAMETERS;
+    if (fake.shared[0] != 'S')
+        return GRAMOPHONE_RESULT(command == GRAMOPHONE_RUN ? GR_STATUS_CHUNK : GR_STATUS_SIGNATURE);
+    if (command == GRAMOPHONE_RUN)
+        compute();
+    return TEEC_SUCCESS;
+}
+
 static uint32_t perform(uint32_t command, TEEC_Parameter params[4])
 {
     static const uint8_t key[GRAMOPHONE_DEVICE_KEY_BYTES] = {4, 1};
@@ -248,6 +284,8 @@ static uint32_t perform(uint32_t command, TEEC_Parameter params[4])
         fake.waiting++;
         fake.written++;
     }
+    if (fake.streams && (command <= GRAMOPHONE_LOAD || command == GRAMOPHONE_RUN))
+        return read_shared(command, params);
     if (command >= GRAMOPHONE_CHOOSE)
         return fake.pieces ? share(command, params) : TEEC_ERROR_NOT_SUPPORTED;
     if (!fake.keeps_log && command > GRAMOPHONE_FORGET)

@@ -15,6 +15,7 @@ void fake_reset(uint32_t slot_bytes);
 void fake_fail(uint32_t at, uint32_t result);
 void fake_log(void);
 void fake_share(uint32_t pieces);
+void fake_stream(void);
 void fake_sending(uint32_t looks);
 void fake_answer_less(uint32_t bytes);
 uint32_t fake_count(void);

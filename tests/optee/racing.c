@@ -5,21 +5,9 @@
  * the trace is checked and replayed. The outcome stands after the mailbox's response (struct answer), for
  * test_racing.py.
  */
-#include "program.h"
+#include "racing.h"
 
-void secure_call(uint64_t registers[8]);
-void second_core(void);
-
-#define PSCI_CPU_ON 0xc4000003u /* Arm DEN0022, 5.1.4 */
-enum {
-    CHUNK_BYTES = 4096,
-    TRIES = 1000,
-    WAIT_A_TRY = 10000,
-    MAX_CHUNKS = 256,
-    OUTPUT = 1,
-    OUTPUT_BYTES = 4096,
-    SECOND = 1
-};
+enum { CHUNK_BYTES = 4096, TRIES = 1000, MAX_CHUNKS = 256, OUTPUT = 1, OUTPUT_BYTES = 4096 };
 
 struct outcome {
     uint32_t result;  /* of LOAD */
@@ -36,56 +24,6 @@ static struct {
 
 static uint8_t expected[OUTPUT_BYTES];
 static uint32_t output_bytes;
-
-/* The second core's orders. */
-static struct {
-    uint8_t *volatile target; /* byte to change; NULL: rest */
-    volatile uint32_t changes;
-    volatile uint32_t resting;
-} attack;
-
-__asm__(".global second_core\n"
-        "second_core:\n"
-        "    ldr x0, =second_stack_end\n"
-        "    mov sp, x0\n"
-        "    b attack_for_ever\n"
-        ".bss\n"
-        ".balign 16\n"
-        "    .space 4096\n"
-        "second_stack_end:\n"
-        ".text\n");
-
-__attribute__((used, noreturn)) static void attack_for_ever(void) __asm__("attack_for_ever");
-static void attack_for_ever(void)
-{
-    for (;;) {
-        uint8_t *target = attack.target;
-        attack.resting = !target;
-        if (target) {
-            *(volatile uint8_t *)target ^= 0xff;
-            attack.changes++;
-        }
-    }
-}
-
-/* The attack goes on for a while before what is attacked begins, longer with each try: where one processor
- * emulates both cores in turn, the other one's turn would else never come in between. */
-static void start_attack(uint8_t *target, uint32_t try)
-{
-    const uint32_t before = attack.changes;
-    attack.target = target;
-    while (attack.changes - before < 2)
-        ;
-    for (volatile uint32_t i = 0; i < try * WAIT_A_TRY; i++)
-        ;
-}
-
-static void end_attack(void)
-{
-    attack.target = NULL;
-    while (!attack.resting)
-        ;
-}
 
 /* Send the trace, with chunk `attacked` under attack; how often it changed while it was copied. */
 static uint32_t send(uint32_t session, const struct mailbox_request *request, uint64_t attacked, uint32_t try,
@@ -153,13 +91,11 @@ static void attack_after_sending(uint32_t session, const struct mailbox_request 
 
 static void race(const struct mailbox_request *request)
 {
-    uint64_t start[8] = {PSCI_CPU_ON, SECOND, (uintptr_t)second_core, 0};
     struct mailbox_buffer buffers[2]; /* of the input and the output */
     uint32_t session = 0;
     memcpy(buffers, mailbox(sizeof *request), sizeof buffers);
     output_bytes = (uint32_t)buffers[1].bytes;
-    secure_call(start);
-    answer.result = (uint32_t)start[0];
+    answer.result = start_second_core();
     if (!answer.result)
         answer.result = open_session(&session);
     if (!answer.result)

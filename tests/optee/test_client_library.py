@@ -21,7 +21,7 @@ from trace_format.errors import GramophoneError
 CHUNK = 256 << 10  # gramophone_tee.c
 SLOT = CHUNK + 5
 LOAD_BEGIN, LOAD_DATA, LOAD, DESCRIBE, SET_INPUT, RUN, GET_OUTPUT = range(7)  # gramophone_pta.h
-CONTEXT, MEMORY, OPEN = 0x100, 0x101, 0x102  # fake_libteec.c
+CONTEXT, MEMORY, OPEN, SHARE = 0x100, 0x101, 0x102, 0x103  # fake_libteec.c
 NONE, VALUE, IN, OUT = 0, 1, 0xD, 0xE  # TEEC_PARAM_TYPES
 BAD_PARAMETERS, COMMUNICATION, BUSY, OUT_OF_MEMORY = 0xFFFF0006, 0xFFFF000E, 0xFFFF000D, 0xFFFF000C
 API, TEE, TRUSTED_APP = 1, 3, 4  # TEEC_ORIGIN_*
@@ -40,6 +40,38 @@ def test_a_trace_is_sent_in_pieces(size: int, fake: Fake, opened: Callable[..., 
         assert fake.calls[4:-1] == [(LOAD_DATA, IN, 0, 0, piece) for piece in pieces(size)]
         assert fake.calls[-1] == (LOAD, NONE, 0, 0, 0)
         assert fake.ffi.buffer(fake.lib.fake_trace(), size)[:] == data
+    assert fake.left_open == [0, 0, 0]
+
+
+def test_a_trace_is_shared_with_a_device_that_streams(fake: Fake, opened: Callable[..., Session]) -> None:
+    """Of each load only the last one's memory stays shared; what changes in it, the device sees."""
+    fake.lib.fake_stream()
+    data = bytearray(b"S" * (CHUNK + 7))
+    with opened() as session:
+        for _ in range(2):
+            session.load(data)
+            assert fake.calls[-3:] == [
+                (LOAD_BEGIN, VALUE, len(data), 0, 0),
+                (SHARE, 1, 0, 0, len(data)),  # TEEC_MEM_INPUT
+                (LOAD, IN, 0, 0, len(data)),
+            ]
+            assert fake.left_open == [1, 1, 2]
+        session.run()
+        assert fake.calls[-1] == (RUN, IN, 0, 0, len(data))
+        data[0] = 0
+        with pytest.raises(TeeError) as caught:
+            session.run()
+        assert caught.value.result == tee_result(value_of("CHUNK"))
+    assert fake.left_open == [0, 0, 0]
+
+
+def test_memory_that_cannot_be_shared(fake: Fake, opened: Callable[..., Session]) -> None:
+    fake.lib.fake_stream()
+    with opened() as session:
+        fake.lib.fake_fail(fake.lib.fake_count() + 1, OUT_OF_MEMORY)
+        with pytest.raises(TeeError) as caught:
+            session.load(b"S")
+        assert (caught.value.result, caught.value.origin) == (OUT_OF_MEMORY, API)
     assert fake.left_open == [0, 0, 0]
 
 

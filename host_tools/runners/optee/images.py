@@ -83,6 +83,7 @@ def image_for_key(
     algorithms: Collection[KeyKind] = (),
     device_id: bytes = NO_ID,
     decryption: Decryption = NO_DECRYPTION,
+    streaming: bool = False,
     secure_bytes: int = 0,
     staged_bytes: int = 0,
     normal_world: Path | None = None,
@@ -95,7 +96,7 @@ def image_for_key(
         min_security_version: older traces are refused.
         crypto: the crypto libraries' sources.
         operators: what it computes on the CPU.
-        algorithms, device_id, decryption: as `tee_replayer.generator.options.Options`.
+        algorithms, device_id, decryption, streaming: as `tee_replayer.generator.options.Options`.
         secure_bytes: memory that the replayer must have at least.
         staged_bytes: of the signed trace, or of all its slots; what is larger.
         normal_world: as `image_of`.
@@ -116,6 +117,7 @@ def image_for_key(
                 algorithms=algorithms,
                 device_id=device_id,
                 decryption=decryption,
+                streaming=streaming,
                 min_security_version=min_security_version,
                 any_client=True,
                 carveout_bytes=-(-need // MIN_CARVEOUT_BYTES) * MIN_CARVEOUT_BYTES or MIN_CARVEOUT_BYTES,

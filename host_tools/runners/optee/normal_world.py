@@ -12,7 +12,7 @@ from pathlib import Path
 
 from host_tools.runners import libraries, secure_machine
 from host_tools.runners.buffers import Buffers, bound
-from host_tools.runners.needs import algorithms_in, decryption_for, gpu_of, operators_in, secure_bytes
+from host_tools.runners.needs import algorithms_in, decryption_for, gpu_of, is_streamed, operators_in, secure_bytes
 from host_tools.runners.optee import images
 from host_tools.runners.optee.images import Image
 from host_tools.runners.replay import ReplayResult, RunnerError, result
@@ -119,6 +119,7 @@ def image_for(request: MachineRequest, gpu: str, normal_world: Path | None) -> I
         algorithms=algorithms_in(request.delivery),
         device_id=request.device_id,
         decryption=decryption_for(request.delivery),
+        streaming=is_streamed(request.delivery),
         secure_bytes=secure_bytes(request.delivery),
         staged_bytes=staged_bytes(request.delivery),
         normal_world=normal_world,
@@ -148,9 +149,9 @@ def check_response(response: Response, image: Image) -> Report:
 
 
 def staged_bytes(delivery: Delivery) -> int:
-    """The staging area that the pseudo-TA needs: first for the signed trace, then for all slots."""
-    slots = delivery.trace.slots if delivery.trace else ()
-    return max(len(delivery), sum(slot.dense_bytes + SLOT_ALIGNMENT for slot in slots))
+    """The staging area that the pseudo-TA needs: for the signed trace, unless it streams, then for all slots."""
+    slots = sum(slot.dense_bytes + SLOT_ALIGNMENT for slot in (delivery.trace.slots if delivery.trace else ()))
+    return slots if is_streamed(delivery) else max(len(delivery), slots)
 
 
 def machine_of(image: Image, gpu: str, serial: str) -> secure_machine.Machine:

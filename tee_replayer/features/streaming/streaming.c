@@ -120,7 +120,7 @@ enum gr_status gr_take_pieces(struct loader *l, const uint8_t *rows, uint64_t by
 }
 
 /* Of two numbers below 2^63: 1 if a < b. Without a branch that a fault could turn. */
-GR_INLINE uint64_t is_less(uint64_t a, uint64_t b)
+GR_INLINE uint64_t comes_before(uint64_t a, uint64_t b)
 {
     return (a - b) >> 63;
 }
@@ -141,17 +141,19 @@ GR_NOINLINE uint64_t gr_piece_differences(const struct loader *l, const uint8_t 
                        first = row[GR_PIECE_AT_FIRST_JOB / 4], last = row[GR_PIECE_AT_LAST_JOB / 4],
                        begin = row[GR_PIECE_AT_PAGE / 4] * (uint64_t)GR_PAGE_BYTES, end = begin + size,
                        stays = row[GR_PIECE_AT_CODEC / 4] >> 8 & GR_PIECE_FLAG_RESIDENT;
-        wrong |= (size - 1) / GR_MAX_PIECE_BYTES | size % GR_PAGE_BYTES | is_less(r->carveout_bytes, end) |
-                 is_less(begin, stays ? r->image_end : r->read_only_end) | is_less(first, from) |
-                 is_less(last, first) | is_less(jobs, last + 1) | (stays & (from | ((last + 1) ^ jobs)));
+        wrong |=
+            (size - 1) / GR_MAX_PIECE_BYTES | size % GR_PAGE_BYTES | comes_before(r->carveout_bytes, end) |
+            comes_before(begin, stays ? r->image_end : r->read_only_end) | comes_before(first, from) |
+            comes_before(last, first) | comes_before(jobs, last + 1) | (stays & (from | ((last + 1) ^ jobs)));
         if (stays && end > stays_end)
             stays_end = end;
         for (uint64_t k = i + 1; k < count; k++) {
             const volatile uint32_t *other = (const volatile void *)gr_aligned(rows + k * GR_PIECE_BYTES);
             const uint64_t its_begin = other[GR_PIECE_AT_PAGE / 4] * (uint64_t)GR_PAGE_BYTES;
-            wrong |= 1 ^ (is_less(last, other[GR_PIECE_AT_FROM_JOB / 4]) |
-                          is_less(other[GR_PIECE_AT_LAST_JOB / 4], from) | is_less(end, its_begin + 1) |
-                          is_less(its_begin + other[GR_PIECE_AT_BYTES / 4], begin + 1));
+            wrong |=
+                1 ^ (comes_before(last, other[GR_PIECE_AT_FROM_JOB / 4]) |
+                     comes_before(other[GR_PIECE_AT_LAST_JOB / 4], from) | comes_before(end, its_begin + 1) |
+                     comes_before(its_begin + other[GR_PIECE_AT_BYTES / 4], begin + 1));
         }
     }
     return wrong | (stays_end ^ r->read_only_end);
@@ -268,8 +270,8 @@ GR_NOINLINE uint64_t gr_lacks_pieces(struct gr_replayer *r, uint32_t index)
     missing |= r->piece_count ? job ^ r->piece_job : 0;
     for (uint64_t i = r->piece_count; i--;) {
         const volatile uint32_t *row = (const volatile void *)gr_aligned(r->pieces + i * GR_PIECE_BYTES);
-        const uint64_t is_idle =
-            is_less(job, row[GR_PIECE_AT_FIRST_JOB / 4]) | is_less(row[GR_PIECE_AT_LAST_JOB / 4], job);
+        const uint64_t is_idle = comes_before(job, row[GR_PIECE_AT_FIRST_JOB / 4]) |
+                                 comes_before(row[GR_PIECE_AT_LAST_JOB / 4], job);
         missing |= (is_idle - 1) & (row[GR_PIECE_AT_BYTES / 4] ^ r->pieces_read[i]);
     }
     return missing;

@@ -20,6 +20,8 @@ struct gramophone_tee {
     TEEC_Context context;
     TEEC_Session session;
     TEEC_SharedMemory chunk;
+    TEEC_SharedMemory trace; /* of a device that reads pieces of it while jobs run */
+    bool shares_trace;
 };
 
 static uint32_t fail(uint32_t result, uint32_t *origin)
@@ -51,6 +53,35 @@ static TEEC_Parameter chunk_of(struct gramophone_tee *tee, size_t bytes)
 static TEEC_Parameter numbers(uint32_t a, uint32_t b)
 {
     return (TEEC_Parameter){.value = {a, b}};
+}
+
+static void withdraw_trace(struct gramophone_tee *tee)
+{
+    if (tee->shares_trace)
+        TEEC_ReleaseSharedMemory(&tee->trace);
+    tee->shares_trace = false;
+}
+
+/* A command that reads the trace, where it is shared. */
+static uint32_t invoke_on_trace(struct gramophone_tee *tee, enum gramophone_command command, uint32_t *origin)
+{
+    TEEC_Operation operation = {.paramTypes = TEEC_PARAM_TYPES(IN, NONE, NONE, NONE)};
+    if (!tee->shares_trace)
+        return invoke_plain(tee, command, origin);
+    operation.params[0] = (TEEC_Parameter){.memref = {.parent = &tee->trace, .size = tee->trace.size}};
+    return invoke(tee, command, &operation, origin);
+}
+
+/* Share the trace, for a device that does not take it as a copy. */
+static uint32_t load_shared(struct gramophone_tee *tee, const void *data, size_t bytes, uint32_t *origin)
+{
+    tee->trace =
+        (TEEC_SharedMemory){.buffer = (void *)(uintptr_t)data, .size = bytes, .flags = TEEC_MEM_INPUT};
+    const TEEC_Result result = TEEC_RegisterSharedMemory(&tee->context, &tee->trace);
+    if (result != TEEC_SUCCESS)
+        return fail(result, origin);
+    tee->shares_trace = true;
+    return invoke_on_trace(tee, GRAMOPHONE_LOAD, origin);
 }
 
 /* What a command answered into the chunk: exactly `bytes`. */
@@ -108,6 +139,7 @@ void gramophone_tee_close(struct gramophone_tee *tee)
     if (!tee)
         return;
     TEEC_CloseSession(&tee->session);
+    withdraw_trace(tee);
     TEEC_ReleaseSharedMemory(&tee->chunk);
     TEEC_FinalizeContext(&tee->context);
     free(tee);
@@ -119,7 +151,10 @@ uint32_t gramophone_tee_load(struct gramophone_tee *tee, const void *data, size_
     TEEC_Operation operation = {.paramTypes = TEEC_PARAM_TYPES(VALUE, NONE, NONE, NONE)};
     uint32_t result = TEEC_SUCCESS;
     operation.params[0] = numbers((uint32_t)total, (uint32_t)(total >> 32));
+    withdraw_trace(tee);
     result = invoke(tee, GRAMOPHONE_LOAD_BEGIN, &operation, origin);
+    if (result == TEEC_ERROR_NOT_SUPPORTED)
+        return load_shared(tee, data, bytes, origin);
     for (size_t done = 0; result == TEEC_SUCCESS && done < bytes;) {
         const size_t piece = at_most_a_chunk(bytes - done);
         memcpy(tee->chunk.buffer, (const uint8_t *)data + done, piece);
@@ -253,7 +288,7 @@ uint32_t gramophone_tee_set_input(struct gramophone_tee *tee, uint32_t slot, con
 
 uint32_t gramophone_tee_run(struct gramophone_tee *tee, uint32_t *origin)
 {
-    return invoke_plain(tee, GRAMOPHONE_RUN, origin);
+    return invoke_on_trace(tee, GRAMOPHONE_RUN, origin);
 }
 
 uint32_t gramophone_tee_get_output(struct gramophone_tee *tee, uint32_t slot, void *data, size_t bytes,

@@ -46,7 +46,8 @@ uint32_t gramophone_tee_open(struct gramophone_tee **tee, enum gramophone_tee_vi
 /* Close it: the trace is unloaded, the GPU reset. NULL is taken. */
 void gramophone_tee_close(struct gramophone_tee *tee);
 
-/* Send a signed trace, have it verified and loaded. */
+/* Send a signed trace, have it verified and loaded. A device with the feature `streaming` reads it again
+ * while it replays: `data` must stay as it is until the next load, or the session's end. */
 uint32_t gramophone_tee_load(struct gramophone_tee *tee, const void *data, size_t bytes, uint32_t *origin);
 
 /* The manifest of the loaded trace. */

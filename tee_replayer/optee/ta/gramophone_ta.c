@@ -3,7 +3,8 @@
  * The TA: policy, then the pseudo-TA.
  *
  * Memory that a client shares may change at any time. It is copied once, into `piece`, and only the copy is
- * passed on; nothing here looks at the original.
+ * passed on; nothing here looks at the original. A trace of which pieces are read while jobs run is passed on
+ * as it is: the pseudo-TA copies from it what it checks.
  */
 #include <string.h>
 #include <tee_internal_api.h>
@@ -184,9 +185,9 @@ static TEE_Result admit(void)
 
 /* A command of which the replay log has an entry. Without a place for the log's end nothing stays loaded, so
  * nothing of a replay goes out. */
-static TEE_Result invoke_logged(uint32_t command)
+static TEE_Result invoke_logged(uint32_t command, uint32_t types, TEE_Param params[TEE_NUM_PARAMS])
 {
-    const TEE_Result result = invoke_plain(command), kept = log_tail_keep(pta);
+    const TEE_Result result = invoke(command, types, params), kept = log_tail_keep(pta);
     if (kept != TEE_SUCCESS)
         (void)invoke_plain(GRAMOPHONE_UNLOAD); /* which cannot fail */
     return kept == TEE_SUCCESS ? result : kept;
@@ -203,14 +204,14 @@ static TEE_Result and_then(TEE_Result result, TEE_Result (*next)(void))
     return result;
 }
 
-static TEE_Result load(uint32_t command, uint32_t types __unused, TEE_Param params[TEE_NUM_PARAMS] __unused)
+static TEE_Result load(uint32_t command, uint32_t types, TEE_Param params[TEE_NUM_PARAMS])
 {
-    return and_then(invoke_logged(command), admit);
+    return and_then(invoke_logged(command, types, params), admit);
 }
 
-static TEE_Result run(uint32_t command, uint32_t types __unused, TEE_Param params[TEE_NUM_PARAMS] __unused)
+static TEE_Result run(uint32_t command, uint32_t types, TEE_Param params[TEE_NUM_PARAMS])
 {
-    return and_then(invoke_logged(command), rollback_raise);
+    return and_then(invoke_logged(command, types, params), rollback_raise);
 }
 
 #ifdef GRAMOPHONE_LOG
