@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support import onnx_quantised
+from tests.support import random_stretches
 from tests.support.sampling import SomeOf
 
 pytestmark = pytest.mark.usefixtures("without_sandboxes")
@@ -16,7 +16,9 @@ def test_random_networks(some_of: SomeOf) -> None:
     """One of each way to quantise, with operators of ONNX Runtime's own among them."""
     wrong = {
         seed: said
-        for seed, said in onnx_quantised.outcomes(some_of(range(COUNT), 3, lambda all_, most: all_[3 : 3 + most]))
-        if said != onnx_quantised.RIGHT and not said.startswith(onnx_quantised.UNQUANTISED)
+        for seed, said in random_stretches.outcomes(
+            "quantised", some_of(range(COUNT), 3, lambda all_, most: all_[3 : 3 + most])
+        )
+        if said != random_stretches.RIGHT and not said.startswith(random_stretches.UNDRAWN)
     }
     assert wrong == {}
