@@ -20,6 +20,7 @@ import onnxruntime
 from google.protobuf.message import DecodeError
 
 from host_tools.machine.errors import RecordError
+from host_tools.record import exact_sums
 from host_tools.record.inputs import check_fits, no_input
 from host_tools.record.onnx_answers import numbers_only
 from host_tools.record.other_files import HEAD_BYTES, instead
@@ -263,13 +264,14 @@ def session(model: OnnxModel, level: str = OPTIMISED) -> Callable[[Mapping[str, 
     # Without VNNI, its products of 8 bits add pairs in 16 bits, which overflow (docs of ONNX Runtime, "Quantize
     # ONNX models": U8S8 on AVX2): another result on another processor. This asks for the exact products.
     options.add_session_config_entry("session.x64quantprecision", "1")
+    data = exact_sums.exact(model.data) if exact_sums.KIND in model.operators else model.data
     with _failing():
         try:
-            loaded = onnxruntime.InferenceSession(model.data, options, providers=["CPUExecutionProvider"])
+            loaded = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
         except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented:
             # Its optimizer makes operators for channels last that it has no code for (QLinearConv of uint8).
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-            loaded = onnxruntime.InferenceSession(model.data, options, providers=["CPUExecutionProvider"])
+            loaded = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
 
     def again(inputs: Mapping[str, Numbers]) -> dict[str, Numbers]:
         with _failing():
