@@ -5,6 +5,7 @@ folder for its kind, and the functions to call.
 
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -197,7 +198,7 @@ def vulkan() -> None:
 
 
 def main() -> None:
-    os.rename(LIST, EVERY)
+    shutil.copyfile(LIST, EVERY)  # the script asks for it
     SAID.update(pages=[], moved=[])
     try:
         for part in PARTS:
