@@ -21,7 +21,7 @@ from host_tools.machine.root import RecordRoot, ready_root
 from host_tools.runners import libraries
 from host_tools.runners.buffers import bound
 from host_tools.runners.firmware import CROSS, compile_firmware, compiled_once
-from host_tools.runners.needs import algorithms_in, decryption_for, gpu_of
+from host_tools.runners.needs import algorithms_in, decryption_for, gpu_of, is_streamed
 from host_tools.runners.replay import ReplayResult, RunnerError, result
 from host_tools.runners.requests import MachineRequest
 from host_tools.vgpu.build import qemu_plugin
@@ -67,6 +67,7 @@ def replay(request: MachineRequest) -> ReplayResult:
         crypto=crypto,
         algorithms=algorithms_in(delivery),
         device_id=request.device_id,
+        streaming=is_streamed(delivery),
     )
     tensors, options = buffers.for_guest()
     words = [PROGRAM, "replay", "/job/net.sgtr", "--json", "--repeat", str(request.repeat), *options]
@@ -93,6 +94,7 @@ def build(
     device_id: bytes = NO_ID,
     networks: int = 0,
     schedule: int = 0,
+    streaming: bool = False,
 ) -> Path:
     """The generated folder for a key after make, with the guest's overlay; from the cache.
 
@@ -113,6 +115,7 @@ def build(
                 device_id=device_id,
                 networks=networks,
                 schedule=schedule,
+                streaming=streaming,
             ),
             folder,
         )

@@ -51,7 +51,6 @@ class Linux:
             (options.decryption.wanted, "the machine's root sees all that a process decrypts"),
             (options.rollback_store, "whoever is root there could set its versions back"),
             (options.clock, "whoever is root there sets the clock"),
-            (options.streaming, "its port does not read a trace during replays"),
             (options.operators, "its replayer has no operators on the CPU"),
             (options.mmu is not None, "Linux has the MMU"),
         ):

@@ -5,6 +5,7 @@
 #include "crypto.c"
 
 #include "gramophone_gpu.h"
+#include "source.h"
 #include "uio.h"
 
 /* What is mapped of the carve-out at first: mapping costs by the page. A trace that needs more is loaded
@@ -13,7 +14,7 @@
 
 static struct {
     struct gr_replayer replayer;
-    const uint8_t *trace;
+    const uint8_t *trace; /* NULL: it is in a file */
     uint64_t trace_bytes;
     bool is_open, is_loaded;
 } gpu;
@@ -23,7 +24,16 @@ static bool read_trace(void *ctx, uint64_t offset, uint8_t *to, uint32_t bytes)
     (void)ctx;
     if (offset > gpu.trace_bytes || bytes > gpu.trace_bytes - offset)
         return false;
-    memcpy(to, gpu.trace + offset, bytes);
+    if (gpu.trace)
+        memcpy(to, gpu.trace + offset, bytes);
+    for (uint32_t done = 0; done < bytes && !gpu.trace;) {
+        const uint32_t part = bytes - done < GR_PART_BYTES ? bytes - done : GR_PART_BYTES;
+        const uint8_t *const data = gr_source_part(offset + done, part);
+        if (!data)
+            return false;
+        memcpy(to + done, data, part);
+        done += part;
+    }
     return true;
 }
 
@@ -42,8 +52,13 @@ static int result_of(enum gr_status status)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (texts[i].status == status)
             text = texts[i].text;
+    const char *why = status == GR_STATUS_READ && !gpu.trace ? gr_source_error() : "";
     if (report->phase <= GR_PHASE_LOAD)
-        gr_fail("%s (status %#x, item %u)", text, (unsigned)status, report->offset);
+        gr_fail("%s (status %#x, item %u)%s%s", text, (unsigned)status, report->offset, *why ? ": " : "",
+                why);
+    else if (status == GR_STATUS_READ || status == GR_STATUS_CHUNK || status == GR_STATUS_CODEC)
+        gr_fail("%s (status %#x, action %u, piece %u, chunk %u)%s%s", text, (unsigned)status, report->action,
+                report->offset, report->seen, *why ? ": " : "", why);
     else
         gr_fail("%s (status %#x, action %u, opcode %#x, operand %#x: expected %#x, found %#x)", text,
                 (unsigned)status, report->action, report->op, report->offset, report->expected, report->seen);
@@ -61,17 +76,15 @@ static void unload(void)
     if (gpu.is_loaded)
         gr_unload(&gpu.replayer);
     gpu.is_loaded = false;
+    gr_source_close();
 }
 
-int gramophone_gpu_load(const void *trace, size_t bytes)
+static int load_from(const uint8_t *trace, uint64_t bytes)
 {
     const struct gr_policy policy = gr_device_policy();
     const struct gr_source source = {read_trace, NULL};
     struct gr_memory memory = {0};
     uint64_t all;
-    if (!gpu.is_open)
-        return gr_fail("the GPU is not open"), GRAMOPHONE_GPU_FAILED;
-    unload();
     gr_uio_carveout(&memory.phys, &all);
     gpu.trace = trace;
     gpu.trace_bytes = bytes;
@@ -85,10 +98,25 @@ int gramophone_gpu_load(const void *trace, size_t bytes)
         if (part == all)
             break;
     }
-    gpu.trace = NULL;
-    gpu.trace_bytes = 0;
     gpu.is_loaded = status == GR_STATUS_OK;
     return result_of(status);
+}
+
+static bool may_load(void)
+{
+    unload();
+    return gpu.is_open || gr_fail("the GPU is not open");
+}
+
+int gramophone_gpu_load(const void *trace, size_t bytes)
+{
+    return may_load() ? load_from(trace, bytes) : GRAMOPHONE_GPU_FAILED;
+}
+
+int gramophone_gpu_load_file(const char *path)
+{
+    uint64_t bytes;
+    return may_load() && gr_source_open(path, &bytes) ? load_from(NULL, bytes) : GRAMOPHONE_GPU_FAILED;
 }
 
 uint32_t gramophone_gpu_slot_count(void)

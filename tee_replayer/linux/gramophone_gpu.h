@@ -51,8 +51,12 @@ int gramophone_gpu_give_back(char driver[64]);
 /* Open the GPU for this process alone. */
 int gramophone_gpu_open(void);
 
-/* Verify a signed trace with the key that this build was generated for, and load it. */
+/* Verify a signed trace with the key that this build was generated for, and load it: from memory, or from a
+ * file, which a thread of the library's reads. A build with the feature `streaming` reads it again in each
+ * run: the memory stays as it is, and the file open, until the next load or gramophone_gpu_close. A run that
+ * finds another byte, or a file that ends before or gives no answer in 5 seconds, is refused. */
 int gramophone_gpu_load(const void *trace, size_t bytes);
+int gramophone_gpu_load_file(const char *path);
 
 uint32_t gramophone_gpu_slot_count(void);
 bool gramophone_gpu_slot(uint32_t slot, struct gramophone_gpu_slot *info);

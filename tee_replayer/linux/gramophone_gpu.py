@@ -124,6 +124,7 @@ class Gpu:
         self._library.gramophone_gpu_network.restype = ctypes.c_bool
         self._library.gramophone_gpu_waiting.restype = ctypes.c_uint32
         self._bound: dict[str, Any] = {}
+        self._trace = b""
         self._slots: dict[str, Slot] = {}
         self._check(self._library.gramophone_gpu_open())
 
@@ -146,7 +147,17 @@ class Gpu:
     def load(self, signed: bytes) -> None:
         """Verify and load a signed trace; GpuError when it is refused."""
         self._slots, self._bound = {}, {}
+        self._trace = signed  # a library that streams reads it in each run
         self._check(self._library.gramophone_gpu_load(signed, ctypes.c_size_t(len(signed))))
+        self._name_slots()
+
+    def load_file(self, path: str) -> None:
+        """Verify and load a signed trace in a file; GpuError when it is refused, or cannot be read."""
+        self._slots, self._bound = {}, {}
+        self._check(self._library.gramophone_gpu_load_file(path.encode()))
+        self._name_slots()
+
+    def _name_slots(self) -> None:
         for index in range(self._library.gramophone_gpu_slot_count()):
             row = _Slot()
             self._library.gramophone_gpu_slot(index, ctypes.byref(row))

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The command; its text is in `usage`. Exit status 0, 1 (refused by the replayer), 2 (wrong use, or something
  * is missing). */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "gramophone_gpu.h"
 #include "npy.h"
@@ -174,12 +169,12 @@ static void print_report(bool json)
 }
 
 /* Verify a trace, and replay it where that is asked for. */
-static int serve(struct request *request, const void *trace, size_t bytes)
+static int serve(struct request *request)
 {
     int status = gramophone_gpu_open();
     if (status != GRAMOPHONE_GPU_OK)
         return failed(status);
-    status = gramophone_gpu_load(trace, bytes);
+    status = gramophone_gpu_load_file(request->trace);
     if (status == GRAMOPHONE_GPU_OK && request->replays)
         status = replay(request);
     if (status == GRAMOPHONE_GPU_OK || (status == GRAMOPHONE_GPU_REFUSED && request->json))
@@ -189,23 +184,6 @@ static int serve(struct request *request, const void *trace, size_t bytes)
     gramophone_gpu_close();
     for (size_t i = 0; i < request->count; i++)
         free(request->files[i].data);
-    return status;
-}
-
-static int serve_file(struct request *request)
-{
-    const int file = open(request->trace, O_RDONLY | O_CLOEXEC);
-    struct stat info;
-    if (file < 0 || fstat(file, &info))
-        return gr_fail("%s: %s", request->trace, strerror(errno)), failed(2);
-    const size_t bytes = (size_t)info.st_size;
-    void *trace = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, file, 0);
-    const int error = errno;
-    close(file);
-    if (trace == MAP_FAILED)
-        return gr_fail("%s: %s", request->trace, bytes ? strerror(error) : "empty"), failed(2);
-    const int status = serve(request, trace, bytes);
-    munmap(trace, bytes);
     return status;
 }
 
@@ -243,7 +221,7 @@ int main(int argc, char **argv)
     sigaddset(&ending, SIGTERM);
     sigaddset(&ending, SIGHUP);
     sigprocmask(SIG_BLOCK, &ending, NULL);
-    const int status = serve_file(&request);
+    const int status = serve(&request);
     sigprocmask(SIG_UNBLOCK, &ending, NULL);
     return status;
 }

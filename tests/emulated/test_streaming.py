@@ -11,9 +11,6 @@ from host_tools.passes.pipeline import build
 from host_tools.passes.streaming import PASS
 from host_tools.runners.needs import secure_bytes
 from signing.delivery import Delivery
-from tee_replayer.generator.device_file import NOWHERE
-from tee_replayer.generator.options import GenerateError, Options
-from tee_replayer.generator.platforms import platform_of
 from tests.support import replayer_samples as s
 from tests.support.small_jobs import weighted
 from trace_format.errors import TraceError
@@ -36,9 +33,3 @@ def test_it_replays_as_on_the_host(more: int) -> None:
     assert (here.ok, there.ok, there.report.name) == (True, True, "OK")
     assert there.outputs["out"].tolist() == here.outputs["out"].tolist()
     assert (here.jobs, here.actions, here.secure_bytes) == (there.jobs, there.actions, there.secure_bytes)
-
-
-@pytest.mark.parametrize("platform", ["linux"])
-def test_other_ports_do_not_take_it(platform: str) -> None:
-    with pytest.raises(GenerateError, match="does not read a trace during replays"):
-        Options("v3d42", platform_of(platform), s.KEY, NOWHERE, streaming=True)

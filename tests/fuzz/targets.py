@@ -270,7 +270,7 @@ TARGETS = {
         ),
         around_v3d(
             "linux",
-            [LINUX / name for name in ("main.c", "gramophone_gpu.c", "npy.c", "sysfs.c")],
+            [LINUX / name for name in ("main.c", "gramophone_gpu.c", "npy.c", "sysfs.c", "source.c")],
             {"replayer.c": lambda: '#include "driver.h"\n' + policy_text(), "crypto.c": lambda: ""},
             include=[LINUX],
             flags=["-Dmain=fuzzed_main"],
