@@ -112,7 +112,7 @@ def _first_of_last_chunk(header: Mapping[str, Any], sections: layout.Parts) -> i
     """The first piece that has bytes of the file's last chunk."""
     stream, size = sections.one(SectionType.STREAM), packing.size_of("piece")
     rows = sections.one(SectionType.PIECES).stored
-    pieces = [packing.unpack("piece", rows[at : at + size]) for at in range(0, len(rows), size)]
+    pieces = [packing.unpack("piece", bytes(rows[at : at + size])) for at in range(0, len(rows), size)]
     start = stream.offset - header["head_bytes"]  # in the body
     last = (start + len(stream.stored) - 1) // header["chunk_bytes"]
     ends = [start + piece["offset"] + piece["stored_bytes"] - 1 for piece in pieces]
