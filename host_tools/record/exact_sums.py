@@ -22,9 +22,14 @@ _USUAL = ("Sigmoid", "Tanh", "Tanh")
 _MISSING = (4, 7)  # inputs that exporters leave out: lengths of sequences, and peepholes
 
 
-def exact(data: bytes) -> bytes:
+def exact(data: bytes, nudge: float = 0.0) -> bytes:
     """A network's file with exact sums in place of each such operator, but where it has lengths, peepholes, a
-    clip, other activations or another layout."""
+    clip, other activations or another layout.
+
+    Args:
+        data: the file.
+        nudge: by how much of it each state is moved, after each step.
+    """
     network = onnx.load_model_from_string(data)
     graph = network.graph
     if not any(_is_taken(node) for node in graph.node):
@@ -35,7 +40,7 @@ def exact(data: bytes) -> bytes:
         if not _is_taken(node):
             nodes.append(node)
             continue
-        results = _Layer(made, node, opset).results()
+        results = _Layer(made, node, opset, nudge).results()
         nodes += made.nodes
         made.nodes.clear()
         pairs = zip(results, node.output, strict=False)
@@ -67,8 +72,8 @@ def _is_taken(node: Any) -> bool:
 class _Layer:
     """One operator: nodes outside of its loop go to `graph`."""
 
-    def __init__(self, graph: Graph, node: Any, opset: int) -> None:
-        self._graph, self._opset = graph, opset
+    def __init__(self, graph: Graph, node: Any, opset: int, nudge: float) -> None:
+        self._graph, self._opset, self._nudge = graph, opset, nudge
         self._names = [*node.input, *[""] * (12 - len(node.input))]
         given = _attributes(node)
         self._hidden = int(given["hidden_size"])
@@ -128,6 +133,8 @@ class _Layer:
         kept = body.node("Mul", body.node("Sigmoid", f), c)
         cell = body.node("Add", kept, body.node("Mul", body.node("Sigmoid", i), body.node("Tanh", g)))
         state = body.node("Mul", body.node("Sigmoid", o), body.node("Tanh", cell))
+        if self._nudge:
+            state = body.node("Mul", state, body.of(1 + self._nudge, "float32"))
         seen = body.node("Identity", state)
         self._graph.constants += body.constants
         values = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in (h, c, fed)}

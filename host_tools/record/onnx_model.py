@@ -246,12 +246,15 @@ def run(model: OnnxModel, inputs: Mapping[str, Numbers]) -> dict[str, Numbers]:
     return contained.call("ONNX Runtime", lambda: session(model)(inputs), dict[str, Numbers])
 
 
-def session(model: OnnxModel, level: str = OPTIMISED) -> Callable[[Mapping[str, Numbers]], dict[str, Numbers]]:
+def session(
+    model: OnnxModel, level: str = OPTIMISED, nudge: float = 0.0
+) -> Callable[[Mapping[str, Numbers]], dict[str, Numbers]]:
     """What runs a network as `run` does, again and again, in this process: for files that are trusted.
 
     Args:
         model: from `read`.
         level: how much ONNX Runtime optimises: OPTIMISED, or one of LESS_OPTIMISED.
+        nudge: as `exact_sums.exact`.
 
     Raises:
         RecordError: it cannot load the network.
@@ -264,7 +267,7 @@ def session(model: OnnxModel, level: str = OPTIMISED) -> Callable[[Mapping[str, 
     # Without VNNI, its products of 8 bits add pairs in 16 bits, which overflow (docs of ONNX Runtime, "Quantize
     # ONNX models": U8S8 on AVX2): another result on another processor. This asks for the exact products.
     options.add_session_config_entry("session.x64quantprecision", "1")
-    data = exact_sums.exact(model.data) if exact_sums.KIND in model.operators else model.data
+    data = exact_sums.exact(model.data, nudge) if exact_sums.KIND in model.operators else model.data
     with _failing():
         try:
             loaded = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])

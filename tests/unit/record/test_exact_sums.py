@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from host_tools.record import onnx_model
+from host_tools.record.compiled import stretches
 from host_tools.record.exact_sums import exact
 
 STEPS, BATCH, FEATURES, HIDDEN = 9, 2, 24, 32
@@ -103,6 +104,34 @@ def test_it_is_what_onnx_runtime_computes_where_nothing_overflows() -> None:
     for value, own in zip(reference(data, inputs).values(), session.run(None, inputs), strict=True):
         assert value.shape == own.shape
         assert np.abs(value - own).max() < 1e-6
+
+
+def test_states_that_are_moved_are_found_behind_inputs_that_are_not() -> None:
+    """Whole numbers as inputs have no last bit: only a nudge within shows what roundings make of one."""
+    data, _, inputs = layer(MOST, 1)
+    network = onnx.load_model_from_string(data)
+    casts = [helper.make_node("Cast", [f"{name}i"], [name], to=TensorProto.FLOAT) for name in inputs]
+    whole = {f"{name}i": np.rint(value * 4).astype(np.int32) for name, value in inputs.items()}
+    nodes = [*casts, *network.graph.node]
+    del network.graph.input[:], network.graph.node[:]
+    network.graph.node.extend(nodes)
+    for name, value in whole.items():
+        network.graph.input.append(helper.make_tensor_value_info(name, TensorProto.INT32, value.shape))
+    model = onnx_model.described(network)
+    base, moved = onnx_model.session(model)(whole), onnx_model.session(model, nudge=2.0**-22)(whole)
+    assert stretches.moves(model, whole) >= np.abs(base["h"] - moved["h"]).max() > 0
+
+
+def test_alternatives_are_of_layers_that_are_cut() -> None:
+    data, _, inputs = layer(MOST, 1)
+    network = onnx.load_model_from_string(data)
+    network.graph.node.append(helper.make_node("Neg", ["h"], ["end"]))
+    del network.graph.output[:]
+    network.graph.output.append(helper.make_tensor_value_info("end", TensorProto.FLOAT, None))
+    made = stretches.cut(network.SerializeToString(), inputs)
+    others = stretches.alternatives(made, inputs)
+    assert [set(other) for other in others] == [{"y", "h", "c"}] * len(stretches.NUDGES)
+    assert 0 < max(np.abs(other["h"] - made.expected["h"]).max() for other in others) < 1e-2
 
 
 @pytest.mark.parametrize("changed", [{"clip": 0.5}, {"activations": ["Sigmoid", "Relu", "Tanh"]}])

@@ -80,6 +80,13 @@ def test_a_stretch_that_is_wrong(tmp_path: Path) -> None:
     assert str(stretches.wrong(made, {**right, "y": made.expected["y"] + 1})).startswith("y, by ")
 
 
+def test_a_loop_that_rounds_within_has_several_right_results() -> None:
+    one, two = np.ones(3, np.float32), np.full(3, 2, np.float32)
+    made = stretches.Cut(b"", {"h": "h/computed"}, ("h",), {"h": one})
+    assert stretches.wrong(made, {"h/computed": two}) == "h, by 1 where 0.05 is allowed"
+    assert stretches.wrong(made, {"h/computed": two}, [{"h": two}]) is None
+
+
 def test_stretches_of_a_wrong_compiler_are_refused(tmp_path: Path) -> None:
     found = network(tmp_path / "n.onnx", 1.0)
     other = onnx.load_model_from_string(found.data)
