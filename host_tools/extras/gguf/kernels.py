@@ -178,15 +178,76 @@ def gate(hidden: int) -> str:
 }}"""
 
 
+_ORDERED = """uint ordered(float a) {
+  int s = floatBitsToInt(a);
+  return uint(s ^ ((s >> 31) & 0x7FFFFFFF)) ^ 0x80000000u;
+}"""  # a word that is ordered as the float
+
+
+def _each(tokens: int) -> str:
+    """A loop over the tokens of a lane, each one `n`."""
+    return (
+        f"for (int i = 0, n = t; i < {-(-tokens // CHOOSE_LANES)}; i++, n = min(n+{CHOOSE_LANES}, {tokens - 1}))"
+    )
+
+
+def limit(tokens: int) -> str:
+    """`least`: what `ordered` gives for the least logit of a token that may be drawn.
+
+    These are the likeliest tokens, until there are `top_k` of them (0: any number) or they have `top_p` of all
+    probability (1: all). Nothing is sorted: a round finds two bits of the least logit, by counting and weighing
+    the tokens above four candidates. Without a limit there are no rounds. One workgroup.
+    """
+    loop = _each(tokens)
+    return f"""shared float top[{CHOOSE_LANES}];
+shared vec4 count[{CHOOSE_LANES}];
+shared vec4 mass[{CHOOSE_LANES}];
+{_ORDERED}
+void main() {{
+  int t = int(gl_LocalInvocationID.x);
+  float warm = max(temperature[0], 0.0), high = {LEAST}, whole = 0.0;
+  float most = mix({tokens}.0, float(top_k[0]), top_k[0] > 0), part = mix(2.0, max(top_p[0], 0.0), top_p[0] < 1.0);
+  bool limited = bool(int(warm > 0.0) & (int(most < {tokens}.0) | int(part < 1.0)));
+  {loop} high = max(high, logits[n]);
+  top[t] = high; {_BARRIER}
+  for (int n = {CHOOSE_LANES // 2}; n > 0; n >>= 1) {{
+    float o = top[t ^ n]; {_BARRIER} top[t] = max(top[t], o); {_BARRIER}
+  }}
+  high = top[0];
+  uint found = 0u;
+  for (int round = mix(16, 0, limited); round < 16; round++) {{
+    uint unit = 0x40000000u >> 2*round;
+    uvec4 from = found + unit * uvec4(0, 1, 2, 3);
+    vec4 many = vec4(0.0), heavy = vec4(0.0);
+    {loop} {{
+      vec4 kept = vec4(lessThanEqual(from, uvec4(ordered(logits[n])))) * float(i*{CHOOSE_LANES}+t < {tokens});
+      many += kept; heavy += kept * exp((logits[n] - high) / warm);
+    }}
+    count[t] = many; mass[t] = heavy; {_BARRIER}
+    for (int n = {CHOOSE_LANES // 2}; n > 0; n >>= 1) {{
+      vec4 c = count[t ^ n], m = mass[t ^ n]; {_BARRIER} count[t] += c; mass[t] += m; {_BARRIER}
+    }}
+    many = count[0]; heavy = mass[0]; {_BARRIER}
+    whole = mix(whole, heavy.x, round == 0);
+    for (int k = 1; k < 4; k++) {{
+      bool enough = bool(int(many[k] >= most) | int(heavy[k] >= part * whole));
+      found = mix(found, from[k], enough);
+    }}
+  }}
+  least[0] = min(found, ordered(high));
+}}"""
+
+
 def choose(tokens: int, positions: int) -> str:
     """The token with the largest logit, to which a random number times `temperature` is added (Gumbel's
-    distribution: tokens are then drawn with the probabilities of a softmax); the position is counted.
+    distribution: tokens are then drawn with the probabilities of a softmax); the position is counted. Tokens below
+    `least` are left out.
 
     One workgroup. After the last position, `chosen` is -1.
     """
-    rounds = -(-tokens // CHOOSE_LANES)
     return f"""shared float top[{CHOOSE_LANES}];
 shared int place[{CHOOSE_LANES}];
+{_ORDERED}
 uint mixed(uint a) {{
   a = a * 747796405u + 2891336453u;
   a = ((a >> ((a >> 28) + 4u)) ^ a) * 277803737u;
@@ -196,10 +257,9 @@ void main() {{
   int t = int(gl_LocalInvocationID.x), at = clamp(position[0], 0, {positions}), best = 0;
   uint draw = mixed(uint(at) ^ mixed(uint(seed[0])));
   float warm = temperature[0], high = {LEAST};
-  for (int i = 0; i < {rounds}; i++) {{
-    int n = min(i*{CHOOSE_LANES}+t, {tokens - 1});
+  {_each(tokens)} {{
     float u = (float(mixed(uint(n) ^ draw) >> 8) + 0.5) * {2.0**-24:.9e};
-    float a = logits[n] - warm * log(-log(u));
+    float a = mix({LEAST}, logits[n] - warm * log(-log(u)), ordered(logits[n]) >= least[0]);
     bool more = a > high;
     best = mix(best, n, more); high = mix(high, a, more);
   }}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A GGUF file's decoder as a plan of kernels: one token a run.
 
-Inputs are `given` (a token, or below 0 for the one that was chosen last), `temperature` and `seed`. Outputs are
-`chosen`, `left` (positions that are left) and `logits`. `token`, `position`, `keys` and `values` are state, which
-the jobs change in place. A layer's number is in no kernel, so that all layers share a dozen.
+Inputs are `given` (a token, or below 0 for the one that was chosen last) and SETTINGS. Outputs are `chosen`,
+`left` (positions that are left) and `logits`. `token`, `position`, `keys` and `values` are state, which the jobs
+change in place. A layer's number is in no kernel, so that all layers share a dozen.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from host_tools.extras.gguf.products import LANES, TYPES, Matrix, joined, laid_o
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
 
 ROWS = 2  # that a lane computes where a matrix has as many: it loads the vector once for all
-GIVEN, TEMPERATURE, SEED = "given", "temperature", "seed"
+GIVEN, SEED, TOP_K, TEMPERATURE, TOP_P = "given", "seed", "top_k", "temperature", "top_p"
+# Inputs that say how to choose, and their values where the likeliest token is chosen.
+SETTINGS = {SEED: np.int32(0), TOP_K: np.int32(0), TEMPERATURE: np.float32(0), TOP_P: np.float32(1)}
 CHOSEN, LEFT, LOGITS = "chosen", "left", "logits"
 STATE = ("token", "position", "keys", "values")
 Bound = tuple[str, View, bool]  # type of the elements in GLSL, what it is, whether it is written
@@ -76,8 +78,11 @@ class _Decoder(_Making):
         z = model.size
         own, shared = z.heads * z.head, z.groups * z.head
         self.model, self.positions = model, positions
-        self.given, self.seed = (self.named(Kind.INPUT, name, "int32", 1) for name in (GIVEN, SEED))
-        self.temperature = self.named(Kind.INPUT, TEMPERATURE, "float32", 1)
+        self.given = self.named(Kind.INPUT, GIVEN, "int32", 1)
+        self.settings: dict[str, Bound] = {
+            name: (value.dtype.name[:-2], self.named(Kind.INPUT, name, value.dtype.name, 1), False)
+            for name, value in SETTINGS.items()
+        }
         self.token, self.position = (self.named(Kind.STATE, name, "int32", 1) for name in STATE[:2])
         self.keys = self.named(Kind.STATE, "keys", "float32", z.layers, z.groups, z.head, positions)
         self.values = self.named(Kind.STATE, "values", "float32", z.layers, z.groups, positions, z.head)
@@ -166,13 +171,16 @@ class _Decoder(_Making):
 
     def choose(self) -> None:
         """The token, and what counts positions."""
-        body = kernels.choose(self.model.size.tokens, self.positions)
-        read = {"logits": self.logits, "seed": self.seed, "temperature": self.temperature}
-        kinds = {"logits": "float", "seed": "int", "temperature": "float"}
-        bound: dict[str, Bound] = {name: (kinds[name], view, False) for name, view in read.items()}
+        tokens, settings = self.model.size.tokens, self.settings
+        logits, least = ("float", self.logits, False), self.work(1)
+        bound: dict[str, Bound] = {name: settings[name] for name in (TEMPERATURE, TOP_K, TOP_P)}
+        bound |= {"logits": logits, "least": ("uint", least, True)}
+        self.call("limit", 1, kernels.CHOOSE_LANES, kernels.limit(tokens), **bound)
+        bound = {name: settings[name] for name in (TEMPERATURE, SEED)}
+        bound |= {"logits": logits, "least": ("uint", least, False)}
         written = {"chosen": self.chosen, "token": self.token, "position": self.position, "left": self.left}
         bound |= {name: ("int", view, True) for name, view in written.items()}
-        self.call("choose", 1, kernels.CHOOSE_LANES, body, **bound)
+        self.call("choose", 1, kernels.CHOOSE_LANES, kernels.choose(tokens, self.positions), **bound)
 
 
 def plan(model: Model, positions: int, *, wide: bool = False) -> Plan:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.extras.gguf.model import Model, read_model
-from host_tools.extras.gguf.plan import CHOSEN, GIVEN, LEFT, LOGITS, SEED, TEMPERATURE, plan
+from host_tools.extras.gguf.plan import CHOSEN, GIVEN, LEFT, LOGITS, SETTINGS, plan
 from host_tools.extras.gguf.reference import Reference
 from host_tools.extras.gguf.words import NOTE, words_of
 from host_tools.families.page_tables import DivergenceError
@@ -108,7 +108,7 @@ def without_logits(trace: Trace) -> Trace:
 
 
 def _inputs(token: int) -> dict[str, NDArray[Any]]:
-    return {GIVEN: np.array([token], np.int32), TEMPERATURE: np.zeros(1, np.float32), SEED: np.zeros(1, np.int32)}
+    return {GIVEN: np.array([token], np.int32), **{name: np.array([value]) for name, value in SETTINGS.items()}}
 
 
 def _compare(found: Tensors, expected: NDArray[np.float32], position: int, tolerance: float) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from host_tools.extras.gguf.chat import settings
 from host_tools.extras.gguf.model import Model, read_model
 from host_tools.extras.gguf.plan import CHOSEN, LEFT, LOGITS, plan
 from host_tools.extras.gguf.reference import Reference
@@ -41,14 +43,12 @@ DECODERS = {
 }
 LOAD_VECTORS = ("F16", "Q4_0", "Q6_K", "qwen2, heads of 32")  # as for a Mali
 
+Choosing = tuple[NDArray[np.float32], Callable[[int, dict[str, NDArray[Any]]], int]]
+
 
 def run(made: Plan, shaders: list[bytes], **inputs: Any) -> dict[str, NDArray[Any]]:
     """One run on lavapipe."""
-    given = {
-        "given": np.array([-1], np.int32),
-        "temperature": np.array([0], np.float32),
-        "seed": np.array([0], np.int32),
-    }
+    given = {"given": np.array([-1], np.int32), **settings()}
     given |= {name: np.array([value], given[name].dtype) for name, value in inputs.items()}
     return runner.judged(laid_out(made), shaders, given)
 
@@ -122,30 +122,98 @@ def mixed(a: NDArray[Any]) -> NDArray[Any]:
     return (a >> 22) ^ a
 
 
-def drawn(logits: NDArray[np.float32], warm: float, seed: int, position: int) -> int:
+def kept(logits: NDArray[np.float32], warm: float, top_k: int, top_p: float) -> NDArray[np.bool_]:
+    """Which tokens are drawn from, by sorting."""
+    order = np.argsort(-logits, kind="stable")
+    likely = np.exp((logits[order].astype(np.float64) - logits.max()) / warm)
+    before = np.concatenate([[0], np.cumsum(likely)[:-1]])
+    stays = (before < top_p * likely.sum()) & ((np.arange(len(logits)) < top_k) | (top_k == 0))
+    stays[0] = True
+    found = np.zeros(len(logits), bool)
+    found[order] = stays
+    return found
+
+
+def drawn(
+    logits: NDArray[np.float32], warm: float, seed: int, position: int, top_k: int = 0, top_p: float = 1
+) -> int:
     """The token that a seed chooses."""
     draw = mixed(np.array([position], np.uint32) ^ mixed(np.array([seed], np.uint32)))
     u = ((mixed(np.arange(len(logits), dtype=np.uint32) ^ draw) >> 8) + 0.5) * 2.0**-24
-    return int((logits - warm * np.log(-np.log(u))).argmax())
+    found = np.where(kept(logits, warm, top_k, top_p), logits - warm * np.log(-np.log(u)), -np.inf)
+    return int(found.argmax())
 
 
-def test_what_is_drawn_has_the_softmax_s_probabilities(tiny: tuple[Model, Plan, list[bytes]]) -> None:
-    """By 3,000 draws in NumPy: the likeliest come as often as they should. The kernel draws the same."""
+@pytest.fixture(scope="module")
+def choosing(
+    tiny: tuple[Model, Plan, list[bytes]],
+) -> Choosing:
+    """Logits, and what the plan's last two kernels alone choose of them at a position."""
     _, made, shaders = tiny
     logits = np.random.default_rng(0).normal(0, 3, 256).astype(np.float32)
+    buffers = [replace(one, kind=Kind.INPUT) if one.name == LOGITS else one for one in made.buffers]
+    alone = Plan(buffers, made.kernels, made.calls[-2:]).trimmed()
+    last = [shaders[call.kernel] for call in made.calls[-2:]]
+
+    given = {"given": np.array([0], np.int32)}
+
+    def chosen(position: int, how: dict[str, NDArray[Any]]) -> int:
+        layout = laid_out(with_state(alone, left_at(position)))
+        return int(runner.judged(layout, last, {LOGITS: logits, **given, **how})[CHOSEN][0])
+
+    return logits, chosen
+
+
+def test_what_is_drawn_has_the_softmax_s_probabilities(
+    choosing: Choosing,
+) -> None:
+    """By 3,000 draws in NumPy: the likeliest come as often as they should. The kernel draws the same."""
+    logits, chosen = choosing
     warm = 1.5
     likely = np.exp((logits.astype(np.float64) - logits.max()) / warm)
     likely /= likely.sum()
     found = np.bincount([drawn(logits, warm, seed, at) for seed in range(300) for at in range(10)], minlength=256)
     error = np.sqrt(likely * (1 - likely) * 3000)
     assert (np.abs(found - likely * 3000) < 4.5 * error + 1).all()
-    buffers = [replace(one, kind=Kind.INPUT) if one.name == LOGITS else one for one in made.buffers]
-    alone = Plan(buffers, made.kernels, made.calls[-1:]).trimmed()
-    how = {"given": np.array([0], np.int32), "temperature": np.array([warm], np.float32), LOGITS: logits}
     for seed, position in ((0, 0), (1, 7), (-5, 200)):
-        layout = laid_out(with_state(alone, left_at(position)))
-        left = runner.judged(layout, [shaders[made.calls[-1].kernel]], {**how, "seed": np.array([seed], np.int32)})
-        assert left[CHOSEN][0] == drawn(logits, warm, seed & 0xFFFFFFFF, position)
+        how = settings(temperature=warm, seed=seed)
+        assert chosen(position, how) == drawn(logits, warm, seed & 0xFFFFFFFF, position)
+
+
+@pytest.mark.parametrize(
+    ("top_k", "top_p", "remain"),
+    [
+        (3, 1.0, 3),
+        (1, 1.0, 1),
+        (300, 1.0, 256),
+        (0, 0.5, 79),
+        (0, 0.0, 1),
+        (20, 0.3, 20),
+        (50, 0.1, 11),
+        (5, 0.9, 5),
+    ],
+)
+def test_only_the_likeliest_tokens_are_drawn(
+    top_k: int,
+    top_p: float,
+    remain: int,
+    choosing: Choosing,
+) -> None:
+    """So warm that all tokens are about as likely: without the limit nearly every seed draws another one."""
+    logits, chosen = choosing
+    warm = 20.0 if top_p == 1 else 6.0
+    among = kept(logits, warm, top_k, top_p)
+    assert among.sum() == remain
+    for seed in range(8):
+        how = settings(temperature=warm, seed=seed, top_k=top_k, top_p=top_p)
+        assert chosen(seed, how) == drawn(logits, warm, seed, seed, top_k, top_p)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0])
+def test_odd_limits_choose_some_token(value: float, choosing: Choosing) -> None:
+    logits, chosen = choosing
+    for odd in ({"temperature": value}, {"temperature": 1.0, "top_p": value}, {"temperature": 1.0, "top_k": -7}):
+        assert 0 <= chosen(0, settings(**odd)) < len(logits)
 
 
 REFUSED: dict[str, tuple[Decoder, dict[str, Any], str]] = {
