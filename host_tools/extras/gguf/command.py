@@ -44,6 +44,11 @@ from trace_format.files import open_regular
     help="Length of the longest conversation: a multiple of 256, up to 2048.",
 )
 @click.option(
+    "--system",
+    metavar="TEXT",
+    help="System message before the first question; '' for none. Default: as in the file's chat template.",
+)
+@click.option(
     "--logits", is_flag=True, help="Keep the logits as an output; the token that was chosen always is one."
 )
 @GPU
@@ -57,6 +62,7 @@ def record_gguf(
     output: Path,
     name: str | None,
     positions: int,
+    system: str | None,
     logits: bool,
     gpu: str,
     tolerance: float | None,
@@ -68,8 +74,8 @@ def record_gguf(
 
     MODEL is a file of llama.cpp's, version 3, of architecture llama or qwen2. Its weights are of F32, F16, Q8_0,
     Q4_0, Q4_1, Q4_K, Q5_K or Q6_K, and keep their bits. Each replay takes a token and chooses the next one.
-    Position and caches become state of the trace. Before the recording is written, replays are compared with
-    NumPy.
+    Position and caches become state of the trace, which begins after the system message. Before the recording is
+    written, replays are compared with NumPy.
     """
     from host_tools.extras.gguf import recording as gguf
 
@@ -81,6 +87,7 @@ def record_gguf(
         trace = gguf.record_gguf(
             model,
             positions=positions,
+            system=system,
             name=name or default_name(model.stem),
             check=check,
             logits=logits,

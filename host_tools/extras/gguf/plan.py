@@ -9,6 +9,7 @@ change in place. A layer's number is in no kernel, so that all layers share a do
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from host_tools.extras.gguf import kernels
 from host_tools.extras.gguf.blocks import COLUMNS
 from host_tools.extras.gguf.model import BIASES, Model
 from host_tools.extras.gguf.products import LANES, TYPES, Matrix, joined, laid_out, product
+from host_tools.extras.gguf.reference import Reference
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
 
 ROWS = 2  # that a lane computes where a matrix has as many: it loads the vector once for all
@@ -84,8 +86,8 @@ class _Decoder(_Making):
             for name, value in SETTINGS.items()
         }
         self.token, self.position = (self.named(Kind.STATE, name, "int32", 1) for name in STATE[:2])
-        self.keys = self.named(Kind.STATE, "keys", "float32", z.layers, z.groups, z.head, positions)
-        self.values = self.named(Kind.STATE, "values", "float32", z.layers, z.groups, positions, z.head)
+        self.keys = self.named(Kind.STATE, STATE[2], "float32", z.layers, z.groups, z.head, positions)
+        self.values = self.named(Kind.STATE, STATE[3], "float32", z.layers, z.groups, positions, z.head)
         self.chosen, self.left = (self.named(Kind.OUTPUT, name, "int32", 1) for name in (CHOSEN, LEFT))
         self.logits = self.named(Kind.OUTPUT, LOGITS, "float32", z.tokens)
         self.x, self.q = self.work(z.width), self.work(own)
@@ -169,6 +171,14 @@ class _Decoder(_Making):
         self.call(f"{layer} gate", groups // lanes, lanes, kernels.gate(hidden), both=both, **self.vector("vec4"))
         self.products(f"{layer} down", self.matrices(layer, "ffn_down"), self.x, adds=True)
 
+    def begin(self, before: Reference) -> None:
+        """Let the state begin after some tokens."""
+        room = [(0, 0), (0, 0), (0, self.positions - before.position), (0, 0)]
+        keys, values = np.pad(before.keys, room).swapaxes(2, 3), np.pad(before.values, room)
+        position = np.array([before.position], "<i4")
+        for view, value in ((self.position, position), (self.keys, keys), (self.values, values)):
+            self.buffers[view.buffer] = replace(self.buffers[view.buffer], data=value.tobytes())
+
     def choose(self) -> None:
         """The token, and what counts positions."""
         tokens, settings = self.model.size.tokens, self.settings
@@ -183,13 +193,14 @@ class _Decoder(_Making):
         self.call("choose", 1, kernels.CHOOSE_LANES, kernels.choose(tokens, self.positions), **bound)
 
 
-def plan(model: Model, positions: int, *, wide: bool = False) -> Plan:
+def plan(model: Model, positions: int, *, wide: bool = False, before: Reference | None = None) -> Plan:
     """The plan of a decoder.
 
     Args:
         model: the decoder.
         positions: of its caches: a multiple of 256.
         wide: products load the vector by four (`Family.loads_vectors`).
+        before: tokens with which the state begins; None: none.
     """
     m = _Decoder(model, positions, wide)
     matrix = laid_out(model.matrix("token_embd.weight"))
@@ -204,4 +215,6 @@ def plan(model: Model, positions: int, *, wide: bool = False) -> Plan:
         table = m.table(matrix)
     m.product("head", matrix, table, m.logits)
     m.choose()
+    if before is not None:
+        m.begin(before)
     return Plan(m.buffers, list(m.kernels), m.calls)

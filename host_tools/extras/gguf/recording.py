@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from host_tools.extras.gguf.model import Model, read_model
 from host_tools.extras.gguf.plan import CHOSEN, GIVEN, LEFT, LOGITS, SETTINGS, plan
 from host_tools.extras.gguf.reference import Reference
-from host_tools.extras.gguf.words import NOTE, words_of
+from host_tools.extras.gguf.words import NOTE, Words, words_of
 from host_tools.families.page_tables import DivergenceError
 from host_tools.families.speed import speed_of
 from host_tools.machine.errors import RecordError
@@ -54,8 +55,11 @@ def record_gguf(
     gpu: str,
     timeout: float,
     snapshot: str,
+    system: str | None = None,
 ) -> Trace:
     """Record one token of a GGUF file's decoder. Token, position and caches are state of the trace.
+
+    The state begins after what the model is told before the first question, so that no replay is needed for that.
 
     Args:
         path: the file.
@@ -63,11 +67,13 @@ def record_gguf(
         check: build the recording and compare replays with NumPy.
         logits: keep the output LOGITS.
         tolerance: largest difference of the logits, relative to the largest; None: TOLERANCE.
+        system: what the model is told before the first question; "": nothing, None: what the file's template has.
         name, gpu, timeout, snapshot: as for `record_network`.
 
     Raises:
         GgufError, NetworkError, OSError: as `read_model`.
-        NetworkError: there are more positions than the decoder was trained for, or it needs too much memory.
+        NetworkError: there are more positions than the decoder was trained for, or it needs too much memory; or
+            `system` is longer than they are, or the file's words are not supported, which it needs.
         RecordError: as `record_plan`; or what was recorded computes something else.
     """
     model = read_model(path)
@@ -75,9 +81,11 @@ def record_gguf(
         most = min(MOST_POSITIONS, model.size.context)
         raise NetworkError(f"--positions: expected a multiple of {STEP} up to {most}, found {positions}")
     tolerance = TOLERANCE if tolerance is None else tolerance
+    words = _words(model, system)
+    before = _before(model, words, positions)
     try:
         with phase("laying out weights and kernels"):
-            layout = laid_out(plan(model, positions, wide=speed_of(gpu).loads_vectors))
+            layout = laid_out(plan(model, positions, wide=speed_of(gpu).loads_vectors, before=before))
             shaders = spirv(layout.plan.kernels)
     except PlanError as error:
         raise NetworkError(str(error)) from error
@@ -85,19 +93,42 @@ def record_gguf(
         "model": {"file_sha256": hashlib.sha256(model.data).hexdigest(), "converter": "gguf"},
         CALLS: [call.name for call in layout.plan.calls],
     }
-    try:
-        notes[NOTE] = words_of(model.head).note()
-    except NetworkError as error:
-        LOG.warning("'gramophone chat' will not take the trace: %s", error)
+    if words is not None:
+        notes[NOTE] = words.note()
     token = model.size.tokens // 2
     # The guest's results would be caches of many megabytes, and replays have what matters of them.
     how: dict[str, Any] = {"name": name, "gpu": gpu, "timeout": timeout, "snapshot": snapshot, "notes": notes}
     trace, _ = record_plan(layout, shaders, _inputs(token), results=False, **how)
     if check:
-        _check(trace, model, positions, tolerance)
+        _check(trace, model, positions, before, tolerance)
     else:
         trace.notes[UNCHECKED] = LEFT_OUT
     return trace if logits else without_logits(trace)
+
+
+def _words(model: Model, system: str | None) -> Words | None:
+    """The file's words, with something else that the model is told first; None: not supported."""
+    try:
+        words = words_of(model.head)
+    except NetworkError as error:
+        if system:
+            raise
+        LOG.warning("'gramophone chat' will not take the trace: %s", error)
+        return None
+    return words if system is None else replace(words, system=system)
+
+
+def _before(model: Model, words: Words | None, positions: int) -> Reference:
+    """The decoder after what it is told before the first question."""
+    before, told = Reference(model), words.told() if words is not None else []
+    if len(told) > positions // 2:
+        raise NetworkError(
+            f"--system: expected at most {positions // 2} tokens, half of --positions, found {len(told)}"
+        )
+    if told:
+        with phase("computing the state after the system message"):
+            before(*told)
+    return before
 
 
 def without_logits(trace: Trace) -> Trace:
@@ -126,7 +157,7 @@ def _compare(found: Tensors, expected: NDArray[np.float32], position: int, toler
         raise RecordError(f"the token chosen {where} is {chosen}, the likeliest {int(logits.argmax())}")
 
 
-def _check(trace: Trace, model: Model, positions: int, tolerance: float) -> None:
+def _check(trace: Trace, model: Model, positions: int, before: Reference, tolerance: float) -> None:
     """Build a recording and replay it from the first position, from the middle, and to the end.
 
     Raises:
@@ -137,9 +168,10 @@ def _check(trace: Trace, model: Model, positions: int, tolerance: float) -> None
             # It was made a moment ago, and waits decide nothing here.
             built = build(trace, trust_note=True, timeout_margin=None, open_slots=[POSITION])
             with interpreter(built) as run:
-                for start in (0, positions // 2, positions - 2):
+                for start in (before.position, positions // 2, positions - 2):
                     place = np.array([start], np.int32)
-                    _two_tokens(run, model, place, tolerance * (EMPTY if start else 1))
+                    reference = Reference(model, start, before)
+                    _two_tokens(run, reference, place, tolerance * (1 if start == before.position else EMPTY))
                 left = run.run({POSITION: place, **_inputs(0)})
                 if (int(left[CHOSEN][0]), int(left[LEFT][0])) != (-1, 0):
                     raise RecordError(f"a replay after the last position chose token {int(left[CHOSEN][0])}")
@@ -149,9 +181,8 @@ def _check(trace: Trace, model: Model, positions: int, tolerance: float) -> None
             raise RecordError(f"what was recorded cannot be replayed: {error}") from error
 
 
-def _two_tokens(run: Interpreter, model: Model, place: NDArray[np.int32], tolerance: float) -> None:
-    """Two replays from a position on; before it, caches are zero. State lasts while `place` is the same array."""
-    reference = Reference(model, int(place[0]))
-    for token in np.random.default_rng(reference.position).integers(0, model.size.tokens, 2).tolist():
+def _two_tokens(run: Interpreter, reference: Reference, place: NDArray[np.int32], tolerance: float) -> None:
+    """Two replays from a position on. State lasts while `place` is the same array."""
+    for token in np.random.default_rng(reference.position).integers(0, reference.model.size.tokens, 2).tolist():
         left = run.run({POSITION: place, **_inputs(token)})
         _compare(left, reference(token), reference.position - 1, tolerance)

@@ -47,7 +47,7 @@ class Words:
         special: numbers of tokens that no merge makes.
         pattern: of PATTERNS.
         ends: tokens that end an answer.
-        system: what the model is told before the first question; "": nothing.
+        system: what the model is told before the first question, which the state's first value has; "": nothing.
     """
 
     tokens: list[str]
@@ -66,12 +66,17 @@ class Words:
 
         Args:
             text: the question.
-            is_first: nothing was said before; else the answer's last token was given already.
+            is_first: nothing was said before but `told`; else the answer's last token was given already.
         """
-        system = f"{BEGIN}system\n{self.system}{END}\n" if self.system else ""
-        before = system if is_first else "\n"
+        before = "" if is_first else "\n"
         after = f"{END}\n{BEGIN}assistant\n"
         return [*self._marked(f"{before}{BEGIN}user\n"), *self.encode(text), *self._marked(after)]
+
+    def told(self) -> list[int]:
+        """Tokens of what the model is told before the first question. What looks like a special one is none."""
+        if not self.system:
+            return []
+        return [*self._marked(f"{BEGIN}system\n"), *self.encode(self.system), *self._marked(f"{END}\n")]
 
     def encode(self, text: str) -> list[int]:
         """Tokens of a text, none of them special."""
