@@ -100,10 +100,13 @@ def test_a_decoder_in_the_secure_world(root: RecordRoot, tmp_path: Path) -> None
     _talk(decoder, trace, key, tmp_path)
 
 
-@pytest.mark.parametrize("gpu", ["v3d71", "mali_g52r1", "mali_g72"])
+ON = {"v3d71": "llama", "mali_g52r1": "qwen3", "mali_g72": "qwen2"}
+
+
+@pytest.mark.parametrize("gpu", ON)
 def test_a_decoder_on_other_gpus(gpu: str, root: RecordRoot, tmp_path: Path) -> None:
     """Kernels differ by family: a V3D 7.1 has other instructions, Malis load the vector by four."""
-    decoder = Decoder(layers=1, tokens=272)
+    decoder = Decoder(architecture=ON[gpu], layers=1, tokens=272)
     model = decoder.write(tmp_path / "m.gguf", **gguf_models.words())
     trace, key = signed(model, tmp_path, "--logits", "--gpu", gpu, "--system", "")
     tokens = [7, 50, 3]
@@ -162,7 +165,7 @@ def test_files_that_are_refused(tmp_path: Path) -> None:
     model, output = tmp_path / "m.gguf", tmp_path / "out.gtr"
     Decoder(architecture="mamba").write(model)
     said = gramophone("record", "gguf", model, "-o", output, status=2)
-    assert said == f"{model}: architecture: expected one of llama, qwen2, found 'mamba'"
+    assert said == f"{model}: architecture: expected one of llama, qwen2, qwen3, found 'mamba'"
     Decoder().write(model)
     for positions in ("100", "4096"):
         said = gramophone("record", "gguf", model, "-o", output, "--positions", positions, status=2)

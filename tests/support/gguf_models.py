@@ -19,13 +19,13 @@ EPSILON, BASE = 1e-5, 10000.0
 
 @dataclass(frozen=True)
 class Decoder:
-    """A decoder of llama's or qwen2's kind.
+    """A decoder of llama's, qwen2's or qwen3's kind.
 
     Attributes:
         kind: of its matrices' elements.
         kinds: of those whose names end so: another kind.
         tied: the table of tokens makes the logits.
-        values: keys of the file that differ.
+        head: elements of a head; 0: the width's share.
     """
 
     kind: str = "Q4_1"
@@ -39,6 +39,11 @@ class Decoder:
     tokens: int = 256
     tied: bool = True
     seed: int = 1
+    head: int = 0
+
+    @property
+    def _head(self) -> int:
+        return self.head or self.width // self.heads
 
     @cached_property
     def tensors(self) -> Tensors:
@@ -55,7 +60,7 @@ class Decoder:
         return found
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        shared, width = self.groups * self.width // self.heads, self.width
+        own, shared, width = self.heads * self._head, self.groups * self._head, self.width
         found: dict[str, tuple[int, ...]] = {
             "token_embd.weight": (self.tokens, width),
             "output_norm.weight": (width,),
@@ -63,10 +68,13 @@ class Decoder:
         if not self.tied:
             found["output.weight"] = (self.tokens, width)
         for layer in range(self.layers):
-            for name, rows in (("q", width), ("k", shared), ("v", shared), ("output", width)):
+            found[f"blk.{layer}.attn_output.weight"] = (width, own)
+            for name, rows in (("q", own), ("k", shared), ("v", shared)):
                 found[f"blk.{layer}.attn_{name}.weight"] = (rows, width)
-                if self.architecture == "qwen2" and name != "output":
+                if self.architecture == "qwen2":
                     found[f"blk.{layer}.attn_{name}.bias"] = (rows,)
+                elif self.architecture == "qwen3" and name != "v":
+                    found[f"blk.{layer}.attn_{name}_norm.weight"] = (self._head,)
             for name in ("gate", "up"):
                 found[f"blk.{layer}.ffn_{name}.weight"] = (self.hidden, width)
             found[f"blk.{layer}.ffn_down.weight"] = (width, self.hidden)
@@ -85,6 +93,8 @@ class Decoder:
             "attention.layer_norm_rms_epsilon": EPSILON,
             "rope.freq_base": BASE,
         }
+        if self.head:
+            own |= {"attention.key_length": self.head, "attention.value_length": self.head}
         named = {f"{self.architecture}.{key}": found for key, found in own.items()}
         return {"general.architecture": self.architecture, "general.name": "tiny", **named}
 
@@ -102,7 +112,7 @@ class Decoder:
 
     def logits(self, tokens: list[int]) -> NDArray[np.float64]:
         """After each of these tokens, (tokens, vocabulary)."""
-        w, size = self._weights, self.width // self.heads
+        w, size = self._weights, self._head
         x = w["token_embd.weight"][tokens]
         hidden = np.triu(np.full((len(tokens), len(tokens)), -np.inf), 1)
         for layer in range(self.layers):
@@ -113,6 +123,10 @@ class Decoder:
                 .transpose(1, 0, 2)
                 for name in "qkv"
             )
+            if self.architecture == "qwen3":
+                q, k = (
+                    _norm(one, w[f"blk.{layer}.attn_{name}_norm.weight"]) for one, name in ((q, "q"), (k, "k"))
+                )
             q, k = self._turned(q), self._turned(k)
             k, v = (np.repeat(part, self.heads // self.groups, 0) for part in (k, v))
             likely = np.exp(q @ k.transpose(0, 2, 1) / np.sqrt(size) + hidden)

@@ -9,6 +9,8 @@ index that data decide is bounded here, so that no value of a caller's or of sta
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from host_tools.extras.gguf.blocks import COLUMNS
 from host_tools.extras.gguf.products import Matrix, row
 
@@ -56,7 +58,7 @@ void main() {{
 }}"""
 
 
-def turn(heads: int, size: int, positions: int, apart: bool, biased: bool) -> str:
+def turn(heads: int, size: int, positions: int, apart: bool, bound: Collection[str], epsilon: float) -> str:
     """Queries and this position's keys turned by its angles, keys and values put into the caches where they lie.
 
     A workgroup has a head of keys and the queries that share it; a lane a pair of elements.
@@ -66,25 +68,39 @@ def turn(heads: int, size: int, positions: int, apart: bool, biased: bool) -> st
         size: of a head.
         positions: of the caches.
         apart: a pair is (i, i + size / 2), not (2 i, 2 i + 1).
-        biased: `bias` is added to `qkv`.
+        bound: buffers that only some architectures have: `bias` is added to `qkv`; `gains`, a head's of queries
+            and one of keys, are what a head is times after it was divided by its root of the mean square.
+        epsilon: of that.
     """
     one, two = ("t", f"t+{size // 2}") if apart else ("2*t", "2*t+1")
-    load = "qkv[{0}] + bias[{0}]" if biased else "qkv[{0}]"
+    load = "qkv[{0}] + bias[{0}]" if "bias" in bound else "qkv[{0}]"
 
     def loads(first: str) -> str:
         return f"float a = {load.format(f'{first}+{one}')}, b = {load.format(f'{first}+{two}')};"
 
-    return f"""void main() {{
+    def normed(first: int) -> str:
+        if "gains" not in bound:
+            return ""
+        every = f"for (int k = 0; k < {size // 2}; k++) s += part[k];"
+        scale = f"1.0 / sqrt(s * {1 / size:.9e} + {epsilon:.9e})"
+        return f"""part[t] = a*a + b*b; {_BARRIER}
+    float s = 0.0; {every} {_BARRIER}
+    s = {scale}; a *= s * gains[{first}+{one}]; b *= s * gains[{first}+{two}];"""
+
+    return f"""shared float part[{size // 2}];
+void main() {{
   int t = int(gl_LocalInvocationID.x), g = int(gl_WorkGroupID.x), groups = int(gl_NumWorkGroups.x);
   int at = clamp(position[0], 0, {positions - 1});
   vec2 c = angles[at*{size // 2}+t];
   for (int h = g*{heads}; h < g*{heads}+{heads}; h++) {{
     {loads(f"h*{size}")}
+    {normed(0)}
     q[h*{size}+{one}] = (a*c.x - b*c.y) * {size**-0.5:.9e};
     q[h*{size}+{two}] = (a*c.y + b*c.x) * {size**-0.5:.9e};
   }}
   {{
     {loads(f"(groups*{heads}+g)*{size}")}
+    {normed(size)}
     keys[(g*{size}+{one})*{positions}+at] = a*c.x - b*c.y;
     keys[(g*{size}+{two})*{positions}+at] = a*c.y + b*c.x;
   }}

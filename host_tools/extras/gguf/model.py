@@ -30,17 +30,24 @@ class Architecture:
     Attributes:
         apart: a pair of elements that RoPE turns is (i, i + half a head), not (2 i, 2 i + 1).
         biased: queries, keys and values have biases.
+        normed: each head's queries and keys are divided by their root of the mean square before they are turned.
     """
 
     apart: bool = False
     biased: bool = False
+    normed: bool = False
 
 
-ARCHITECTURES = {"llama": Architecture(), "qwen2": Architecture(apart=True, biased=True)}
+ARCHITECTURES = {
+    "llama": Architecture(),
+    "qwen2": Architecture(apart=True, biased=True),
+    "qwen3": Architecture(apart=True, normed=True),
+}
 HEADS = (16, 32, 64, 128, 256)  # sizes of a head that the kernels have
 WIDEST = 4096  # a norm's workgroup has a lane for 16 elements, and at most 256
 LAYER = ("attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "ffn_norm", "ffn_gate", "ffn_up", "ffn_down")
 BIASES = ("attn_q", "attn_k", "attn_v")
+NORMS = ("attn_q_norm", "attn_k_norm")  # of heads
 FREQUENCIES = "rope_freqs.weight"  # divides the angles' frequencies, one for each pair of a head
 
 
@@ -203,6 +210,8 @@ def _tensors(head: Head, size: Size, architecture: Architecture) -> Iterator[tup
             yield f"blk.{layer}.{name}.weight", shape
             if architecture.biased and name in BIASES:
                 yield f"blk.{layer}.{name}.bias", shape[:1]
+        for name in NORMS if architecture.normed else ():
+            yield f"blk.{layer}.{name}.weight", (size.head,)
 
 
 def _check_tensor(head: Head, name: str, shape: tuple[int, ...]) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from host_tools.extras.gguf import kernels
 from host_tools.extras.gguf.blocks import COLUMNS
-from host_tools.extras.gguf.model import BIASES, Model
+from host_tools.extras.gguf.model import BIASES, NORMS, Model
 from host_tools.extras.gguf.products import LANES, TYPES, Matrix, joined, laid_out, product
 from host_tools.extras.gguf.reference import Reference
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
@@ -140,19 +140,22 @@ class _Decoder(_Making):
 
     def attention(self, layer: int) -> None:
         """Queries, keys and values, caches, and what heads take of them, added to the residual vector."""
-        z, biased = self.model.size, self.model.architecture.biased
+        z, own = self.model.size, self.model.architecture
         self.norm(f"{layer} norm", f"blk.{layer}.attn_norm.weight")
         self.products(f"{layer} heads", self.matrices(layer, *BIASES), self.many)
         caches = (self.keys, self.values)
         keys, values = (View(one.buffer, layer * one.size // z.layers, one.size // z.layers) for one in caches)
         position: Bound = ("int", self.position, False)
         bound: dict[str, Bound] = {"qkv": ("float", self.many, False), "angles": ("vec2", self.angles, False)}
-        if biased:
+        if own.biased:
             biases = np.concatenate([self.model.floats(f"blk.{layer}.{name}.bias") for name in BIASES])
             bound["bias"] = ("float", self.constant(biases), False)
+        if own.normed:
+            gains = np.concatenate([self.model.floats(f"blk.{layer}.{name}.weight") for name in NORMS])
+            bound["gains"] = ("float", self.constant(gains), False)
         bound |= {"q": ("float", self.q, True), "keys": ("float", keys, True), "values": ("float", values, True)}
         heads = z.heads // z.groups
-        body = kernels.turn(heads, z.head, self.positions, self.model.architecture.apart, biased)
+        body = kernels.turn(heads, z.head, self.positions, own.apart, bound, z.epsilon)
         self.call(f"{layer} turn", z.groups, z.head // 2, body, position=position, **bound)
         bound = {"q": ("float", self.q, False), "keys": ("vec4", keys, False), "values": ("vec4", values, False)}
         body = kernels.attend(heads, z.head, self.positions)

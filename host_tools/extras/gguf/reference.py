@@ -72,7 +72,10 @@ class Reference:
             flat = a @ model.floats(f"blk.{layer}.{name}.weight").T
             if model.architecture.biased:
                 flat = flat + model.floats(f"blk.{layer}.{name}.bias")
-            found.append(flat.reshape(len(a), -1, model.size.head).swapaxes(0, 1))
+            heads = flat.reshape(len(a), -1, model.size.head).swapaxes(0, 1)
+            if model.architecture.normed and name != "attn_v":
+                heads = self._norm(heads, f"blk.{layer}.{name}_norm.weight")
+            found.append(heads)
         return self._turned(found[0]), self._turned(found[1]), found[2]
 
     def _turned(self, heads: Vector) -> Vector:

@@ -39,6 +39,7 @@ DECODERS = {
         "Q4_K", kinds=(("attn_v.weight", "Q6_K"), ("down.weight", "Q6_K")), layers=1, tokens=64, **WIDE
     ),
     "qwen2, heads of 32": Decoder("Q8_0", "qwen2", heads=2, groups=1),
+    "qwen3, heads wider than the residual vector": Decoder("Q4_0", "qwen3", head=32, layers=1),
     "heads of 128": Decoder("Q8_0", heads=2, groups=2, layers=1, tokens=64, width=256),
 }
 LOAD_VECTORS = ("F16", "Q4_0", "Q6_K", "qwen2, heads of 32")  # as for a Mali
@@ -216,14 +217,16 @@ def test_odd_limits_choose_some_token(value: float, choosing: Choosing) -> None:
         assert 0 <= chosen(0, settings(**odd)) < len(logits)
 
 
+QWEN3 = Decoder(architecture="qwen3").values()  # the keys of one, beside llama's tensors
 REFUSED: dict[str, tuple[Decoder, dict[str, Any], str]] = {
-    "another architecture": (Decoder(architecture="mamba"), {}, "expected one of llama, qwen2, found 'mamba'"),
-    "no architecture": (Decoder(), {"general__architecture": ""}, "expected one of llama, qwen2, found"),
+    "another architecture": (Decoder(architecture="mamba"), {}, "one of llama, qwen2, qwen3, found 'mamba'"),
+    "no architecture": (Decoder(), {"general__architecture": ""}, "expected one of llama, qwen2, qwen3, found"),
     "no layers": (Decoder(), {"llama__block_count": 0}, "llama.block_count: expected a number above 0, found 0"),
     "layers that are missing": (Decoder(), {"llama__block_count": 3}, "tensor blk.2.attn_norm.weight is missing"),
     "layers without end": (Decoder(), {"llama__block_count": 2**31 - 1}, "blk.2.attn_norm.weight is missing"),
     "too many layers": (Decoder(), {"llama__block_count": 1}, "architecture llama has no place for: blk.1."),
     "a text for a number": (Decoder(), {"llama__context_length": "9"}, "length: expected a number above 0"),
+    "no norms of heads": (Decoder(), QWEN3, "tensor blk.0.attn_q_norm.weight is missing"),
     "another width": (Decoder(), {"llama__embedding_length": 128}, "token_embd.weight: expected 256x128, found"),
     "odd heads": (Decoder(heads=8, groups=2), {}, "head: expected one of 16, 32, 64, 128, 256, found 8"),
     "heads that share none": (Decoder(), {"llama__attention__head_count_kv": 3}, "heads: expected a multiple of"),
