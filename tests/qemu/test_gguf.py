@@ -31,6 +31,7 @@ from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
 from tests.support import gguf_models
 from tests.support.gguf_models import Decoder
+from tests.support.signing_samples import ES256
 from tests.support.wheels import SMOLLM2, unpacked
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
@@ -56,8 +57,7 @@ def signed(model: Path, folder: Path, *options: str) -> tuple[Delivery, PublicKe
     raw, built = folder / "raw.gtr", folder / "built.gtr"
     gramophone("record", "gguf", model, "-o", raw, *options)
     gramophone("build", raw, "-o", built)
-    signer = FileSigner(generate(Algorithm.ES256))
-    return Delivery(sign_trace(built.read_bytes(), signer)), signer.public
+    return Delivery(sign_trace(built.read_bytes(), ES256)), ES256.public
 
 
 def replayed(on: str, trace: Delivery, key: PublicKey, given: list[int]) -> dict[str, NDArray[Any]]:
