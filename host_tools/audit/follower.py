@@ -26,6 +26,7 @@ from trace_format.actions import Action, Columns, Op
 from trace_format.operators import operands
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.slots import Slot
+from trace_format.streamed import Piece
 from trace_format.trace import Trace
 
 # Labels: the image and what else the trace brings; memory that nobody has written; registers that a thread has not
@@ -209,6 +210,10 @@ class Follower(Interpreter):
             self._operated(row)
         elif row.op == Op.COPY_FROM_GPU:
             self._copied(self.trace.slots[row.slot])
+
+    def _read_piece(self, piece: Piece) -> None:
+        super()._read_piece(piece)
+        self._fill(piece.page * PAGE_BYTES, len(piece.data))
 
     def _know(self, at: int, size: int) -> None:
         """What is mapped or filled for the first time, nobody has written; the replayer has wiped it."""

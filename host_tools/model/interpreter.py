@@ -28,6 +28,7 @@ from trace_format.actions import ACTIONS, ALL_BITS, FLAG_IGNORE, Action, Op, act
 from trace_format.operators import Operator
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.slots import Slot
+from trace_format.streamed import Piece
 from trace_format.trace import Trace
 
 MAX_POLLS = 100_000
@@ -168,10 +169,11 @@ class Interpreter:
         self._latest_job = job
         for index, piece in enumerate(self.trace.streamed):
             if index not in self._fetched and piece.from_job <= job <= piece.last_job:
-                self.memory[piece.page * PAGE_BYTES : piece.end_page * PAGE_BYTES] = np.frombuffer(
-                    piece.data, np.uint8
-                )
+                self._read_piece(piece)
                 self._fetched.add(index)
+
+    def _read_piece(self, piece: Piece) -> None:
+        self.memory[piece.page * PAGE_BYTES : piece.end_page * PAGE_BYTES] = np.frombuffer(piece.data, np.uint8)
 
     def _put_in_place(self, first: int, end: int) -> None:
         """Let pages of the image that are mapped hold it; the others nobody sees, and most of it is uploaded."""

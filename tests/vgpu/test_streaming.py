@@ -15,6 +15,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from host_tools.audit.dynamic import lint_dynamic
+from host_tools.audit.report.collect import Asked, collect
+from host_tools.audit.report.page import page
+from host_tools.audit.report.piece_chart import piece_chart
 from host_tools.cli import main
 from host_tools.model.interpreter import interpreter
 from host_tools.model.secure_memory import memory_for
@@ -276,6 +280,35 @@ def test_time_shows_when_pieces_are_read(tmp_path: Path) -> None:
     assert whole[1] <= whole[0]
     text = CliRunner().invoke(main, ["speed", "time", str(path)]).stdout
     assert "first output after" in text
+
+
+def test_where_data_go_is_followed_through_pieces() -> None:
+    """A piece that is read is the trace's own data, whatever lay there before: the findings are those without."""
+    raw = weighted(WEIGHTS)
+    expected = [(found.rule.id, found.text) for found in lint_dynamic(build(raw))[0]]
+    for more in (0, 3 * PAGE_BYTES, WEIGHTS * PAGE_BYTES):
+        assert [(found.rule.id, found.text) for found in lint_dynamic(made(smallest() + more))[0]] == expected
+
+
+def test_a_report_shows_the_pieces() -> None:
+    trace = made(smallest() + 3 * PAGE_BYTES)
+    found = collect(Asked("net.gtr", trace.build(), run=False), trace)
+    chart = piece_chart(found)
+    assert chart
+    sizes = [len(piece.data) for piece in trace.streamed]
+    assert [piece.bytes for piece in found.pieces] == sizes
+    assert chart.again == sum(len(piece.data) for piece in trace.streamed if not piece.resident)
+    held = [
+        sum(size for size, row in zip(sizes, found.pieces, strict=True) if row.from_job <= job <= row.last_job)
+        for job in range(trace.jobs)
+    ]
+    assert chart.held == held
+    assert len({(bar.x, bar.y) for bar in chart.bars}) == len(sizes)
+    text = page(found)
+    for piece in found.pieces:
+        assert f"<td>{piece.offset:#010x}</td><td>{piece.bytes:,}</td><td>{piece.from_job}</td>" in text
+    plain = build(weighted(1))
+    assert "Secure memory over time" not in page(collect(Asked("net.gtr", plain.build(), run=False), plain))
 
 
 def test_a_replayer_without_the_feature_refuses_it() -> None:

@@ -229,6 +229,24 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Piece:
+    """Memory of a streamed trace that devices read while jobs run, in each replay unless it is resident.
+
+    Attributes:
+        offset: in the carve-out.
+        from_job: the first job during which it may be read.
+        first_job, last_job: those that need it.
+    """
+
+    offset: int
+    bytes: int
+    from_job: int
+    first_job: int
+    last_job: int
+    resident: bool
+
+
+@dataclass(frozen=True)
 class Run:
     """The run on the virtual GPU: what became of it, whether shaders were executed, with which inputs."""
 
@@ -245,6 +263,7 @@ class Report:
     Attributes:
         counts: of findings that are not accepted.
         passes: whether `gramophone lint --strict` would pass it, with `--dynamic` if it was run.
+        pieces: none where the trace is not streamed.
         estimate: how long a replay takes on a board; None: not asked for, or nothing is known of it.
     """
 
@@ -267,6 +286,7 @@ class Report:
     counts: dict[str, int]
     passes: bool
     reproduce: list[str]
+    pieces: list[Piece]
     estimate: Estimated | None = None
 
     @property

@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import Environment
 from markupsafe import Markup
 
-from host_tools.audit.report import graph, memory_chart, network, words
+from host_tools.audit.report import graph, memory_chart, network, piece_chart, words
 from host_tools.audit.report.facts import File, Report
 from host_tools.support.html import environment, policy_hash
 from host_tools.support.version import VERSION
@@ -46,6 +46,7 @@ def page(report: Report, *, unfolded: bool = False) -> str:
         views=views,
         chart=memory_chart.memory_chart(report),
         accesses=memory_chart.accesses(report),
+        pieces=piece_chart.piece_chart(report),
         linked={(found.shader, found.line) for found in report.findings if found.line is not None},
         words=words,
     )
