@@ -185,8 +185,8 @@ class _Streaming:
         """The same, with pieces where memory is free the longest: the rest of the budget is for reading early."""
         fixed = fits.carveout_bytes // PAGE_BYTES - self._placed(self._others(stay)).pages
         pages = fits.carveout_bytes // PAGE_BYTES + (budget - secure_bytes(fits)) // PAGE_BYTES
-        while pages * PAGE_BYTES > fits.carveout_bytes:
-            others = self._others(stay)
+        others = self._others(stay)
+        while others and pages * PAGE_BYTES > fits.carveout_bytes:
             placed = spread(self.working, others, self.count, pages - fixed)
             if placed is None:
                 break

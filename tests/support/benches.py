@@ -95,6 +95,7 @@ SMOKE: dict[str, Smoke] = {
     "tests.bench.models": _recorded("silero"),
     "tests.bench.pytorch": Smoke("{folder}", needs="qemu with files"),
     "tests.bench.sharing": _recorded(),
+    "tests.bench.streaming": _recorded("lenet=1"),
 }
 # Subjects that do the same as another one with another network, which takes minutes to record.
 LIKE = {

@@ -311,6 +311,12 @@ def test_a_report_shows_the_pieces() -> None:
     assert "Secure memory over time" not in page(collect(Asked("net.gtr", plain.build(), run=False), plain))
 
 
+def test_a_budget_for_everything_is_not_filled() -> None:
+    """Nothing is read early where all pieces stay."""
+    enough = made(smallest() + WEIGHTS * PAGE_BYTES)
+    assert made(ROOM).carveout_bytes == enough.carveout_bytes
+
+
 def test_a_replayer_without_the_feature_refuses_it() -> None:
     device = s.Device()
     with pytest.raises(ReplayError) as failed:
