@@ -32,7 +32,7 @@ from signing.trust import Anchor
 from trace_format import layout, policy
 from trace_format.actions import Columns, Op, Type
 from trace_format.errors import GramophoneError, TraceError
-from trace_format.schema import PAGE_BYTES, SIGNED_MAGIC, SlotKind
+from trace_format.schema import SIGNED_MAGIC, SlotKind
 from trace_format.trace import Trace
 
 FULL, NONE = "full", "none"  # whether the virtual GPU executes shaders
@@ -102,17 +102,7 @@ def collect(asked: Asked, trace: Trace) -> facts.Report:
         counts={severity.value: verdict.counts[severity] for severity in Severity},
         passes=verdict.passes(strict=True),
         reproduce=_reproduce(asked, trace),
-        pieces=[
-            facts.Piece(
-                piece.page * PAGE_BYTES,
-                len(piece.data),
-                piece.from_job,
-                piece.first_job,
-                piece.last_job,
-                piece.resident,
-            )
-            for piece in trace.streamed
-        ],
+        pieces=[facts.piece_of(piece) for piece in trace.streamed],
     )
 
 

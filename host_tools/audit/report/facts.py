@@ -11,6 +11,8 @@ import hashlib
 from dataclasses import dataclass
 
 from host_tools.accesses.job_times import Estimated
+from trace_format import streamed
+from trace_format.schema import PAGE_BYTES
 
 # Verdicts on the signature.
 VERIFIED, REFUSED, NO_KEY, UNSIGNED = "verified", "refused", "no-key", "unsigned"
@@ -244,6 +246,12 @@ class Piece:
     first_job: int
     last_job: int
     resident: bool
+
+
+def piece_of(piece: streamed.Piece) -> Piece:
+    """A piece of a trace."""
+    jobs = piece.from_job, piece.first_job, piece.last_job
+    return Piece(piece.page * PAGE_BYTES, len(piece.data), *jobs, piece.resident)
 
 
 @dataclass(frozen=True)
