@@ -37,6 +37,7 @@ class Op(enum.IntEnum):
     IRQ_ENTER = 0x31
     IRQ_EXIT = 0x32
     INTERVAL = 0x33
+    RUN_STREAM = 0x34
     JOB = 0x40
     REPLAY_START = 0x41
 
@@ -229,6 +230,18 @@ ACTIONS: dict[Op, ActionType] = {
             Op.INTERVAL,
             "at least this much time between the previous and the next action",
             (operand("us", Type.MICROSECONDS, "microseconds", "value"),),
+        ),
+        ActionType(
+            Op.RUN_STREAM,
+            "call a command stream and wait until it has ended",
+            (
+                _SPACE,
+                operand("stream", Type.STREAM, "GPU address of its first instruction", "a", Bits("b", 0, 16)),
+                operand("instructions", Type.INSTRUCTIONS, "how many", Bits("b", 16), Bits("arg", 4)),
+                operand("timeout_us", Type.TIMEOUT, _LATEST, "value"),
+            ),
+            words="{address_space} {stream} {instructions} within {timeout_us}",
+            macro="GRAMOPHONE_STREAMS",
         ),
         ActionType(
             Op.JOB,

@@ -39,16 +39,19 @@ class Type(enum.Enum):
     BYTES = enum.auto()
     OPERATOR = enum.auto()
     OPERANDS = enum.auto()
+    STREAM = enum.auto()
+    INSTRUCTIONS = enum.auto()
 
 
 REGISTERS = (Type.REGISTER_READ, Type.REGISTER_WRITTEN)
-NOT_ZERO = (Type.TIMEOUT, Type.PAGES, Type.BYTES)
+NOT_ZERO = (Type.TIMEOUT, Type.PAGES, Type.BYTES, Type.INSTRUCTIONS)
 # Operands that begin a range, and what counts its items.
 COUNTED_BY = {
     Type.VA_PAGE: Type.PAGES,
     Type.FRAME: Type.PAGES,
     Type.TARGET: Type.BYTES,
     Type.SOURCE: Type.BYTES,
+    Type.STREAM: Type.INSTRUCTIONS,
 }
 # What docs/FORMAT.md demands of operands of a type; a type without a rule may have any value.
 RULES = {
@@ -74,6 +77,8 @@ RULES = {
     Type.SOURCE: "the bytes lie inside the image",
     Type.OPERATOR: "one of the operators below; a device refuses one that its firmware was not generated with",
     Type.OPERANDS: "as many as the operator takes, and there are so many slots from `slot` on",
+    Type.STREAM: "a multiple of 8; the instructions, of 8 bytes, end at or below `va_bytes`",
+    Type.INSTRUCTIONS: "not zero",
 }
 
 

@@ -71,7 +71,8 @@ class Profile:
         faults: where its nano driver looks for faults, in that order.
         bits_like: of further registers, named in the same way: the one of `bit_names` whose bits they have.
         cores: shader cores that there are: their number, or a bit for each where `cores_are_mask`.
-        register_map: of its virtual GPU: C header, prefix of the names of places there; None: it has none.
+        register_map: of its virtual GPU: C header, prefix of the names of places there, and one of the names of
+            registers, "" where no other map is beside it; None: it has none.
         driver: name of its nano driver, if there is one: usually its own.
         mmu: page table format and its constants; `address_spaces` only where there are several.
     """
@@ -98,7 +99,7 @@ class Profile:
     mmu: dict[str, Any]
     jobs: tuple[Job, ...]
     profile_id: int
-    register_map: tuple[str, str] | None
+    register_map: tuple[str, str, str] | None
     driver: str
     faults: tuple[FaultBits, ...] = ()
 
@@ -265,9 +266,9 @@ def _parse(file: str, text: bytes) -> Profile:
         raise ProfileError(f"malformed GPU profile: {error!r}", file=file) from error
 
 
-def _register_map(data: dict[str, Any]) -> tuple[str, str] | None:
+def _register_map(data: dict[str, Any]) -> tuple[str, str, str] | None:
     model = data.get("model")
-    return (model["register_map"], model["prefix"]) if model else None
+    return (model["register_map"], model["prefix"], model.get("names", "")) if model else None
 
 
 def _field(registers: dict[str, Register], row: dict[str, Any]) -> Field:

@@ -99,6 +99,13 @@ RULES = (
         lambda x, n, of: x + n > of.carveout_bytes // PAGE_BYTES,
     ),
     _rule(Type.BYTES, ActionError, "no bytes", lambda x, n, of: x == 0),
+    _rule(Type.INSTRUCTIONS, ActionError, "no instructions", lambda x, n, of: x == 0),
+    _rule(
+        Type.STREAM,
+        ActionRangeError,
+        "stream outside va_bytes, or not at a multiple of 8",
+        lambda x, n, of: (x % 8 != 0) | (x + 8 * n > of.va_bytes),
+    ),
     _rule(Type.TARGET, ActionRangeError, "target lies in the image", lambda x, n, of: x < of.image_end),
     _rule(
         Type.TARGET, ActionRangeError, "target outside the carve-out", lambda x, n, of: x + n > of.carveout_bytes

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 from host_tools.vgpu import capture
 from trace_format.actions import Action
@@ -39,3 +40,23 @@ class Conversion(Protocol):
 
     def finish(self) -> None:
         """There are no more events."""
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Command streams that a conversion adds, which the GPU may only read: `data` from a virtual page on."""
+
+    space: int
+    va_page: int
+    data: bytes
+
+
+@runtime_checkable
+class CallConversion(Conversion, Protocol):
+    """Of a GPU whose jobs are calls of command streams: register accesses and interrupts become no actions."""
+
+    def call(self, where: int, call: capture.Call) -> Action:
+        """The action that calls a stream again; `where`: place in the capture, in bytes."""
+
+    def added(self) -> Streams:
+        """What all calls needed besides what was recorded."""

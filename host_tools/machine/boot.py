@@ -17,12 +17,13 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from host_tools.machine import initramfs, saved_state
 from host_tools.machine.console import GuestResult, last_lines, read_console
 from host_tools.machine.devicetree import with_gpu, with_overlay
+from host_tools.machine.driver_files import driver_files
 from host_tools.machine.errors import RecordError
 from host_tools.machine.placements import BOOT_TIMEOUT_S as BOOT_TIMEOUT_S
 from host_tools.machine.placements import PLACEMENTS
@@ -156,7 +157,8 @@ def boot(
     place["window"] = f"{WINDOW:#x}"
     if placement.map:
         place["map"] = placement.map
-    archive = job_archive(job)
+    # What decides nothing but by the root's packages is no part of `job_digest`.
+    archive = job_archive(replace(job, files={**job.files, **driver_files(placement, root)}))
     if len(archive) > MAX_JOB_BYTES:
         raise RecordError(f"the job's files are {len(archive)} bytes, more than {MAX_JOB_BYTES}")
     with tempfile.TemporaryDirectory(prefix="gramophone-") as name:

@@ -31,13 +31,16 @@ class Firmware:
     sha256: str
 
 
-# Interface 1.1.0, git_sha 814b47b551159067b67a37c4e9adda458ad9d852, by the file's own words.
-MALI_ARCH_10_8 = Firmware(
-    "firmware-misc-nonfree",
-    "non-free-firmware",
-    "usr/lib/firmware/arm/mali/arch10.8/mali_csffw.bin",
-    "43c3c36b914c031d88ae152fd89019d8f99ad41d9879fb5ab7496ed13f7b378b",
-)
+# By the name that gpus/FAMILY/guest.toml has for it.
+FIRMWARE = {
+    # Interface 1.1.0, git_sha 814b47b551159067b67a37c4e9adda458ad9d852, by the file's own words.
+    "mali-arch10.8": Firmware(
+        "firmware-misc-nonfree",
+        "non-free-firmware",
+        "usr/lib/firmware/arm/mali/arch10.8/mali_csffw.bin",
+        "43c3c36b914c031d88ae152fd89019d8f99ad41d9879fb5ab7496ed13f7b378b",
+    ),
+}
 
 
 def firmware_file(wanted: Firmware, suite: str) -> bytes:

@@ -7,7 +7,9 @@ nodes go into the device tree in order; of a node's properties
 - `reg` is a list of addresses and sizes; the first address becomes part of the node's name,
 - `interrupts` lists shared peripheral interrupts, active high,
 - `phandle = true` gives a phandle, which others name as "&NAME",
-- texts, lists of texts and lists of 32-bit cells are what they are in a device tree's source.
+- texts, lists of texts and lists of 32-bit cells are what they are in a device tree's source; [] has no value.
+
+A family whose drivers are `beside` the root names them, and the firmware of each place; both come with each job.
 
 A place that is `like` another one has that one's keys where it has none of its own.
 
@@ -56,6 +58,8 @@ class Placement:
         nodes: of the device tree, in order; see this file's head.
         map: pieces of the register window that do not follow its first one, as the plugin takes them; "": none.
         setup: shell commands without which its user-space driver refuses to work.
+        beside: kernel modules that come with the job, the driver among them; (): all are in the guest's root.
+        firmware: the driver's, by its name in machine/gpu_firmware.py; "": it has none.
         without_ncnn: why ncnn does not run on it, and what to do; "": it does.
     """
 
@@ -64,6 +68,8 @@ class Placement:
     nodes: tuple[dict[str, Any], ...]
     map: str = ""
     setup: str = ""
+    beside: tuple[str, ...] = ()
+    firmware: str = ""
     without_ncnn: str = ""
 
     @property
@@ -86,18 +92,19 @@ class Placement:
         return tuple(self._gpu_node["interrupts"])
 
 
-def read(file: Path) -> tuple[Driver, dict[str, Placement]]:
-    """Drivers and placements of one family."""
+def read(file: Path) -> tuple[Driver | None, dict[str, Placement]]:
+    """Drivers and placements of one family; None: its drivers are not in the root."""
     data = tomllib.loads(read_file_text(file))
     driver = Driver(**{key: data.pop(key) for key in ("module", "library", "icd")})
+    beside = tuple(data.pop("beside", ()))
     placements = {}
     for name, row in data.items():
         row = data[row["like"]] | row if "like" in row else row
-        texts = (row.get(key, "") for key in ("map", "setup", "without_ncnn"))
-        placements[name] = Placement(row["gpu"], driver.module, tuple(row["nodes"]), *texts)
-    return driver, placements
+        texts = {key: row[key] for key in ("map", "setup", "firmware", "without_ncnn") if key in row}
+        placements[name] = Placement(row["gpu"], driver.module, tuple(row["nodes"]), beside=beside, **texts)
+    return None if beside else driver, placements
 
 
 _FAMILIES = [read(folder / FILE) for folder in FOLDERS if (folder / FILE).exists()]
-DRIVERS = tuple(driver for driver, _ in _FAMILIES)
+DRIVERS = tuple(driver for driver, _ in _FAMILIES if driver is not None)
 PLACEMENTS = {name: placement for _, placements in _FAMILIES for name, placement in placements.items()}

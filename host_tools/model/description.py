@@ -44,7 +44,7 @@ def operand_words(operand: Operand, action: Action, gpu: Profile) -> str:
     match operand.type:
         case Type.REGISTER_READ | Type.REGISTER_WRITTEN:
             return gpu.describe(value * 4)
-        case Type.EXPECTED | Type.BITS | Type.TARGET:
+        case Type.EXPECTED | Type.BITS | Type.TARGET | Type.STREAM:
             return f"{value:#010x}"
         case Type.MASK:
             return "" if value == ALL_BITS else f" mask {value:#010x}"
@@ -67,6 +67,8 @@ def operand_words(operand: Operand, action: Action, gpu: Profile) -> str:
             return f"{value} bytes"
         case Type.SOURCE:
             return f"{value:#x}"
+        case Type.INSTRUCTIONS:
+            return f"{value} instructions"
         case Type.OPERATOR:
             return _operator_name(value)
         case Type.OPERANDS:
@@ -116,6 +118,8 @@ class ActionFields(TypedDict, total=False):
     source: Count
     us: Count
     number: Count
+    stream: Count
+    instructions: Count
     fields: dict[str, Positive]
 
 

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.families.family import family_of
+from host_tools.families.family import family_of, part_of
 from host_tools.families.page_tables import TABLE_BYTES, DivergenceError
+from host_tools.families.streams import Queue, Streams
 from host_tools.model.frames import runs
 from host_tools.model.operators import compute
 from host_tools.support.pages import pages_of, pieces
@@ -82,6 +83,7 @@ class Interpreter:
         self.index = 0  # of the action that is being done
         self._fetched: set[int] = set()  # pieces that memory holds
         self._latest_job = -1
+        self._queues: list[Queue] = []  # of command streams: one, once it is needed
         self._parameters: dict[str, NDArray[Any] | None] = {}
 
     def close(self) -> None:
@@ -159,8 +161,18 @@ class Interpreter:
                 self._pass(row.us * 1000)
             case Op.WAIT_IRQ:
                 self._wait(row.line, row.timeout_us)
+            case Op.RUN_STREAM:
+                self._queue().call(row.address_space, row.stream, row.instructions)
             case Op.JOB:
                 self._fetch(row.number)
+
+    def _queue(self) -> Queue:
+        if not self._queues:
+            streams = part_of(self.gpu_profile, Streams)
+            if streams is None:
+                raise DivergenceError(f"a {self.gpu_profile.title} has no command streams")
+            self._queues.append(streams.queue(self.tables))
+        return self._queues[0]
 
     def _fetch(self, job: int) -> None:
         """Before a job, let memory hold all pieces that it may hold by now: a device may read one as early."""

@@ -138,6 +138,10 @@ def _check_can_be_built(program: Program) -> None:
         raise TraceError(
             "cannot build a streamed trace again: build its recording", expected="no pieces", found=len(pieces)
         )
+    if Columns(actions).is_op(Op.RUN_STREAM).any():
+        raise TraceError(
+            "cannot build it: its jobs are calls of command streams, for which no replayer exists yet"
+        )
     if job_count(actions) and not Columns(actions).is_op(Op.MAP_GPU_MEM).any():
         raise TraceError("cannot build it: it holds register accesses without GPU memory")
     order = order_of(program.trace())

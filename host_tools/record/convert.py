@@ -2,7 +2,8 @@
 """From a capture of the recorder in the device to a raw trace.
 
 Nothing is left out: every register access, interrupt and memory change stands in the raw trace, in order (of a
-Mali: until its driver closes down, gpus/mali/panfrost.py).
+Mali: until its driver closes down, gpus/mali/panfrost.py). Of a GPU with command streams neither register accesses
+nor interrupts are in it, but calls of streams.
 
 Of a V3D, carve-out offsets are the guest's physical addresses, so that the carve-out reaches from 0 to the end of
 the guest's RAM; the image must end below the RAM. Of a Mali, memory gets a new layout after the image: what is
@@ -14,7 +15,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from host_tools.families.conversion import IRQ_TIMEOUT_US
+import numpy as np
+
+from host_tools.families.conversion import IRQ_TIMEOUT_US, CallConversion
 from host_tools.families.family import family_of, profile_of
 from host_tools.machine.errors import RecordError
 from host_tools.record.list_marks import mark_lists
@@ -91,6 +94,7 @@ class _Builder:
         self.gpu = profile_of(capture.read_header(path).gpu)
         family = family_of(self.gpu)
         self.registers = family.conversion(self.gpu)
+        self.calls = self.registers if isinstance(self.registers, CallConversion) else None
         self.first_written = family.first_written
         self.actions = self.registers.actions
         self.memory: list[Action] = []  # what must happen before the next job
@@ -104,18 +108,25 @@ class _Builder:
         self.jobs = 0
         self.replay_started = False
         self.latest_start = -1  # index of the write that started the latest job
+        self.call: capture.Call | None = None  # of the job that starts next
         self.end: capture.End | None = None
 
     def take(self, at: int, event: capture.Event) -> None:
         """Add what an event means; `at`: where it stands in the capture, in bytes."""
-        if event.delta_ns >= 1000 and self.actions:
+        if event.delta_ns >= 1000 and self.actions and self.calls is None:
             self.actions.append(action(Op.INTERVAL, us=min(event.delta_ns // 1000, ALL_BITS)))
         match event:
+            case capture.Interrupt() if self.calls is not None:
+                pass
             case capture.Interrupt(level=True):
                 self.actions.append(action(Op.WAIT_IRQ, line=event.line, timeout_us=IRQ_TIMEOUT_US))
                 self.actions.append(action(Op.IRQ_ENTER, line=event.line))
             case capture.Interrupt():
                 self.actions.append(action(Op.IRQ_EXIT, line=event.line))
+            case capture.Call():
+                self.call = event
+            case capture.JobStart() if self.calls is not None:
+                self._called(at, self.calls)
             case capture.JobStart():
                 self._job(at, event.kind)
             case capture.End():
@@ -161,7 +172,9 @@ class _Builder:
                 "mapped memory", offset=where, expected=f"below {self.ram_end:#x}", found=found
             )
         frame = physical
-        if self.registers.new_layout:
+        if known := self._mapped_already(physical, event.pages):
+            frame = known
+        elif self.registers.new_layout:
             if self.next_page != (event.page, flags):
                 self.next_frame += 1  # separates what is not one buffer
             frame = self.next_frame
@@ -171,6 +184,15 @@ class _Builder:
         self.mapped |= {event.page + i: (frame + i, flags) for i in range(event.pages)}
         self.physical |= {event.page + i: physical + i for i in range(event.pages)}
         return frame
+
+    def _mapped_already(self, physical: int, pages: int) -> int | None:
+        """First frame of pages that are also mapped at other GPU addresses: PanVK maps a ring twice in a row."""
+        if self.calls is None:
+            return None
+        places = {physical: self.mapped[page][0] for page, physical in self.physical.items()}
+        first = places.get(physical)
+        is_same = first is not None and all(places.get(physical + i) == first + i for i in range(pages))
+        return first if is_same else None
 
     def _append(self, data: bytes) -> int:
         at = len(self.image)
@@ -191,10 +213,32 @@ class _Builder:
         if kind == COMPUTE and (not self.replay_started or self.registers.new_layout):
             started = self.gpu.by_offset[self.actions[start].register * 4].name
             at = self._last_write(where, {self.first_written[started]})
+        before = self._memory_before(where)
+        if kind == COMPUTE:
+            before.append(action(Op.JOB, number=self.jobs))
+            self.jobs += 1
+        self.actions[at:at] = before
+        self.latest_start = start + len(before)
+
+    def _called(self, where: int, calls: CallConversion) -> None:
+        """A job that is a call of a stream."""
+        if self.call is None:
+            raise capture.CaptureError("a job starts, but no stream was called", offset=where)
+        before = self._memory_before(where)
+        self.actions += [*before, action(Op.JOB, number=self.jobs), calls.call(where, self.call)]
+        self.jobs += 1
+        self.call = None
+
+    def _memory_before(self, where: int) -> list[Action]:
+        """What happened to memory since the last job, in order."""
         before = self.memory
         self.memory = []
         self.next_page = None
-        if self.registers.new_layout and len(set(self.physical.values())) != len(self.physical):
+        if (
+            self.calls is None
+            and self.registers.new_layout
+            and len(set(self.physical.values())) != len(self.physical)
+        ):
             raise capture.CaptureError("a page of memory is mapped at two GPU addresses", offset=where)
         maps = [row for row in before if row.op in (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM)]
         fills = [row for row in before if row.op not in (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM)]
@@ -207,11 +251,7 @@ class _Builder:
             self.mapped_first = dict(self.mapped)
         elif maps and self.registers.new_layout:
             before = [*maps, *self.registers.flush_tables(), *fills]
-        if kind == COMPUTE:
-            before.append(action(Op.JOB, number=self.jobs))
-            self.jobs += 1
-        self.actions[at:at] = before
-        self.latest_start = start + len(before)
+        return before
 
     def _last_write(self, where: int, names: set[str]) -> int:
         """Index of the latest write to any of these registers, for the job at `where` in the capture."""
@@ -232,6 +272,21 @@ class _Builder:
         ]
         return _joined(rows)
 
+    def _added_streams(self) -> list[Action]:
+        """Map the streams that calls needed, which are put behind the image."""
+        if self.calls is None:
+            return []
+        streams = self.calls.added()
+        first, pages = streams.va_page, -(-len(streams.data) // PAGE_BYTES)
+        if taken := [page for page in range(first, first + pages) if page in self.mapped]:
+            at = taken[0] * PAGE_BYTES
+            raise capture.CaptureError(f"the driver maps memory at {at:#x}, where calls are put")
+        self.image += bytes(-len(self.image) % PAGE_BYTES)
+        frame = len(self.image) // PAGE_BYTES
+        self.image += streams.data
+        where = {"address_space": streams.space, "va_page": first, "pages": pages, "frame": frame}
+        return [action(Op.MAP_GPU_MEM, flags=MAP_READ, **where)]
+
     def _check_carveout(self, pages: int) -> None:
         if pages > MAX_PAGES:
             raise capture.CaptureError(
@@ -248,10 +303,13 @@ class _Builder:
             start = self.actions.index(action(Op.REPLAY_START)) + 1
             self.actions[start:start] = [*restored, *self.registers.flush_tables()]
         actions = array_of(self.actions)
+        added = self._added_streams()
         base = -(-len(self.image) // PAGE_BYTES)
         self._check_carveout(base + self.next_frame)
         actions = rewritten(actions, lambda frames: frames + base, Type.FRAME)
         actions = rewritten(actions, lambda targets: targets + base * PAGE_BYTES, Type.TARGET)
+        start = int(np.argmax(actions["op"] == Op.REPLAY_START))
+        actions = np.concatenate([actions[:start], array_of(added), actions[start:]])
         return actions, bytes(self.image), (base + self.next_frame) * PAGE_BYTES
 
 

@@ -43,6 +43,8 @@ PATTERNS: dict[Type, tuple[str, str]] = {
     Type.SOURCE: (_HEX, "0xOFFSET"),
     Type.NUMBER: (r"\d+", "NUMBER"),
     Type.OPERATOR: (r"\w+", "OPERATOR"),
+    Type.STREAM: (_HEX, "0xADDRESS"),
+    Type.INSTRUCTIONS: (r"\d+\s+instructions", "NUMBER instructions"),
     Type.OPERANDS: (r"\d+\s+operands", "NUMBER operands"),
 }
 OPERATOR_NAMES = [row.name for row in OPERATORS.values()]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +23,13 @@ from trace_format.schema.capture import (
     CAPTURE_MAPPING_WRITABLE,
     CAPTURE_PAGE_BYTES,
     CAPTURE_PAGES,
+    CAPTURE_REGISTERS,
     RecordKind,
 )
 
 _HEADER, _RECORD = Row("capture_header"), Row("capture_record")
-_MAPPING, _END, _COUNTERS = Row("capture_mapping"), Row("capture_end"), Row("vgpu_counters")
+_MAPPING, _CALL, _END = Row("capture_mapping"), Row("capture_call"), Row("capture_end")
+_COUNTERS = Row("vgpu_counters")
 
 
 class CaptureError(TraceError):
@@ -142,6 +145,15 @@ class Bytes(Event):
 
 
 @dataclass(frozen=True)
+class Call(Event):
+    """The job that starts next is a call: GPU address and bytes of a command stream, registers that it finds."""
+
+    va: int
+    bytes: int
+    registers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class End(Event):
     """The last event. failed: the GPU had stopped with an error; counters by name as in `vgpu_counters`."""
 
@@ -195,6 +207,7 @@ class _Reader:
         self.records = 0
         self.contents = 0
         self.ordinal = 0
+        self.called = False  # a call came whose job has not started
         self.running: int | None = None  # kind of the job that started last, until it ends
         self.mapped = np.zeros(CAPTURE_PAGES, bool)
         self.header = self._header()
@@ -277,8 +290,17 @@ class _Reader:
     def _job_start(self, delta: int, a: int, b: int) -> JobStart:
         self.require(a < CAPTURE_JOB_KINDS, "job kind", f"below {CAPTURE_JOB_KINDS}", a)
         self.require(b == self.ordinal + 1, "job ordinal", self.ordinal + 1, b)
-        self.ordinal, self.running = b, a
+        self.ordinal, self.running, self.called = b, a, False
         return JobStart(delta, a, b)
+
+    def _call(self, delta: int, a: int, b: int) -> Call:
+        found = self._row(_CALL, "a call")
+        va, size = a | b << 32, found.bytes
+        good = not self.called and not any(found.reserved)
+        self.require(good, "a call", "one for each job, then zeros", (self.called, found.reserved.hex()))
+        self.require(va % 8 == size % 8 == 0 and size > 0, "a command stream", "whole instructions", (va, size))
+        self.called = True
+        return Call(delta, va, size, struct.unpack(f"<{CAPTURE_REGISTERS}I", found.registers))
 
     def _job_end(self, delta: int, a: int, b: int) -> JobEnd:
         self.require((a, b) == (self.running, self.ordinal), "end of job", (self.running, self.ordinal), (a, b))
@@ -356,5 +378,6 @@ _PARSERS: dict[int, Callable[[_Reader, int, int, int], Event]] = {
     RecordKind.NEW_PAGE: _Reader._new_page,
     RecordKind.KNOWN_PAGE: _Reader._known_page,
     RecordKind.BYTES: _Reader._bytes,
+    RecordKind.CALL: _Reader._call,
     RecordKind.END: _Reader._end,
 }

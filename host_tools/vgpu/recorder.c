@@ -254,6 +254,14 @@ static void on_job_start(void *ctx, unsigned kind)
     put_record(r, GR_RECORD_KIND_JOB_START, kind, r->ordinal);
 }
 
+static void on_call(void *ctx, uint64_t va, uint32_t bytes, const uint32_t *registers)
+{
+    struct gr_capture_call call = {.bytes = bytes};
+    memcpy(call.registers, registers, sizeof(call.registers));
+    put_record(ctx, GR_RECORD_KIND_CALL, (uint32_t)va, (uint32_t)(va >> 32));
+    put_bytes(ctx, &call, sizeof(call));
+}
+
 static void collect_written(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags)
 {
     struct recorder *r = ctx;
@@ -339,7 +347,8 @@ struct recorder *recorder_open(const char *path, const char *gpu_name, vgpu *gpu
     header.interrupt_lines = vgpu_interrupt_lines(gpu);
     memcpy(header.gpu, gpu_name, strlen(gpu_name));
     put_bytes(r, &header, sizeof(header));
-    const struct vgpu_observer observer = {r, on_read, on_write, on_interrupt, on_job_start, on_job_end};
+    const struct vgpu_observer observer = {r,          on_read, on_write, on_interrupt, on_job_start,
+                                           on_job_end, on_call};
     vgpu_observe(gpu, &observer);
     return r;
 }

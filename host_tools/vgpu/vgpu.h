@@ -167,6 +167,8 @@ struct vgpu_observer {
     /* A job is about to run (compute: kind 0; bin list: 1; render list: 2): before it touches memory. */
     void (*job_start)(void *ctx, unsigned kind);
     void (*job_end)(void *ctx, unsigned kind);
+    /* The job that starts next is a call of a command stream, which finds these registers. */
+    void (*call)(void *ctx, uint64_t va, uint32_t bytes, const uint32_t *registers);
 };
 void vgpu_observe(vgpu *gpu, const struct vgpu_observer *observer);
 

@@ -1,34 +1,35 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Debian's panthor, its own firmware file and PanVK on the virtual Mali-G610: ncnn's LeNet, twice."""
+"""Debian's panthor, its firmware file and PanVK on the virtual Mali-G610: ncnn's LeNet, twice, and recorded."""
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
+from pathlib import Path
 
-from host_tools.machine import placements
-from host_tools.machine.boot import boot
+import numpy as np
+
+from host_tools.machine.boot import RAM_END, boot
 from host_tools.machine.console import GuestResult
 from host_tools.machine.root import RecordRoot
+from host_tools.record.convert import convert
 from host_tools.record.differences import relative_difference
 from host_tools.record.ncnn.job import ncnn_job, ncnn_result
 from host_tools.vgpu.build import qemu_plugin
-from tests.support import networks, panthor
+from tests.support import networks
+from trace_format.actions import Op
 
-DISPATCHES = 14
+GPU = "mali_g610"
+CALLS = 12  # of streams, on three queues; those with dispatches have 14
 
 
-def run(root: RecordRoot, *, reference: bool) -> GuestResult:
+def run(root: RecordRoot, capture: Path) -> GuestResult:
     param, weights = networks.network(networks.LENET)
-    job = ncnn_job(param, weights, {"data": networks.picture(networks.LENET)}, reference=reference)
-    return boot(panthor.on_g610(job), root, qemu_plugin())
+    job = ncnn_job(param, weights, {"data": networks.picture(networks.LENET)}, reference=True, gpu=GPU)
+    return boot(job, root, qemu_plugin(), {"capture": str(capture)})
 
 
-def test_ncnn_on_a_mali_whose_jobs_a_microcontroller_queues(
-    root: RecordRoot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(placements.PLACEMENTS, panthor.GPU, panthor.PLACEMENT)
-    first, second = run(root, reference=True), run(root, reference=True)
+def test_ncnn_on_a_mali_whose_jobs_a_microcontroller_queues(root: RecordRoot, tmp_path: Path) -> None:
+    captures = [tmp_path / f"{number}.cap" for number in range(2)]
+    first, second = (run(root, capture) for capture in captures)
     assert "mali-g610 id 0xa867" in first.dmesg
     assert "CSF FW v1.1.0" in first.dmesg
     answer = ncnn_result(first.files)
@@ -36,5 +37,10 @@ def test_ncnn_on_a_mali_whose_jobs_a_microcontroller_queues(
     found, wanted = answer.outputs["prob"], answer.reference["prob"]
     assert relative_difference(found, wanted) <= 1e-5
     assert np.isfinite(found).all()
-    assert first.counters["jobs"] == DISPATCHES
+    assert first.counters["jobs"] == CALLS
     assert (first.files, first.counters) == (second.files, second.counters)
+    assert captures[0].read_bytes() == captures[1].read_bytes()
+    raw = convert(captures[0], ram_end=RAM_END, meta={"name": "lenet"}, notes={})
+    ops = {Op(op) for op in raw.actions["op"]}
+    assert ops == {Op.SET_GPU_PGTABLE, Op.MAP_GPU_MEM, Op.REPLAY_START, Op.UPLOAD, Op.CLEAR, Op.JOB, Op.RUN_STREAM}
+    assert raw.jobs == CALLS

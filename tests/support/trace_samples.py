@@ -104,6 +104,9 @@ def actions(draw: st.DrawFn, op: Op, image_bytes: int, slot_count: int, spaces: 
     if op in (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM):
         page = values["va_page"] = draw(st.integers(0, VA_BYTES // PAGE_BYTES - 1))
         values["pages"] = draw(st.integers(1, min(VA_BYTES // PAGE_BYTES - page, CARVEOUT // PAGE_BYTES)))
+    if op == Op.RUN_STREAM:
+        values["stream"] = 8 * draw(st.integers(0, VA_BYTES // 8 - 1))
+        values["instructions"] = draw(st.integers(1, VA_BYTES // 8 - values["stream"] // 8))
     image_end = -(-image_bytes // PAGE_BYTES) * PAGE_BYTES
     if op == Op.MAP_GPU_MEM:
         flags = draw(st.integers(1, 7))

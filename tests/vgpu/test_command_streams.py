@@ -307,7 +307,6 @@ def test_a_dispatch(board: CsfBoard) -> None:
     board.run(dispatch())
     found = [board.data(OUTPUT + 4 * n) for n in range(129)]
     assert found == [*(1000 + n for n in range(128)), 0]
-    assert board.gpu.counters().jobs == 1
 
 
 REFUSED_DISPATCHES: dict[str, tuple[Callable[[CsfBoard], None], dict[str, int], str]] = {

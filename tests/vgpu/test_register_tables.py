@@ -72,6 +72,7 @@ MODELS = [
     Model("mali_g72", load("mali_g72")),
     Model("mali_g52r1", load("mali_g52r1")),
     Model("mali_g31", load("mali_g31")),
+    Model("mali_g610", load("mali_g610")),
 ]
 each_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.gpu)
 
@@ -86,7 +87,7 @@ def words(model: Model) -> Iterator[int]:
 
 def printed(register: Register) -> str:
     """Its name in messages: a repeated block has no number there."""
-    return re.escape(re.sub(r"^(js|as)\d+\.", r"\1.", register.name))
+    return re.escape(re.sub(r"^(js|as|doorbell)\d+\.", r"\1.", register.name))
 
 
 @each_model

@@ -30,7 +30,7 @@ EMITTERS: dict[str, Callable[[], str]] = {
     kaitai_capture.FILE: kaitai_capture.emit,
     **{c_memory.file_of(group): partial(c_memory.emit, group) for group in c_memory.MEMORY_FORMATS},
     register_page.FILE: register_page.emit,
-    **{file: partial(register_map.emit, gpu) for gpu, (file, _) in register_map.MAPS.items()},
+    **{file: partial(register_map.emit, gpu) for gpu, (file, *_) in register_map.MAPS.items()},
 }
 
 

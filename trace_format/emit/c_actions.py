@@ -31,8 +31,16 @@ NEEDS = (
     ("SETS_BITS", (Type.BITS,), "value", "bits of a register, those under the mask `a`"),
     ("OPERATES", (Type.OPERATOR,), "value", "an operator, whose operands are `a` slots"),
 )
-# Any value will do; of operands features/operators/operate.c checks how many there are.
-UNCHECKED = {Type.EXPECTED, Type.MASK, Type.MICROSECONDS, Type.NUMBER, Type.OPERANDS}
+# Any value will do; of operands features/operators/operate.c checks how many there are. No replayer has streams.
+UNCHECKED = {
+    Type.EXPECTED,
+    Type.MASK,
+    Type.MICROSECONDS,
+    Type.NUMBER,
+    Type.OPERANDS,
+    Type.STREAM,
+    Type.INSTRUCTIONS,
+}
 # Operands that the core reads through an accessor: they need not be a whole field.
 ACCESSORS = {Type.ADDRESS_SPACE, Type.VA_PAGE}
 
@@ -119,6 +127,7 @@ def _accessors() -> Iterator[str]:
         if found.setdefault(operand.name, operand).places != operand.places:
             raise TypeError(f"{operand.name} lies in two places: the C header has one accessor for it")
     for operand in found.values():
+        type = f"uint{64 if operand.bits > 32 else 32}_t"
         parts, at = [], 0
         for place in operand.places:
             part = f"action->{place.field}"
@@ -126,11 +135,11 @@ def _accessors() -> Iterator[str]:
                 part = f"({part} >> {place.low})"
             if place.low + place.count < FIELD_BITS[place.field]:
                 part += f" & {(1 << place.count) - 1:#x}u"
-            parts.append(f"(uint64_t){part} << {at}" if at else part)
+                part = f"({part})" if at else part
+            parts.append(f"({type}){part} << {at}" if at else part)
             at += place.count
         names = " and ".join(row.name for row in ACTIONS.values() if operand in row.operands)
         yield f"/* {operand.what[0].upper() + operand.what[1:]}, of {names}. */"
-        type = f"uint{64 if at > 32 else 32}_t"
         yield f"static inline {type} gr_action_{operand.name}(const struct gr_action *action)"
         yield "{"
         yield f"    return {' | '.join(parts)};"

@@ -31,6 +31,7 @@ types:
             record_kind::map: capture_mapping
             record_kind::new_page: page
             record_kind::bytes: changed(record.b)
+            record_kind::call: capture_call
             record_kind::end: capture_end
   page:
     seq:

@@ -40,6 +40,7 @@ _RULES = """\
 - Job ordinals ascend by 1. A JOB_END names the job that started last.
 - UNMAP, and the records of a page's content, name mapped pages only. BYTES stays inside one page, and is not
   empty.
+- A CALL stands before its job's JOB_START, without another between; a stream is a whole number of 8 bytes, not 0.
 - Records of mappings and content stand before the JOB_START that finds memory so. A newly mapped (or remapped)
   page is followed by its whole content; a page that stays mapped only by what the CPU changed since the last
   job. Of a GPU with several address spaces it is the job's.
@@ -59,6 +60,7 @@ def emit() -> str:
         group["capture_record"],
         "**`RecordKind`**:\n\n" + table(head, rows),
         group["capture_mapping"],
+        group["capture_call"],
         group["capture_end"],
         group["vgpu_counters"],
         _RULES.format(page=CAPTURE.constants["CAPTURE_PAGE_BYTES"], pages=CAPTURE.constants["CAPTURE_PAGES"]),

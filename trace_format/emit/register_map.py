@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from trace_format.profile import Block, Profile, load, names
 from trace_format.registers import Register
 
-# GPU profile -> header, and prefix of the names of places in the window; GPUs without a model have none.
+# GPU profile -> header, and prefixes of the names of places in the window and of registers; not without a model.
 MAPS = {name: found for name in names() if (found := load(name).register_map)}
 READ, WRITE = 1, 2  # VGPU_READ and VGPU_WRITE of host_tools/vgpu/vgpu_register.h
 
@@ -20,7 +20,7 @@ READ, WRITE = 1, 2  # VGPU_READ and VGPU_WRITE of host_tools/vgpu/vgpu_register.
 def emit(gpu: str) -> str:
     """The text of the header for a GPU of MAPS: its whole map, or what differs from the GPU that it is like."""
     profile = load(gpu)
-    file, prefix = MAPS[gpu]
+    file, prefix, names = MAPS[gpu]
     guard = "GRAMOPHONE_" + PurePosixPath(file).stem.upper() + "_H"
     resets = other_resets(profile)
     lines = [
@@ -32,7 +32,7 @@ def emit(gpu: str) -> str:
         f"#ifndef {guard}",
         f"#define {guard}",
         "",
-        *(_whole(profile, prefix) if resets is None else _difference(profile, prefix, resets)),
+        *(_whole(profile, prefix, names) if resets is None else _difference(profile, prefix, resets)),
         "",
         "#endif",
     ]
@@ -65,7 +65,7 @@ def _difference(profile: Profile, prefix: str, resets: dict[str, Register]) -> l
     ]
 
 
-def _whole(profile: Profile, prefix: str) -> list[str]:
+def _whole(profile: Profile, prefix: str, names: str) -> list[str]:
     rows = table(profile)
     return [
         "/* Places in the register window, in bytes. */",
@@ -75,11 +75,11 @@ def _whole(profile: Profile, prefix: str) -> list[str]:
         "",
         "/* Byte offsets in the window; those of a repeated block: in the block. */",
         "enum {",
-        *_offsets(profile, rows),
+        *_offsets(profile, rows, names),
         "};",
         "",
         "/* Bits. */",
-        *_bits(profile),
+        *_bits(profile, names),
         "",
         "/* struct vgpu_block: name, first offset, bytes. */",
         *_macro(f"{prefix}_BLOCK_ROWS", [_block_row(name, block) for name, block in profile.blocks.items()]),
@@ -122,16 +122,16 @@ def _places(profile: Profile, prefix: str) -> Iterator[str]:
         yield f"    {prefix}_BOARD_WINDOW_BYTES = {end:#06x}, /* with the blocks of a board */"
 
 
-def _offsets(profile: Profile, rows: list[tuple[str, Block, Register]]) -> Iterator[str]:
+def _offsets(profile: Profile, rows: list[tuple[str, Block, Register]], names: str) -> Iterator[str]:
     for name, block, register in rows:
         offset = register.offset - (block.base if block.count > 1 else 0)
-        yield f"    {c_name(name)} = {offset:#06x},"
+        yield f"    {names}{c_name(name)} = {offset:#06x},"
 
 
-def _bits(profile: Profile) -> Iterator[str]:
+def _bits(profile: Profile, names: str) -> Iterator[str]:
     for register, bits in profile.bit_names.items():
         for name, mask in bits.items():
-            full = f"{c_name(register)}_{name}"
+            full = f"{names}{c_name(register)}_{name}"
             yield f"#define {full} {mask:#010x}u"
             if mask.bit_count() > 1:
                 yield f"#define {full}_SHIFT {(mask & -mask).bit_length() - 1}"

@@ -15,6 +15,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
 #define GR_CAPTURE_PAGE_BYTES 4096u
 #define GR_CAPTURE_PAGES 0x100000u
 #define GR_CAPTURE_JOB_KINDS 3u
+#define GR_CAPTURE_REGISTERS 96u
 #define GR_CAPTURE_MAPPING_READABLE 1u
 #define GR_CAPTURE_MAPPING_WRITABLE 2u
 #define GR_CAPTURE_MAPPING_EXECUTABLE 16u
@@ -35,6 +36,7 @@ enum gr_record_kind {
     GR_RECORD_KIND_KNOWN_PAGE = 11, /* content of a GPU page: that of an earlier NEW_PAGE */
     GR_RECORD_KIND_BYTES = 12, /* what the CPU changed inside one mapped page */
     GR_RECORD_KIND_END = 13, /* the last record; flags bit 0: the GPU had stopped with an error */
+    GR_RECORD_KIND_CALL = 14, /* the job that starts next is a call of a command stream, which finds these registers */
 };
 
 /* Start of a capture. */
@@ -76,6 +78,18 @@ _Static_assert(sizeof(struct gr_capture_mapping) == 16, "size of capture_mapping
 _Static_assert(offsetof(struct gr_capture_mapping, address) == 0, "offset of capture_mapping.address");
 _Static_assert(offsetof(struct gr_capture_mapping, flags) == 8, "offset of capture_mapping.flags");
 _Static_assert(offsetof(struct gr_capture_mapping, reserved) == 12, "offset of capture_mapping.reserved");
+
+/* Data of a CALL record. */
+struct gr_capture_call {
+    uint32_t bytes; /* length of the stream */
+    uint8_t registers[384]; /* of the stream's queue: a u32 each */
+    uint8_t reserved[12]; /* zero */
+};
+
+_Static_assert(sizeof(struct gr_capture_call) == 400, "size of capture_call");
+_Static_assert(offsetof(struct gr_capture_call, bytes) == 0, "offset of capture_call.bytes");
+_Static_assert(offsetof(struct gr_capture_call, registers) == 4, "offset of capture_call.registers");
+_Static_assert(offsetof(struct gr_capture_call, reserved) == 388, "offset of capture_call.reserved");
 
 /* Data of the END record. */
 struct gr_capture_end {

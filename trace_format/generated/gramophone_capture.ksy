@@ -26,6 +26,7 @@ types:
             record_kind::map: capture_mapping
             record_kind::new_page: page
             record_kind::bytes: changed(record.b)
+            record_kind::call: capture_call
             record_kind::end: capture_end
   page:
     seq:
@@ -121,6 +122,18 @@ types:
       - id: reserved
         contents: [0, 0, 0, 0]
         doc: "zero"
+  capture_call:
+    doc: "data of a CALL record"
+    seq:
+      - id: bytes
+        type: u4
+        doc: "length of the stream"
+      - id: registers
+        size: 384
+        doc: "of the stream's queue: a u32 each"
+      - id: reserved
+        contents: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+        doc: "zero"
   capture_end:
     doc: "data of the END record"
     seq:
@@ -174,3 +187,6 @@ enums:
     13:
       id: end
       doc: "the last record; flags bit 0: the GPU had stopped with an error"
+    14:
+      id: call
+      doc: "the job that starts next is a call of a command stream, which finds these registers"

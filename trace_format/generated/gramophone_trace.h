@@ -77,6 +77,7 @@ enum gr_gpu {
     GR_GPU_MALI_G72 = 0x05,
     GR_GPU_MALI_G52R1 = 0x06,
     GR_GPU_MALI_G31 = 0x07,
+    GR_GPU_MALI_G610 = 0x08,
 };
 
 /* Which way a slot's data goes. */
@@ -118,6 +119,7 @@ enum gr_op {
     GR_OP_IRQ_ENTER = 0x31, /* the recorded driver entered its interrupt handler */
     GR_OP_IRQ_EXIT = 0x32, /* the recorded driver left its interrupt handler */
     GR_OP_INTERVAL = 0x33, /* at least this much time between the previous and the next action */
+    GR_OP_RUN_STREAM = 0x34, /* call a command stream and wait until it has ended */
     GR_OP_JOB = 0x40, /* the next actions submit a job; where a log, a replay checkpoint or a time budget looks */
     GR_OP_REPLAY_START = 0x41, /* actions before this one run once after loading and after a reset, those after it in every replay */
 };
@@ -339,7 +341,7 @@ _Static_assert(offsetof(struct gr_manifest_layout, driver) == GR_MANIFEST_AT_DRI
 _Static_assert(offsetof(struct gr_manifest_layout, framework) == GR_MANIFEST_AT_FRAMEWORK, "offset of manifest.framework");
 _Static_assert(offsetof(struct gr_manifest_layout, reserved) == GR_MANIFEST_AT_RESERVED, "offset of manifest.reserved");
 _Static_assert(GR_MANIFEST_AT_RESERVED + 88u == GR_MANIFEST_BYTES, "end of manifest");
-_Static_assert((uint32_t)GR_GPU_MALI_G31 == GR_GPU_MALI_G31, "manifest.gpu holds every gpu");
+_Static_assert((uint32_t)GR_GPU_MALI_G610 == GR_GPU_MALI_G610, "manifest.gpu holds every gpu");
 
 /* What the trace is, for which GPU, and what it may use. */
 struct gr_manifest {
@@ -658,6 +660,11 @@ static inline void gr_load_bytes(uint8_t *out, const uint8_t *p, size_t n)
 #else
 #define GR_IF_OPERATORS(bits) 0u
 #endif
+#ifdef GRAMOPHONE_STREAMS
+#define GR_IF_STREAMS(bits) (bits)
+#else
+#define GR_IF_STREAMS(bits) 0u
+#endif
 
 /* GR_RULE_* bits of an opcode; 0 for an unknown one. */
 static inline uint8_t gr_op_rule(uint8_t op)
@@ -680,6 +687,7 @@ static inline uint8_t gr_op_rule(uint8_t op)
         [GR_OP_IRQ_ENTER] = 0x81,
         [GR_OP_IRQ_EXIT] = 0x81,
         [GR_OP_INTERVAL] = 0x82,
+        [GR_OP_RUN_STREAM] = GR_IF_STREAMS(0x8f),
         [GR_OP_JOB] = 0x92,
         [GR_OP_REPLAY_START] = 0x90,
     };
@@ -741,6 +749,7 @@ static inline uint32_t gr_dtype_bytes(uint8_t dtype)
     X(GR_OP_IRQ_ENTER, GR_NEED_KNOWN | GR_NEED_HAS_LINE) \
     X(GR_OP_IRQ_EXIT, GR_NEED_KNOWN | GR_NEED_HAS_LINE) \
     X(GR_OP_INTERVAL, GR_NEED_KNOWN) \
+    X(GR_OP_RUN_STREAM, GR_IF_STREAMS(GR_NEED_KNOWN | GR_NEED_HAS_SPACE | GR_NEED_HAS_VALUE)) \
     X(GR_OP_JOB, GR_NEED_KNOWN) \
     X(GR_OP_REPLAY_START, GR_NEED_KNOWN)
 
@@ -753,7 +762,7 @@ static inline bool gr_action_valid(const struct gr_action *action)
            ((rule & GR_RULE_A) || action->a == 0) && ((rule & GR_RULE_B) || action->b == 0);
 }
 
-/* GPU address space, of MapGpuMem and UnmapGpuMem. */
+/* GPU address space, of MapGpuMem and UnmapGpuMem and RunStream. */
 static inline uint32_t gr_action_address_space(const struct gr_action *action)
 {
     return action->arg & 0xfu;
@@ -763,6 +772,18 @@ static inline uint32_t gr_action_address_space(const struct gr_action *action)
 static inline uint64_t gr_action_va_page(const struct gr_action *action)
 {
     return action->a | (uint64_t)(action->arg >> 4) << 32;
+}
+
+/* GPU address of its first instruction, of RunStream. */
+static inline uint64_t gr_action_stream(const struct gr_action *action)
+{
+    return action->a | (uint64_t)(action->b & 0xffffu) << 32;
+}
+
+/* How many, of RunStream. */
+static inline uint32_t gr_action_instructions(const struct gr_action *action)
+{
+    return (action->b >> 16) | (uint32_t)(action->arg >> 4) << 16;
 }
 
 /* Operators. */

@@ -352,13 +352,13 @@ types:
         if: "(op == op::reg_read_once or op == op::reg_read_wait or op == op::reg_write)"
       timeout_us:
         value: "(op == op::reg_read_wait) ? b : value"
-        if: "(op == op::reg_read_wait or op == op::wait_irq)"
+        if: "(op == op::reg_read_wait or op == op::wait_irq or op == op::run_stream)"
       keep:
         value: "b"
         if: "(op == op::reg_read_keep or op == op::reg_write_kept)"
       address_space:
         value: "(op == op::set_gpu_pgtable) ? arg : ((arg >> 0) & 15)"
-        if: "(op == op::set_gpu_pgtable or op == op::map_gpu_mem or op == op::unmap_gpu_mem)"
+        if: "(op == op::set_gpu_pgtable or op == op::map_gpu_mem or op == op::unmap_gpu_mem or op == op::run_stream)"
       va_page:
         value: "a + ((arg >> 4) & 4095) * 4294967296"
         if: "(op == op::map_gpu_mem or op == op::unmap_gpu_mem)"
@@ -392,6 +392,12 @@ types:
       us:
         value: "value"
         if: "(op == op::interval)"
+      stream:
+        value: "a + ((b >> 0) & 65535) * 4294967296"
+        if: "(op == op::run_stream)"
+      instructions:
+        value: "((b >> 16) & 65535) + ((arg >> 4) & 4095) * 65536"
+        if: "(op == op::run_stream)"
       number:
         value: "value"
         if: "(op == op::job)"
@@ -466,6 +472,8 @@ enums:
       id: mali_g52r1
     7:
       id: mali_g31
+    8:
+      id: mali_g610
   slot_kind:
     1:
       id: input
@@ -544,6 +552,9 @@ enums:
     51:
       id: interval
       doc: "at least this much time between the previous and the next action"
+    52:
+      id: run_stream
+      doc: "call a command stream and wait until it has ended"
     64:
       id: job
       doc: "the next actions submit a job; where a log, a replay checkpoint or a time budget looks"

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from construct import Const, Struct
 
-from trace_format.schema.vocabulary import Described, Format, Nested, Reserved, Text, numbers, u32, u64
+from trace_format.schema.vocabulary import Blob, Described, Format, Nested, Reserved, Text, numbers, u32, u64
 
 CAPTURE_MAGIC = b"GRAMCAP1"
 CAPTURE_ALIGNMENT = 16  # of records
 CAPTURE_PAGE_BYTES = 4096
 CAPTURE_PAGES = 1 << 20  # a GPU address has 32 bits
 CAPTURE_JOB_KINDS = 3
+CAPTURE_REGISTERS = 96  # of a queue of command streams
 CAPTURE_MAPPING_READABLE = 1
 CAPTURE_MAPPING_WRITABLE = 2
 CAPTURE_MAPPING_EXECUTABLE = 16
@@ -33,6 +34,7 @@ class RecordKind(Described):
     KNOWN_PAGE = 11, "content of a GPU page: that of an earlier NEW_PAGE"
     BYTES = 12, "what the CPU changed inside one mapped page"
     END = 13, "the last record; flags bit 0: the GPU had stopped with an error"
+    CALL = 14, "the job that starts next is a call of a command stream, which finds these registers"
 
 
 # kind -> (what `a` is, what `b` is, data that follows the record)
@@ -49,6 +51,7 @@ RECORD_FIELDS: dict[RecordKind, tuple[str, str, str]] = {
     RecordKind.NEW_PAGE: ("GPU page", "content id", "4096 bytes"),
     RecordKind.KNOWN_PAGE: ("GPU page", "content id", ""),
     RecordKind.BYTES: ("GPU address", "length", "`length` bytes, then zeros up to a multiple of 16"),
+    RecordKind.CALL: ("GPU address, low", "GPU address, high", "`capture_call`"),
     RecordKind.END: ("flags", "0", "`capture_end`"),
 }
 
@@ -85,6 +88,12 @@ Mapping = Struct(
     "reserved" / Reserved(4) * "zero",
 )
 
+Call = Struct(
+    "bytes" / u32 * "length of the stream",
+    "registers" / Blob(4 * CAPTURE_REGISTERS) * "of the stream's queue: a u32 each",
+    "reserved" / Reserved(12) * "zero",
+)
+
 End = Struct(
     "records" / u64 * "records before this one",
     "counters" / Nested("vgpu_counters", Counters) * "of the virtual GPU",
@@ -105,6 +114,7 @@ CAPTURE = Format(
         "capture_header": (Header, "start of a capture"),
         "capture_record": (Record, "a record; data follows some"),
         "capture_mapping": (Mapping, "data of a MAP record"),
+        "capture_call": (Call, "data of a CALL record"),
         "capture_end": (End, "data of the END record"),
     },
     (RecordKind,),

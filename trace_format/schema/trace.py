@@ -69,6 +69,7 @@ class Gpu(enum.IntEnum):
     MALI_G72 = 5
     MALI_G52R1 = 6
     MALI_G31 = 7
+    MALI_G610 = 8
 
 
 class SlotKind(enum.IntEnum):

@@ -61,7 +61,8 @@ class _Memory:
 
 def gpus() -> list[str]:
     """Names of the GPUs whose recordings can be imported."""
-    return [name for name in profile.names() if profile.load(name).mmu["format"] == mali_tables.AARCH64]
+    found = (profile.load(name) for name in profile.names())
+    return [gpu.name for gpu in found if gpu.mmu["format"] == mali_tables.AARCH64 and "js" in gpu.blocks]
 
 
 def import_gpureplay(folder: Path, name: str, gpu_name: str = DEFAULT_GPU) -> Trace:

@@ -215,7 +215,7 @@ def parse(text: bytes) -> Descriptors:
     """
     top = Table(loads(text, DescriptorError), "", DescriptorError)
     source, bits = top.text("source"), top.number("address_bits", POINTER + 1)
-    tables, kinds = top.table("descriptors"), top.table("jobs")
+    tables, kinds = top.table("descriptors"), top.table("jobs", {})
     top.end()
     found = {name: _descriptor(name, tables.table(name), bits) for name in list(tables.rows)}
     for descriptor in found.values():

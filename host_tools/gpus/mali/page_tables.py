@@ -32,7 +32,12 @@ class MaliTables:
         self.used = 0
         self.roots: dict[int, int] = {}
 
-    def _new(self) -> int:
+    def fresh(self) -> int:
+        """A page of the pool that nothing else uses, by its number there.
+
+        Raises:
+            DivergenceError: there is none.
+        """
         if self.used == len(self.pool):
             raise DivergenceError(f"the page tables need more than {TABLE_BYTES} bytes")
         self.used += 1
@@ -43,7 +48,7 @@ class MaliTables:
         if space not in self.roots:
             if not create:
                 return None
-            self.roots[space] = self._new()
+            self.roots[space] = self.fresh()
         table = self.roots[space]
         for level in range(self.LEVELS - 1):
             index = page >> 9 * (self.LEVELS - 1 - level) & (self.ENTRIES - 1)
@@ -51,7 +56,7 @@ class MaliTables:
             if not entry:
                 if not create:
                     return None
-                entry = self.at + self._new() * PAGE_BYTES | self.TABLE
+                entry = self.at + self.fresh() * PAGE_BYTES | self.TABLE
                 self.pool[table, index] = entry
             table = ((entry & self.ADDRESS) - self.at) // PAGE_BYTES
         leaves: NDArray[np.uint64] = self.pool[table]
@@ -86,7 +91,7 @@ class MaliTables:
     def set(self, space: int) -> None:
         """Point the GPU's address space at its table; an update command of the trace makes it take effect."""
         if space not in self.roots:
-            self.roots[space] = self._new()
+            self.roots[space] = self.fresh()
         mmu = self.profile.mmu
         values = {
             "TRANSCFG": mmu["config"],

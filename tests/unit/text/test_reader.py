@@ -87,7 +87,7 @@ BAD: dict[str, tuple[str, str, str]] = {
     "an unknown GPU": (
         "gpu v3d42",
         "gpu v3d99",
-        "expected a GPU (mali_g31, mali_g52r1, mali_g71, mali_g72, v3d42, v3d71), found `v3d99`",
+        "expected a GPU (mali_g31, mali_g52r1, mali_g610, mali_g71, mali_g72, v3d42, v3d71), found `v3d99`",
     ),
     "another policy": (
         "profile_id 0x7",

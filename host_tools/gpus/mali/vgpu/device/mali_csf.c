@@ -248,7 +248,7 @@ static void take_global(struct mali_device *dev)
              output = mali_csf_word(dev, SHARED + GLOBAL_OUTPUT);
 
     if (mali_csf_word(dev, input + REQ) & GLOBAL_HALT) { /* which is not acknowledged */
-        *mali_reg(dev, CSF_MCU_STATUS) = MCU_HALTED;
+        *mali_reg(dev, CSF_GPU_MCU_STATUS) = MCU_HALTED;
         mali_csf_set(dev, output + HALT_STATUS, 0);
         return;
     }
@@ -300,7 +300,7 @@ static void start(struct mali_device *dev)
             mali_csf_set(dev, stream_control(dev, g, s), STREAM_FEATURES);
     }
     memset(dev->csf->group, 0, sizeof(dev->csf->group));
-    *mali_reg(dev, CSF_MCU_STATUS) = MCU_ON;
+    *mali_reg(dev, CSF_GPU_MCU_STATUS) = MCU_ON;
     mali_raise(dev, JOB_IRQ_RAWSTAT, 1u << GLOBAL_IRQ);
 }
 
@@ -340,13 +340,25 @@ static void look_soon(struct mali_device *dev)
         dev->csf->due_ns = mali_due(dev) + 1;
 }
 
+static void ring(struct mali_device *dev, uint32_t offset, uint32_t value)
+{
+    if (value != 1)
+        fail(dev, "a doorbell is rung with another value than 1", value);
+    dev->csf->rung |= UINT64_C(1) << (offset - MALI_G610_DOORBELL) / MALI_G610_DOORBELL_BYTES;
+    look_soon(dev);
+}
+
 bool mali_csf_write(struct mali_device *dev, uint32_t offset, uint32_t value)
 {
+    if (offset >= MALI_G610_DOORBELL) {
+        ring(dev, offset, value);
+        return true;
+    }
     switch (offset) {
-    case CSF_MCU_CONTROL:
+    case CSF_GPU_MCU_CONTROL:
         *mali_reg(dev, offset) = value;
         if (value == CONTROL_OFF) {
-            *mali_reg(dev, CSF_MCU_STATUS) = MCU_OFF;
+            *mali_reg(dev, CSF_GPU_MCU_STATUS) = MCU_OFF;
         } else {
             dev->csf->starts = true;
             look_soon(dev);
@@ -358,19 +370,6 @@ bool mali_csf_write(struct mali_device *dev, uint32_t offset, uint32_t value)
         return true;
     default: return false;
     }
-}
-
-bool mali_csf_doorbell(struct mali_device *dev, uint32_t offset, uint32_t value)
-{
-    uint32_t number = (offset - CSF_DOORBELLS) / CSF_DOORBELL_BYTES;
-
-    if (offset < CSF_DOORBELLS || offset % CSF_DOORBELL_BYTES || number >= 64)
-        return false;
-    if (value != 1)
-        fail(dev, "a doorbell is rung with another value than 1", value);
-    dev->csf->rung |= UINT64_C(1) << number;
-    look_soon(dev);
-    return true;
 }
 
 void mali_csf_advance(struct mali_device *dev)
@@ -385,7 +384,7 @@ void mali_csf_advance(struct mali_device *dev)
     csf->starts = false;
     if (starts)
         start(dev);
-    if (*mali_reg(dev, CSF_MCU_STATUS) != MCU_ON || dev->base.error[0])
+    if (*mali_reg(dev, CSF_GPU_MCU_STATUS) != MCU_ON || dev->base.error[0])
         return;
     if (rung & 1)
         take_global(dev);

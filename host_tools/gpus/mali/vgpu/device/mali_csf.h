@@ -10,16 +10,7 @@
 #define GRAMOPHONE_MALI_CSF_H
 
 #include "mali_device.h"
-
-enum {
-    CSF_WINDOW_BYTES = 0x200000,
-    CSF_ID = 0x1c,
-    CSF_MCU_CONTROL = 0x700,
-    CSF_MCU_STATUS = 0x704,
-    CSF_LATEST_FLUSH = 0x10000,
-    CSF_DOORBELLS = 0x80000,
-    CSF_DOORBELL_BYTES = 0x10000,
-};
+#include "mali_g610_register_map.h"
 
 enum { CSF_GROUPS = 8, CSF_STREAMS = 8, CSF_REGISTERS = 96, CSF_CALLS = 8, CSF_SAVED = 32 };
 
@@ -69,7 +60,6 @@ bool mali_csf_create(struct mali_device *dev);
 void mali_csf_reset(struct mali_device *dev);
 /* True: the write was one of a register that means something here. */
 bool mali_csf_write(struct mali_device *dev, uint32_t offset, uint32_t value);
-bool mali_csf_doorbell(struct mali_device *dev, uint32_t offset, uint32_t value);
 void mali_csf_advance(struct mali_device *dev);
 
 /* Words that the microcontroller shares with the driver, in its own address space. A fault stops the GPU. */

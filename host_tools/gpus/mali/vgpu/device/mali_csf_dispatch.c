@@ -6,8 +6,7 @@
 #include "mali_csf.h"
 #include "mali_dispatch.h"
 #include "mali_valhall.h"
-
-#include <string.h>
+#include "mali_valhall_descriptors.h"
 
 /* Registers that RUN_COMPUTE reads; four kinds of pairs, of which the instruction selects one each. */
 enum {
@@ -21,33 +20,14 @@ enum {
     REG_GROUPS = 37,
 };
 enum { SELECT_TABLES = 40, SELECT_SHADER = 42, SELECT_STORAGE = 44, SELECT_UNIFORMS = 46 };
-enum { SHADER_BYTES = 32, STORAGE_BYTES = 32, TABLE_BYTES = 16, BUFFER_BYTES = 32 };
-enum {
-    TYPE_SHADER = 8,
-    TYPE_BUFFER = 9,
-    STAGE_COMPUTE = 1,
-    NO_INSTANCES = 31,
-    MAX_STORAGE = 16,
-    MODE_PACKED = 1
-};
-#define ADDRESS UINT64_C(0x00ffffffffffffff)
+enum { MAX_STORAGE = 16 };
+#define UNIFORMS_ADDRESS UINT64_C(0x00ffffffffffffff) /* above: how many */
 /* Suppressed NaN and infinities, flushed small numbers. */
-#define SHADER_FLOAT_MODES (1u << 16 | 3u << 17 | 1u << 19)
+#define SHADER_FLOAT_MODES                                                                                   \
+    (VALHALL_SHADER_PROGRAM_SUPPRESS_NAN_MASK | VALHALL_SHADER_PROGRAM_FLUSH_TO_ZERO_MASK |                  \
+     VALHALL_SHADER_PROGRAM_SUPPRESS_INF_MASK)
 #define PRELOAD_LOCAL_XY (1u << (MALI_FIRST_PRELOADED - 48))
 #define PRELOAD_KNOWN (0xffu * PRELOAD_LOCAL_XY) /* r55 to r62 */
-
-static uint32_t word(const uint8_t *at, unsigned number)
-{
-    uint32_t value;
-
-    memcpy(&value, at + 4 * number, sizeof(value));
-    return value;
-}
-
-static uint64_t words(const uint8_t *at, unsigned number)
-{
-    return word(at, number) | (uint64_t)word(at, number + 1) << 32;
-}
 
 static uint64_t selected(const struct mali_csf_dispatch *from, unsigned first, unsigned at)
 {
@@ -58,13 +38,14 @@ static uint64_t selected(const struct mali_csf_dispatch *from, unsigned first, u
 
 static uint32_t read_shader(struct mali_dispatch *d, const struct mali_csf_dispatch *from, uint64_t *code)
 {
-    uint8_t shader[SHADER_BYTES];
+    uint8_t shader[VALHALL_SHADER_PROGRAM_BYTES];
     uint64_t va = selected(from, REG_SHADER, SELECT_SHADER);
 
     if (!mali_read(d->dev, d->space, va, shader, sizeof(shader)))
         return MALI_JOB_READ_FAULT;
-    uint32_t head = word(shader, 0), preload = word(shader, 1);
-    if ((head & 0xf) != TYPE_SHADER || (head >> 4 & 0xf) != STAGE_COMPUTE)
+    uint32_t head = valhall_shader_program_modes(shader), preload = valhall_shader_program_preload(shader);
+    if (valhall_shader_program_type(shader) != VALHALL_SHADER_PROGRAM_TYPE_SHADER ||
+        valhall_shader_program_stage(shader) != VALHALL_SHADER_PROGRAM_STAGE_COMPUTE)
         return mali_dispatch_refuse(d, MALI_JOB_CONFIG_FAULT, "a descriptor that is no compute shader's",
                                     head);
     if (head & SHADER_FLOAT_MODES)
@@ -76,30 +57,32 @@ static uint32_t read_shader(struct mali_dispatch *d, const struct mali_csf_dispa
     /* The bits of a renderer state, which follow one another in the same order. */
     d->preload = preload / PRELOAD_LOCAL_XY * MALI_PRELOAD_LOCAL_XY;
     d->program.given = (uint64_t)preload << 48;
-    *code = words(shader, 2);
+    *code = valhall_shader_program_program(shader);
     return 0;
 }
 
 static uint32_t read_storage(struct mali_dispatch *d, uint64_t va)
 {
-    uint8_t storage[STORAGE_BYTES];
+    uint8_t storage[VALHALL_THREAD_STORAGE_BYTES];
     struct bifrost_environment *environment = &d->environment;
 
     if (!va)
         return 0;
     if (!mali_read(d->dev, d->space, va, storage, sizeof(storage)))
         return MALI_JOB_READ_FAULT;
-    unsigned size = word(storage, 0) & 0x1f, instances = word(storage, 1) & 0x1f;
+    unsigned size = valhall_thread_storage_tls_size(storage),
+             mode = valhall_thread_storage_tls_address_mode(storage);
     if (size > MAX_STORAGE)
         return mali_dispatch_refuse(d, MALI_JOB_CONFIG_FAULT, "an unknown size of thread storage", size);
-    if (size && word(storage, 3) >> 28 != MODE_PACKED)
+    if (size && mode != VALHALL_THREAD_STORAGE_TLS_ADDRESS_MODE_PACKED)
         return mali_dispatch_refuse(d, MALI_JOB_CONFIG_FAULT,
-                                    "thread storage by an address mode that is not modelled",
-                                    word(storage, 3));
-    environment->thread_storage = (words(storage, 2) & UINT64_C(0x0000ffffffffffff)) << 8; /* packed */
+                                    "thread storage by an address mode that is not modelled", mode);
+    environment->thread_storage = valhall_thread_storage_tls_base_pointer(storage) << 8; /* packed */
     environment->thread_bytes = size || environment->thread_storage ? 16u << size : 0;
-    environment->group_storage = words(storage, 4) & ADDRESS;
-    environment->has_group_storage = instances != NO_INSTANCES && environment->group_storage;
+    environment->group_storage = valhall_thread_storage_wls_base_pointer(storage);
+    environment->has_group_storage =
+        valhall_thread_storage_wls_instances(storage) != VALHALL_THREAD_STORAGE_WLS_INSTANCES_NONE &&
+        environment->group_storage;
     return 0;
 }
 
@@ -111,7 +94,7 @@ static uint32_t read_uniforms(struct mali_dispatch *d, uint64_t named)
         return mali_dispatch_refuse(d, MALI_JOB_CONFIG_FAULT, "too many push uniforms", count);
     d->environment.uniform = d->uniform;
     d->environment.uniforms = count;
-    return !count || mali_read(d->dev, d->space, named & ADDRESS, d->uniform, 8 * count)
+    return !count || mali_read(d->dev, d->space, named & UNIFORMS_ADDRESS, d->uniform, 8 * count)
                ? 0
                : MALI_JOB_READ_FAULT;
 }
@@ -119,7 +102,7 @@ static uint32_t read_uniforms(struct mali_dispatch *d, uint64_t named)
 /* Descriptors of one table; those that are no buffers have no bytes. */
 static uint32_t read_table(struct mali_dispatch *d, uint64_t va, uint64_t bytes)
 {
-    uint8_t buffer[BUFFER_BYTES];
+    uint8_t buffer[VALHALL_BUFFER_BYTES];
 
     for (uint64_t at = 0; at + sizeof(buffer) <= bytes; at += sizeof(buffer)) {
         uint32_t number = d->environment.buffers++;
@@ -127,15 +110,16 @@ static uint32_t read_table(struct mali_dispatch *d, uint64_t va, uint64_t bytes)
             return mali_dispatch_refuse(d, MALI_JOB_CONFIG_FAULT, "too many descriptors", number);
         if (!mali_read(d->dev, d->space, va + at, buffer, sizeof(buffer)))
             return MALI_JOB_READ_FAULT;
-        if ((word(buffer, 0) & 0xf) == TYPE_BUFFER)
-            d->buffer[number] = (struct bifrost_uniform_buffer){words(buffer, 2), word(buffer, 1)};
+        if (valhall_buffer_type(buffer) == VALHALL_BUFFER_TYPE_BUFFER)
+            d->buffer[number] =
+                (struct bifrost_uniform_buffer){valhall_buffer_address(buffer), valhall_buffer_size(buffer)};
     }
     return 0;
 }
 
 static uint32_t read_tables(struct mali_dispatch *d, uint64_t named)
 {
-    uint8_t entry[TABLE_BYTES];
+    uint8_t entry[VALHALL_RESOURCE_TABLE_BYTES];
     uint32_t count = (uint32_t)(named & MALI_MAX_TABLES), exception = 0;
     uint64_t va = named & ~(uint64_t)MALI_MAX_TABLES;
 
@@ -146,7 +130,7 @@ static uint32_t read_tables(struct mali_dispatch *d, uint64_t named)
         if (!mali_read(d->dev, d->space, va + i * sizeof(entry), entry, sizeof(entry)))
             return MALI_JOB_READ_FAULT;
         d->table[i] = d->environment.buffers;
-        exception = read_table(d, words(entry, 0) & ADDRESS, words(entry, 2));
+        exception = read_table(d, valhall_resource_table_address(entry), valhall_resource_table_size(entry));
     }
     d->table[count] = d->environment.buffers;
     return exception;

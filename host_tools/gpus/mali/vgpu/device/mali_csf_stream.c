@@ -255,8 +255,11 @@ static bool call(const struct run *run, uint64_t *next)
         if (stream->depth == CSF_CALLS)
             return fail(run, "calls that are nested deeper than 8");
         stream->caller[stream->depth++] = (struct csf_range){*next, stream->now.end};
-        if (stream->depth == 1)
+        if (stream->depth == 1) {
+            run->dev->latest_space = run->space;
+            vgpu_job_call(&run->dev->base, pair(address), *bytes, stream->reg);
             vgpu_job_start(&run->dev->base, VGPU_JOB_COMPUTE);
+        }
     }
     *next = pair(address);
     stream->now.end = pair(address) + *bytes;
@@ -270,7 +273,6 @@ static bool dispatch(const struct run *run)
 
     dev->chain = (struct vgpu_budget){.limit = DISPATCH_LIMIT};
     dev->latest_space = run->space;
-    dev->base.counters.jobs++;
     uint32_t exception = mali_compute(dev, run->space, run->pc, mali_csf_dispatch_read, &from);
     if (exception && !dev->base.error[0]) {
         uint32_t space = MALI_AS + run->space * MALI_AS_BYTES;
@@ -344,6 +346,7 @@ static void return_to(struct run *run, uint64_t output)
         stream->now = stream->caller[--stream->depth];
         if (stream->depth)
             continue;
+        run->dev->base.counters.jobs++;
         vgpu_job_end(&run->dev->base, VGPU_JOB_COMPUTE);
         stream->extract += 8;
         mali_csf_set_pair(run->dev, output, stream->extract);

@@ -22,13 +22,15 @@ uint64_t mali_due(struct mali_device *dev)
     return dev->base.now_ns + latency;
 }
 
-/* The first JS or AS for an offset in any of them: they are described once. */
+/* The first JS, AS or doorbell for an offset in any of them: they are described once. */
 static uint32_t canonical(const struct mali_device *dev, uint32_t offset)
 {
     if (!dev->chip->has_streams && offset >= MALI_JS && offset < MALI_JS + MALI_JS_COUNT * MALI_JS_BYTES)
         return MALI_JS + (offset - MALI_JS) % MALI_JS_BYTES;
     if (offset >= MALI_AS && offset < MALI_AS + MALI_AS_COUNT * MALI_AS_BYTES)
         return MALI_AS + (offset - MALI_AS) % MALI_AS_BYTES;
+    if (offset >= MALI_G610_DOORBELL && offset < MALI_G610_WINDOW_BYTES)
+        return MALI_G610_DOORBELL + (offset - MALI_G610_DOORBELL) % MALI_G610_DOORBELL_BYTES;
     return offset;
 }
 
@@ -51,7 +53,7 @@ void mali_raise(struct mali_device *dev, uint32_t rawstat, uint32_t bits)
 
 static uint32_t flush_register(const struct mali_device *dev)
 {
-    return dev->chip->has_streams ? CSF_LATEST_FLUSH : GPU_LATEST_FLUSH;
+    return dev->chip->has_streams ? CSF_USER_LATEST_FLUSH : GPU_LATEST_FLUSH;
 }
 
 void mali_flushed(struct mali_device *dev)
@@ -269,10 +271,6 @@ static void write_register(struct mali_device *dev, uint32_t offset, uint32_t va
 static void write32(struct vgpu *gpu, uint32_t offset, uint32_t value)
 {
     struct mali_device *dev = mali_device_of(gpu);
-    if (dev->chip->has_streams && mali_csf_doorbell(dev, offset, value)) {
-        advance(gpu);
-        return;
-    }
     const struct vgpu_register *known = find(dev, offset, VGPU_WRITE);
     if (!known)
         return;
@@ -312,6 +310,6 @@ static const struct mali_kind g71_arch60 = KIND("mali_g71-arch60", mali_g71_arch
 static const struct mali_kind g72 = KIND("mali_g72", mali_g72_chip, true);
 static const struct mali_kind g52r1 = KIND("mali_g52r1", mali_g52r1_chip, true);
 static const struct mali_kind g31 = KIND("mali_g31", mali_g31_chip, true);
-static const struct mali_kind g610 = KIND_OF("mali_g610", mali_g610_chip, true, CSF_WINDOW_BYTES);
+static const struct mali_kind g610 = KIND_OF("mali_g610", mali_g610_chip, true, MALI_G610_WINDOW_BYTES);
 VGPU_FAMILIES(&g71.family, &g71_registers.family, &g71_arch60.family, &g72.family, &g52r1.family, &g31.family,
               &g610.family);

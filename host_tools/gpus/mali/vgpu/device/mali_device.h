@@ -47,13 +47,14 @@ struct mali_range {
 };
 
 enum { MALI_RANGES = 8 };
-enum { MALI_REGISTER_BYTES = 0x10004 }; /* of the window: where registers lie that have a value */
+enum { MALI_REGISTER_BYTES = 0x80004 }; /* of the window: where registers lie that have a value */
 
 struct mali_device {
     struct vgpu base;
     const struct mali_chip *chip;
     uint32_t reg[MALI_REGISTER_BYTES / 4];
-    uint16_t known[MALI_REGISTER_BYTES / 4]; /* index in the chip's registers + 1, for the first JS and AS */
+    uint16_t known[MALI_REGISTER_BYTES /
+                   4]; /* index in the chip's registers + 1, for the first JS, AS and doorbell */
     struct mali_power power[MALI_POWER_KINDS];
     struct mali_space space[MALI_AS_COUNT];
     struct mali_slot slot[MALI_JS_COUNT];

@@ -317,6 +317,9 @@ void mali_space_write(struct mali_device *dev, unsigned index, uint32_t in_space
     }
 }
 
+/* Above are rings, which are panthor's: PanVK takes 4 GiB (Mesa 25.0.7 panvk_vX_device.c). */
+enum { USERS_BITS = 32 };
+
 static void walk_table(struct mali_device *dev, uint64_t table, unsigned level, uint64_t base,
                        struct vgpu_run *run)
 {
@@ -327,6 +330,8 @@ static void walk_table(struct mali_device *dev, uint64_t table, unsigned level, 
         if (!at)
             return;
         memcpy(&entry, at, sizeof(entry));
+        if (dev->chip->has_streams && va >> USERS_BITS)
+            return;
         if (is_table(level, entry)) {
             walk_table(dev, entry & ADDRESS_MASK, level + 1, va, run);
         } else if (is_leaf(mode, level, entry)) {
