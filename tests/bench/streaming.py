@@ -33,7 +33,7 @@ from trace_format.trace import Trace
 
 SEED = 11
 MIB = 1 << 20
-BUDGETS = {"mobilenet_v1": 8, "resnet50": 16, "vgg16": 32, "vit_b_16": 32}  # MiB
+BUDGETS = {"mobilenet_v1": 8, "resnet50": 16, "vgg16": 32, "vision_transformer": 32}  # MiB
 
 
 @dataclass(frozen=True)
