@@ -81,7 +81,7 @@ class ActionType:
         words: how a dump shows its operands, by their names in braces; "{flags}" are the letters of its flags.
         flagless: the error where no flag is set; "" where that is allowed.
         at_most_once: a stream may have one such action only.
-        macro: of the feature whose replayers alone know it; "": all do.
+        macro: of the feature whose replayers alone know it; "": all do; None: none does, the virtual GPUs alone.
     """
 
     op: Op
@@ -91,7 +91,7 @@ class ActionType:
     words: str = ""
     flagless: str = ""
     at_most_once: bool = False
-    macro: str = ""
+    macro: str | None = ""
 
     @property
     def name(self) -> str:
@@ -241,7 +241,7 @@ ACTIONS: dict[Op, ActionType] = {
                 operand("timeout_us", Type.TIMEOUT, _LATEST, "value"),
             ),
             words="{address_space} {stream} {instructions} within {timeout_us}",
-            macro="GRAMOPHONE_STREAMS",
+            macro=None,
         ),
         ActionType(
             Op.JOB,

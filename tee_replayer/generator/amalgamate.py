@@ -39,13 +39,12 @@ HAS_STEPS = "GRAMOPHONE_STEPS"  # replays that stop between jobs
 HAS_SCHEDULE = "GRAMOPHONE_SCHEDULE"  # requests with deadlines wait for the GPU
 HAS_STREAMING = "GRAMOPHONE_STREAMING"  # memory is read while jobs run
 HAS_CLOCK = "GRAMOPHONE_CLOCK"  # the port knows what day it is
-HAS_STREAMS = "GRAMOPHONE_STREAMS"  # jobs are calls of command streams: no driver has them yet
 HAS_STORE = "GRAMOPHONE_STORE"  # versions outlive a reboot
 IN_OPTEE = "GR_STAGING_BYTES"  # only OP-TEE's port has memory for the normal world's data in the carve-out
 _OPTIONS = (  # macros that a generated replayer has or has not
     *(feature.macro for feature in FEATURES),
     *(macro for _, macro in SEAMS.values()),
-    *("GRAMOPHONE_LOG_HASHES", "GRAMOPHONE_ATTEST", HAS_STREAMS, IN_OPTEE),
+    *("GRAMOPHONE_LOG_HASHES", "GRAMOPHONE_ATTEST", IN_OPTEE),
 )
 _INTERNAL = "GR_INTERNAL"
 _KNOWN = {*_OPTIONS, _INTERNAL}

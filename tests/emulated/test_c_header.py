@@ -223,8 +223,8 @@ def expected(name: str, data: bytes) -> str:
 
 
 def allowed(values: Any) -> bool:
-    """Whether an action has a known opcode and zero in all that the opcode does not use."""
-    if values["op"] not in list(Op):
+    """Whether an action has an opcode that replayers know, and zero in all that the opcode does not use."""
+    if values["op"] not in list(Op) or ACTIONS[Op(values["op"])].macro is None:
         return False
     row = ACTIONS[Op(values["op"])]
     unused = [f for f in ("arg", "value", "a", "b") if f not in row.fields]

@@ -31,18 +31,12 @@ NEEDS = (
     ("SETS_BITS", (Type.BITS,), "value", "bits of a register, those under the mask `a`"),
     ("OPERATES", (Type.OPERATOR,), "value", "an operator, whose operands are `a` slots"),
 )
-# Any value will do; of operands features/operators/operate.c checks how many there are. No replayer has streams.
-UNCHECKED = {
-    Type.EXPECTED,
-    Type.MASK,
-    Type.MICROSECONDS,
-    Type.NUMBER,
-    Type.OPERANDS,
-    Type.STREAM,
-    Type.INSTRUCTIONS,
-}
+# Any value will do; of operands features/operators/operate.c checks how many there are.
+UNCHECKED = {Type.EXPECTED, Type.MASK, Type.MICROSECONDS, Type.NUMBER, Type.OPERANDS}
 # Operands that the core reads through an accessor: they need not be a whole field.
 ACCESSORS = {Type.ADDRESS_SPACE, Type.VA_PAGE}
+# Of replayers: to them the others are unknown.
+KNOWN_ACTIONS = {op: row for op, row in ACTIONS.items() if row.macro is not None}
 
 VALID = """\
 /* True when the opcode is known and every field that it does not use is zero. */
@@ -83,7 +77,7 @@ def _op_rules() -> Iterator[str]:
     yield "static inline uint8_t gr_op_rule(uint8_t op)"
     yield "{"
     yield f"    static const uint8_t rule[{max(ACTIONS) + 1}] = {{"
-    for op in ACTIONS:
+    for op in KNOWN_ACTIONS:
         yield f"        [GR_OP_{op.name}] = {_if_known(op, f'{_rule_bits(op):#04x}')},"
     yield "    };"
     yield "    return op < sizeof rule ? rule[op] : 0;"
@@ -92,7 +86,7 @@ def _op_rules() -> Iterator[str]:
 
 def _of_features() -> Iterator[str]:
     yield "/* Bits of an opcode that only replayers with a feature know; others have 0 instead. */"
-    for macro in sorted({row.macro for row in ACTIONS.values()} - {""}):
+    for macro in sorted({row.macro for row in KNOWN_ACTIONS.values() if row.macro}):
         yield f"#ifdef {macro}"
         yield f"#define {_condition(macro)}(bits) (bits)"
         yield "#else"
@@ -123,11 +117,10 @@ def helpers() -> str:
 
 def _accessors() -> Iterator[str]:
     found: dict[str, Operand] = {}
-    for operand in (o for row in ACTIONS.values() for o in row.operands if not o.field):
+    for operand in (o for row in KNOWN_ACTIONS.values() for o in row.operands if not o.field):
         if found.setdefault(operand.name, operand).places != operand.places:
             raise TypeError(f"{operand.name} lies in two places: the C header has one accessor for it")
     for operand in found.values():
-        type = f"uint{64 if operand.bits > 32 else 32}_t"
         parts, at = [], 0
         for place in operand.places:
             part = f"action->{place.field}"
@@ -135,11 +128,11 @@ def _accessors() -> Iterator[str]:
                 part = f"({part} >> {place.low})"
             if place.low + place.count < FIELD_BITS[place.field]:
                 part += f" & {(1 << place.count) - 1:#x}u"
-                part = f"({part})" if at else part
-            parts.append(f"({type}){part} << {at}" if at else part)
+            parts.append(f"(uint64_t){part} << {at}" if at else part)
             at += place.count
-        names = " and ".join(row.name for row in ACTIONS.values() if operand in row.operands)
+        names = " and ".join(row.name for row in KNOWN_ACTIONS.values() if operand in row.operands)
         yield f"/* {operand.what[0].upper() + operand.what[1:]}, of {names}. */"
+        type = f"uint{64 if at > 32 else 32}_t"
         yield f"static inline {type} gr_action_{operand.name}(const struct gr_action *action)"
         yield "{"
         yield f"    return {' | '.join(parts)};"
@@ -164,7 +157,7 @@ def _needs() -> Iterator[str]:
     yield "/* X(opcode, GR_NEED_* bits) for every opcode. */"
     yield "#define GR_OP_NEEDS(X) \\"
     rows = []
-    for op in ACTIONS:
+    for op in KNOWN_ACTIONS:
         text = " | ".join(f"GR_NEED_{n}" for n in needs_of(op))
         rows.append(f"    X({_op(op)}, {_if_known(op, text)})")
     yield " \\\n".join(rows)

@@ -660,11 +660,6 @@ static inline void gr_load_bytes(uint8_t *out, const uint8_t *p, size_t n)
 #else
 #define GR_IF_OPERATORS(bits) 0u
 #endif
-#ifdef GRAMOPHONE_STREAMS
-#define GR_IF_STREAMS(bits) (bits)
-#else
-#define GR_IF_STREAMS(bits) 0u
-#endif
 
 /* GR_RULE_* bits of an opcode; 0 for an unknown one. */
 static inline uint8_t gr_op_rule(uint8_t op)
@@ -687,7 +682,6 @@ static inline uint8_t gr_op_rule(uint8_t op)
         [GR_OP_IRQ_ENTER] = 0x81,
         [GR_OP_IRQ_EXIT] = 0x81,
         [GR_OP_INTERVAL] = 0x82,
-        [GR_OP_RUN_STREAM] = GR_IF_STREAMS(0x8f),
         [GR_OP_JOB] = 0x92,
         [GR_OP_REPLAY_START] = 0x90,
     };
@@ -749,7 +743,6 @@ static inline uint32_t gr_dtype_bytes(uint8_t dtype)
     X(GR_OP_IRQ_ENTER, GR_NEED_KNOWN | GR_NEED_HAS_LINE) \
     X(GR_OP_IRQ_EXIT, GR_NEED_KNOWN | GR_NEED_HAS_LINE) \
     X(GR_OP_INTERVAL, GR_NEED_KNOWN) \
-    X(GR_OP_RUN_STREAM, GR_IF_STREAMS(GR_NEED_KNOWN | GR_NEED_HAS_SPACE | GR_NEED_HAS_VALUE)) \
     X(GR_OP_JOB, GR_NEED_KNOWN) \
     X(GR_OP_REPLAY_START, GR_NEED_KNOWN)
 
@@ -762,7 +755,7 @@ static inline bool gr_action_valid(const struct gr_action *action)
            ((rule & GR_RULE_A) || action->a == 0) && ((rule & GR_RULE_B) || action->b == 0);
 }
 
-/* GPU address space, of MapGpuMem and UnmapGpuMem and RunStream. */
+/* GPU address space, of MapGpuMem and UnmapGpuMem. */
 static inline uint32_t gr_action_address_space(const struct gr_action *action)
 {
     return action->arg & 0xfu;
@@ -772,18 +765,6 @@ static inline uint32_t gr_action_address_space(const struct gr_action *action)
 static inline uint64_t gr_action_va_page(const struct gr_action *action)
 {
     return action->a | (uint64_t)(action->arg >> 4) << 32;
-}
-
-/* GPU address of its first instruction, of RunStream. */
-static inline uint64_t gr_action_stream(const struct gr_action *action)
-{
-    return action->a | (uint64_t)(action->b & 0xffffu) << 32;
-}
-
-/* How many, of RunStream. */
-static inline uint32_t gr_action_instructions(const struct gr_action *action)
-{
-    return (action->b >> 16) | (uint32_t)(action->arg >> 4) << 16;
 }
 
 /* Operators. */

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from host_tools.gpus.mali import emit
+from host_tools.gpus.mali import emit, valhall_descriptors
 from host_tools.gpus.mali.descriptors import (
     DRAW,
     FILE,
@@ -269,13 +269,14 @@ def test_a_change_is_noticed(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 def test_the_page_has_every_field() -> None:
     text = emit.page()
-    for descriptor in TABLE.descriptors.values():
+    every = [*TABLE.descriptors.values(), *valhall_descriptors.TABLE.descriptors.values()]
+    for descriptor in every:
         section = text.partition(f"## {descriptor.title} (`{descriptor.name}`)\n")[2].partition("\n## ")[0]
         rows = re.findall(r"^\| `([^`]+)` \| (\d+):(\d+) \| (\d+) \|", section, re.MULTILINE)
         expected = [(f.name, f.low // 32, f.low % 32, f.width) for f in descriptor.fields.values()]
         assert [(name, *map(int, place)) for name, *place in rows] == expected
     tables = [token for token in MarkdownIt().enable("table").parse(text) if token.type == "table_open"]
-    assert len(tables) == 1 + len(TABLE.descriptors)
+    assert len(tables) == 1 + len(every)
 
 
 # --- a table that contradicts itself
