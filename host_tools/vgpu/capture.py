@@ -290,6 +290,8 @@ class _Reader:
     def _job_start(self, delta: int, a: int, b: int) -> JobStart:
         self.require(a < CAPTURE_JOB_KINDS, "job kind", f"below {CAPTURE_JOB_KINDS}", a)
         self.require(b == self.ordinal + 1, "job ordinal", self.ordinal + 1, b)
+        one = "the end of the one before (queues that wait for each other are not recorded)"
+        self.require(self.running is None, "start of a job", one, f"job {self.ordinal} still running")
         self.ordinal, self.running, self.called = b, a, False
         return JobStart(delta, a, b)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from host_tools.machine.boot import RAM_END, boot
+from host_tools.machine.boot import RAM_END, GuestJob, boot
 from host_tools.machine.console import GuestResult
 from host_tools.machine.root import RecordRoot
 from host_tools.record.convert import convert
@@ -15,6 +15,7 @@ from host_tools.record.differences import relative_difference
 from host_tools.record.ncnn.job import ncnn_job, ncnn_result
 from host_tools.vgpu.build import qemu_plugin
 from tests.support import networks
+from tests.support.guest_programs import SHADER, refused
 from trace_format.actions import Op
 
 GPU = "mali_g610"
@@ -45,3 +46,15 @@ def test_ncnn_on_a_mali_whose_jobs_a_microcontroller_queues(root: RecordRoot, tm
     memory = {Op.SET_GPU_PGTABLE, Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM, Op.UPLOAD, Op.CLEAR}
     assert ops == memory | {Op.REPLAY_START, Op.JOB, Op.RUN_STREAM}
     assert raw.jobs == CALLS
+
+
+def test_a_shader_that_asks_how_large_a_buffer_is(root: RecordRoot, vadd: Path) -> None:
+    """The size is loaded of the descriptor, by the table of tables."""
+    files = {"job/vadd": vadd.read_bytes(), "job/vadd.spv": SHADER.read_bytes()}
+    job = GuestJob("/job/vadd /job/vadd.spv 3000 1", files, frozenset({"job/vadd"}), GPU)
+    assert "0 of 3000 sums are wrong" in boot(job, root, qemu_plugin()).output
+
+
+def test_queues_that_wait_for_each_other_are_not_recorded(vadd: Path, tmp_path: Path) -> None:
+    said = refused(tmp_path, "--gpu", GPU, "--", vadd, SHADER, 3000)
+    assert "queues that wait for each other are not recorded" in said

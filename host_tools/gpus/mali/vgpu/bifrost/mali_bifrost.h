@@ -130,7 +130,10 @@ enum bifrost_atomic {
 bool bifrost_fma(uint32_t word, struct bifrost_operation *operation);
 bool bifrost_add(uint32_t word, struct bifrost_operation *operation);
 
-enum { BIFROST_UNIFORM_BUFFERS = 256 };
+enum {
+    BIFROST_UNIFORM_BUFFERS = 256,
+    VALHALL_TABLE_OF_TABLES = 62, /* its buffers are the tables */
+};
 
 struct bifrost_uniform_buffer {
     uint64_t va;
@@ -147,7 +150,7 @@ struct bifrost_environment {
     const struct bifrost_uniform_buffer *buffer;
     unsigned buffers;
     /* Of Valhall, which names a buffer by its table, bits 31:24, and its number there: where each table's
-     * buffers begin, and the end. */
+     * buffers begin, and the end, where the tables themselves follow as buffers. */
     const uint32_t *table;
     unsigned tables; /* 0: buffers are named by their number */
 };

@@ -99,24 +99,35 @@ static uint32_t read_uniforms(struct mali_dispatch *d, uint64_t named)
                : MALI_JOB_READ_FAULT;
 }
 
+static uint32_t add_buffer(struct mali_dispatch *d, uint64_t va, uint64_t bytes)
+{
+    const uint32_t number = d->environment.buffers;
+
+    if (number == BIFROST_UNIFORM_BUFFERS)
+        return mali_dispatch_refuse(d, MALI_JOB_CONFIG_FAULT, "too many descriptors", number);
+    d->buffer[number] = (struct bifrost_uniform_buffer){va, (uint32_t)bytes};
+    d->environment.buffers++;
+    return 0;
+}
+
 /* Descriptors of one table; those that are no buffers have no bytes. */
 static uint32_t read_table(struct mali_dispatch *d, uint64_t va, uint64_t bytes)
 {
     uint8_t buffer[VALHALL_BUFFER_BYTES];
+    uint32_t exception = 0;
 
-    for (uint64_t at = 0; at + sizeof(buffer) <= bytes; at += sizeof(buffer)) {
-        uint32_t number = d->environment.buffers++;
-        if (number == BIFROST_UNIFORM_BUFFERS)
-            return mali_dispatch_refuse(d, MALI_JOB_CONFIG_FAULT, "too many descriptors", number);
+    for (uint64_t at = 0; at + sizeof(buffer) <= bytes && !exception; at += sizeof(buffer)) {
         if (!mali_read(d->dev, d->space, va + at, buffer, sizeof(buffer)))
             return MALI_JOB_READ_FAULT;
-        if (valhall_buffer_type(buffer) == VALHALL_BUFFER_TYPE_BUFFER)
-            d->buffer[number] =
-                (struct bifrost_uniform_buffer){valhall_buffer_address(buffer), valhall_buffer_size(buffer)};
+        bool is_buffer = valhall_buffer_type(buffer) == VALHALL_BUFFER_TYPE_BUFFER;
+        exception = is_buffer ? add_buffer(d, valhall_buffer_address(buffer), valhall_buffer_size(buffer))
+                              : add_buffer(d, 0, 0);
     }
-    return 0;
+    return exception;
 }
 
+/* A shader reads the tables' own bytes, descriptors, as buffers of one table more: it looks for the size of a
+ * buffer there (Mesa 25.0.7 panvk_vX_nir_lower_descriptors.c, VALHALL_RESOURCE_TABLE_IDX). */
 static uint32_t read_tables(struct mali_dispatch *d, uint64_t named)
 {
     uint8_t entry[VALHALL_RESOURCE_TABLE_BYTES];
@@ -133,6 +144,11 @@ static uint32_t read_tables(struct mali_dispatch *d, uint64_t named)
         exception = read_table(d, valhall_resource_table_address(entry), valhall_resource_table_size(entry));
     }
     d->table[count] = d->environment.buffers;
+    for (uint32_t i = 0; i < count && !exception; i++) {
+        if (!mali_read(d->dev, d->space, va + i * sizeof(entry), entry, sizeof(entry)))
+            return MALI_JOB_READ_FAULT;
+        exception = add_buffer(d, valhall_resource_table_address(entry), valhall_resource_table_size(entry));
+    }
     return exception;
 }
 
