@@ -4,16 +4,18 @@
  * and what does it in the pseudo-TA and in the TA. */
 /* clang-format off */
 #ifdef GRAMOPHONE_STREAMING
-ROW(LOAD, IN, NONE, load_shared, load)
-ROW(RUN, IN, NONE, run_shared, run)
+#define TRACE IN
+#define ON_TRACE(command) command##_shared
 #else
+#define TRACE NONE
+#define ON_TRACE(command) command
 ROW(LOAD_BEGIN, VALUE, NONE, load_begin, invoke)
 ROW(LOAD_DATA, IN, NONE, load_data, send)
-ROW(LOAD, NONE, NONE, verify_and_load, load)
-ROW(RUN, NONE, NONE, run, run)
 #endif
+ROW(LOAD, TRACE, NONE, ON_TRACE(verify_and_load), load)
 ROW(DESCRIBE, VALUE, OUT, describe, query)
 ROW(SET_INPUT, VALUE, IN, set_input, send)
+ROW(RUN, TRACE, NONE, ON_TRACE(run), run)
 ROW(GET_OUTPUT, VALUE, OUT, get_output, get_output)
 ROW(UNLOAD, NONE, NONE, unload_command, invoke)
 ROW(GET_LOG, OUT, NONE, get_log, query)

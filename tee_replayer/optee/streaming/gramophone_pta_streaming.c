@@ -33,7 +33,7 @@ static TEE_Result with_trace(TEE_Param params[TEE_NUM_PARAMS],
 static TEE_Result verify_and_load(TEE_Param params[TEE_NUM_PARAMS]);
 static TEE_Result run(TEE_Param params[TEE_NUM_PARAMS]);
 
-static TEE_Result load_shared(TEE_Param params[TEE_NUM_PARAMS])
+static TEE_Result verify_and_load_shared(TEE_Param params[TEE_NUM_PARAMS])
 {
     unload();
     device.signed_bytes = params[0].memref.size;
