@@ -114,17 +114,4 @@ static void race(const struct mailbox_request *request)
         answer.result = tee_close(session);
 }
 
-int normal_world(void)
-{
-    struct mailbox_request request;
-    memcpy(&request, mailbox(0), sizeof request);
-    if (!tee_start() || request.trace_bytes > (uint64_t)MAX_CHUNKS * CHUNK_BYTES)
-        answer.result = TEE_CALL_FAILED;
-    else
-        race(&request);
-    answer.origin = tee_origin();
-    leave(&answer, sizeof answer);
-    return 0;
-}
-
-LEAVE_ON_EXCEPTION(answer)
+RACE(answer, race, (uint64_t)MAX_CHUNKS *CHUNK_BYTES)

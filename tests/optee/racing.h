@@ -69,4 +69,21 @@ static uint32_t start_second_core(void)
     return (uint32_t)start[0];
 }
 
+/* The program: `race` serves a request whose trace has at most so many bytes, and fills in `answer`. */
+#define RACE(answer, race, most_bytes)                                                                       \
+    int normal_world(void)                                                                                   \
+    {                                                                                                        \
+        struct mailbox_request request;                                                                      \
+        memcpy(&request, mailbox(0), sizeof request);                                                        \
+        if (!tee_start() || request.trace_bytes > (most_bytes))                                              \
+            answer.result = TEE_CALL_FAILED;                                                                 \
+        else                                                                                                 \
+            race(&request);                                                                                  \
+        answer.origin = tee_origin();                                                                        \
+        leave(&answer, sizeof answer);                                                                       \
+        return 0;                                                                                            \
+    }                                                                                                        \
+                                                                                                             \
+    LEAVE_ON_EXCEPTION(answer)
+
 #endif
