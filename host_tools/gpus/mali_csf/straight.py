@@ -224,9 +224,13 @@ class _Job:
                 raise self.walk.fail(f"the descriptor's word at {va:#x} changes between dispatches of a job")
             if va in self.walk.stored:
                 self.uploads[va] = value
-        pairs = [kind * PAIRS + 2 * (word >> at & 3) for kind, at in enumerate(SELECTED)]
-        numbers = [*(at + half for at in pairs for half in (0, 1)), *range(FIRST_PLAIN, PLAIN_END)]
+        numbers = [*(at + half for at in _selected(word) for half in (0, 1)), *range(FIRST_PLAIN, PLAIN_END)]
         self.dispatches.append(Dispatch(word, {at: registers[at] for at in numbers}))
+
+
+def _selected(word: int) -> list[int]:
+    """First registers of the pairs that a dispatch reads: of tables, uniforms, program, storage."""
+    return [kind * PAIRS + 2 * (word >> at & 3) for kind, at in enumerate(SELECTED)]
 
 
 def _descriptors(walk: Walk, word: int, registers: Sequence[int]) -> Iterator[int]:
@@ -235,10 +239,7 @@ def _descriptors(walk: Walk, word: int, registers: Sequence[int]) -> Iterator[in
     Raises:
         StreamError: some is not mapped.
     """
-    tables, uniforms, shader, storage = (
-        registers[at] | registers[at + 1] << 32
-        for at in (kind * PAIRS + 2 * (word >> shift & 3) for kind, shift in enumerate(SELECTED))
-    )
+    tables, uniforms, shader, storage = (registers[at] | registers[at + 1] << 32 for at in _selected(word))
     ranges = [(shader, SHADER.size), (uniforms & ADDRESS, 8 * (uniforms >> 56))]
     ranges += [(storage, STORAGE.size)] if storage else []
     first = tables & ~MAX_TABLES

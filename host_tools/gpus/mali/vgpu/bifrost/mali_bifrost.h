@@ -150,7 +150,7 @@ struct bifrost_environment {
     const struct bifrost_uniform_buffer *buffer;
     unsigned buffers;
     /* Of Valhall, which names a buffer by its table, bits 31:24, and its number there: where each table's
-     * buffers begin, and the end, where the tables themselves follow as buffers. */
+     * buffers begin, and the end. The first buffers are the tables themselves. */
     const uint32_t *table;
     unsigned tables; /* 0: buffers are named by their number */
 };

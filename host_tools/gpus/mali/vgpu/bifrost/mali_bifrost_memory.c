@@ -217,12 +217,14 @@ static bool find_buffer(const struct access *access, uint32_t *buffer)
 
     if (environment->tables) {
         if (table == VALHALL_TABLE_OF_TABLES)
-            table = environment->tables;
+            count = environment->tables;
         else if (table >= environment->tables)
             return bifrost_fail(access->batch->worker, access->code, MALI_INSTR_OPERAND_FAULT,
                                 "%s from table %u of %u", name(access->code), table, environment->tables);
-        first = environment->table[table];
-        count = table < environment->tables ? environment->table[table + 1] - first : environment->tables;
+        else {
+            first = environment->table[table];
+            count = environment->table[table + 1] - first;
+        }
         *buffer &= 0xffffff;
     }
     if (*buffer >= count)

@@ -103,7 +103,7 @@ static uint32_t add_buffer(struct mali_dispatch *d, uint64_t va, uint64_t bytes)
 {
     const uint32_t number = d->environment.buffers;
 
-    if (number == BIFROST_UNIFORM_BUFFERS)
+    if (number == BIFROST_UNIFORM_BUFFERS || bytes > UINT32_MAX)
         return mali_dispatch_refuse(d, MALI_JOB_CONFIG_FAULT, "too many descriptors", number);
     d->buffer[number] = (struct bifrost_uniform_buffer){va, (uint32_t)bytes};
     d->environment.buffers++;
@@ -140,15 +140,13 @@ static uint32_t read_tables(struct mali_dispatch *d, uint64_t named)
     for (uint32_t i = 0; i < count && !exception; i++) {
         if (!mali_read(d->dev, d->space, va + i * sizeof(entry), entry, sizeof(entry)))
             return MALI_JOB_READ_FAULT;
-        d->table[i] = d->environment.buffers;
-        exception = read_table(d, valhall_resource_table_address(entry), valhall_resource_table_size(entry));
-    }
-    d->table[count] = d->environment.buffers;
-    for (uint32_t i = 0; i < count && !exception; i++) {
-        if (!mali_read(d->dev, d->space, va + i * sizeof(entry), entry, sizeof(entry)))
-            return MALI_JOB_READ_FAULT;
         exception = add_buffer(d, valhall_resource_table_address(entry), valhall_resource_table_size(entry));
     }
+    for (uint32_t i = 0; i < count && !exception; i++) {
+        d->table[i] = d->environment.buffers;
+        exception = read_table(d, d->buffer[i].va, d->buffer[i].bytes);
+    }
+    d->table[count] = d->environment.buffers;
     return exception;
 }
 
