@@ -157,7 +157,7 @@ def boot(
     place["window"] = f"{WINDOW:#x}"
     if placement.map:
         place["map"] = placement.map
-    # What decides nothing but by the root's packages is no part of `job_digest`.
+    # `job_digest` leaves out the driver's files: they follow from the root's packages.
     archive = job_archive(replace(job, files={**job.files, **driver_files(placement, root)}))
     if len(archive) > MAX_JOB_BYTES:
         raise RecordError(f"the job's files are {len(archive)} bytes, more than {MAX_JOB_BYTES}")

@@ -2,8 +2,8 @@
 """Arm Mali with command streams (since 2021): a job is one call of a stream of 64-bit instructions, and no trace
 writes a register (docs/adr/0080-command-stream-malis.md). Calls as recordings have them, and how one is run.
 
-Not in here: what a job manager Mali has, too, in `gpus/mali`: page tables, Valhall's instructions and descriptors,
-the C model; registers (`trace_format/gpus/mali_g610.toml`).
+Not in here: what Malis with a job manager also have, in `gpus/mali`: page tables, Valhall's instructions and
+descriptors, the C model; registers (`trace_format/gpus/mali_g610.toml`).
 
 Read first: conversion.py
 """

@@ -34,7 +34,7 @@ ADDRESS = (1 << 56) - 1  # of uniforms: above is their number
 ENDPOINT, OTHERS = 2, 0  # scoreboards: of dispatches, and of flushes
 RESOURCE_COMPUTE = 1
 CLEAN_AND_INVALIDATE = 0x233  # L2 and the cores' caches, and what else there is
-# What a straight stream is made of.
+# The opcodes of a straight stream.
 STRAIGHT = frozenset(
     (Code.MOVE, Code.MOVE32, Code.WAIT, Code.RUN_COMPUTE, Code.SET_SCOREBOARD, Code.RESOURCES, Code.FLUSH)
 )

@@ -13,7 +13,7 @@ from trace_format.errors import TraceError
 
 WORD, WORD_BITS = 4, 0xFFFFFFFF
 MAX_CALLS = 8
-MAX_INSTRUCTIONS = 1 << 20  # of a job: no driver's has so many
+MAX_INSTRUCTIONS = 1 << 20  # of a job; PanVK's LeNet has 2,205 in all
 A, B, TO, LOW = 0xFF << 40, 0xFF << 32, 0xFF << 48, WORD_BITS
 SIGNAL, SYNC, SYNC_WAIT = 0xF << 48, 0xFFFF0007, 0x10000001
 # Bits besides the opcode that an instruction may have: vgpu/device/mali_csf_stream.c has the same.
@@ -62,7 +62,7 @@ class StreamError(TraceError):
 
 
 def signed(value: int, bits: int) -> int:
-    """A number of so many bits as one with a sign."""
+    """The signed value of a number with `bits` bits."""
     return value - (1 << bits) if value >> bits - 1 & 1 else value
 
 

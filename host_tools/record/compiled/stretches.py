@@ -40,8 +40,8 @@ Tensors = Mapping[str, NDArray[Any]]
 
 def moves(model: OnnxModel, inputs: Tensors) -> float:
     """How far ONNX Runtime's results are from each other, relative to the largest value: with its optimisations
-    and without, and with inputs of which the last bit is moved. States of an LSTM that rounds within are moved,
-    too: what comes before it may hide the inputs' last bits from it.
+    and without, and with the last bit of each input moved. States of an LSTM that rounds within are also moved:
+    what comes before it may hide the inputs' last bits from it.
 
     Raises:
         RecordError: it cannot run the network.
@@ -129,8 +129,8 @@ def cut(data: bytes, inputs: Tensors) -> Cut:
 
 
 def alternatives(cut: Cut, inputs: Tensors) -> list[dict[str, NDArray[Any]]]:
-    """What ONNX Runtime also computes of LSTMs that round within, from the same inputs: with states of which last
-    bits are moved. After many steps one such bit can decide all of a result, which has a few values then."""
+    """Other results of LSTMs that round within, by ONNX Runtime from the same inputs: with the last bits of their
+    states moved. After many steps one such bit can decide the whole result."""
     if not cut.loose:
         return []
     model = onnx_model.described(onnx.load_model_from_string(cut.data))
@@ -146,7 +146,7 @@ def wrong(cut: Cut, found: Tensors, others: Sequence[Tensors] = ()) -> str | Non
     Args:
         cut: the network.
         found: its results.
-        others: `alternatives`, each of which is as right as what is expected.
+        others: from `alternatives`; each is as right as what is expected.
     """
     ends = [*cut.probes.items(), *((name, name) for name in cut.expected if name not in cut.probes)]
     for name, probe in ends:
