@@ -21,6 +21,8 @@ READING = (
     "execute_range",
     "gr_fetch_*",
     "fetch*",
+    "step_end*",
+    "there*",
     "gr_lacks_pieces*",
     "gr_read_ahead*",
     "gr_stream*",

@@ -29,17 +29,15 @@ from tee_replayer.generator import hostlib
 from tee_replayer.generator.status import ReplayError
 from tests.support import replayer_samples as s
 from tests.support.small_jobs import weighted
+from tests.support.streamed import INPUT, LATENCY_NS, WEIGHTS, expected, loaded, output
 from trace_format import layout
 from trace_format.actions import Op
 from trace_format.errors import TraceError
 from trace_format.schema import PAGE_BYTES, SectionType
 from trace_format.trace import Trace
 
-WEIGHTS = 12
-INPUT = np.arange(16, dtype=np.int32) * 1000 - 7
 ROOM = 1 << 20  # for head, actions, page table
 REPLAYS = 20  # with each byte that changes
-LATENCY_NS = 5_000_000  # of a job; a clock of the host port moves with each look at it
 
 
 def made(budget: int, raw: Trace | None = None) -> Trace:
@@ -53,33 +51,6 @@ def smallest() -> int:
     with pytest.raises(TraceError, match="at least") as refused:
         made(PAGE_BYTES)
     return int(str(refused.value).split("at least ")[1].split()[0])
-
-
-@contextmanager
-def loaded(data: bytearray, memory: int, latency_ns: int = 0) -> Iterator[tuple[hostlib.HostReplayer, mmap.mmap]]:
-    """A replayer that has loaded a file, whose bytes can change meanwhile."""
-    carveout = mmap.mmap(-1, memory)
-    with VirtualGpu("v3d42", {s.CARVEOUT_PHYS: carveout}, latency_ns=latency_ns) as gpu:
-        library = s.library(streaming=True)
-        replayer = hostlib.HostReplayer(library, s.GPU, gpu.c_interface, carveout, s.CARVEOUT_PHYS)
-        file = hostlib._ffi().from_buffer("uint8_t[]", data)
-        replayer.load(file, s.KEY)
-        yield replayer, carveout
-
-
-def output(replayer: hostlib.HostReplayer) -> list[int]:
-    """Of a replay of the network."""
-    given, taken = INPUT.copy(), np.full(16, 99, np.int32)
-    replayer.bind(0, given)
-    replayer.bind(1, taken)
-    replayer.run()
-    return [int(value) for value in taken]
-
-
-def expected(raw: Trace) -> list[int]:
-    """What the network computes."""
-    weights = np.frombuffer(bytes(raw.image), np.int32, offset=2 * PAGE_BYTES).reshape(WEIGHTS, -1)
-    return [int(value) for value in INPUT + weights[:, :16].sum(axis=0, dtype=np.int32)]
 
 
 def test_each_budget_gives_the_same_outputs() -> None:

@@ -35,7 +35,7 @@ HASH_BYTES = 32  # SHA-256
 MAX_NETWORKS = 8  # of a joint trace
 MAX_PRIORITY = 255
 MAX_PIECES = 256  # of a streamed trace
-MAX_PIECE_BYTES = 4 << 20  # decoded in one go, between two looks at an interrupt line
+MAX_PIECE_BYTES = 4 << 20  # decoded between two looks at an interrupt line, if it is packed
 
 
 class SectionType(enum.IntEnum):

@@ -178,15 +178,36 @@ bool gr_lacks_body(const struct loader *l)
     return rest != (l->pieces_section ? l->r->body_bytes - l->r->pieces_at : 0);
 }
 
-/* Read a piece to its place. Nobody uses that now. */
+/* Bytes of a piece that lie in memory: all, or a part that ends with a chunk. */
+static uint32_t there(const struct gr_replayer *r, uint32_t index)
+{
+    return ((const volatile uint32_t *)r->pieces_read)[index];
+}
+
+/* Where in the body a step ends that begins so far into a piece: with the chunk, or the piece. A packed one
+ * is read in one step. */
+static uint64_t step_end(const struct gr_replayer *r, uint32_t index, uint32_t done)
+{
+    const uint64_t begin = r->pieces_at + gr_load64(row_at(r, index) + GR_PIECE_AT_OFFSET),
+                   end = begin + field(r, index, GR_PIECE_AT_STORED_BYTES),
+                   next = ((begin + done) | (r->chunk_bytes - 1)) + 1;
+    return row_at(r, index)[GR_PIECE_AT_CODEC] == GR_CODEC_STORED && next < end ? next : end;
+}
+
+/* Read a step of a piece to its place. Nobody uses that now. */
 static enum gr_status fetch(struct gr_replayer *r, uint32_t index)
 {
     const uint8_t *row = row_at(r, index);
-    const uint32_t bytes = field(r, index, GR_PIECE_AT_BYTES), codec = row[GR_PIECE_AT_CODEC];
-    const uint64_t at = r->pieces_at + gr_load64(row + GR_PIECE_AT_OFFSET);
-    const uint32_t chunk = (uint32_t)(at / r->chunk_bytes), before = (uint32_t)at & (r->chunk_bytes - 1);
+    const uint32_t bytes = field(r, index, GR_PIECE_AT_BYTES), codec = row[GR_PIECE_AT_CODEC],
+                   done = there(r, index);
+    if (done >= bytes || (done && codec != GR_CODEC_STORED))
+        return GR_STATUS_FLOW;
+    const uint64_t at = r->pieces_at + gr_load64(row + GR_PIECE_AT_OFFSET) + done;
+    const uint32_t chunk = (uint32_t)(at / r->chunk_bytes), before = (uint32_t)at & (r->chunk_bytes - 1),
+                   stored = (uint32_t)(step_end(r, index, done) - at),
+                   part = codec == GR_CODEC_STORED ? stored : bytes;
     const uint64_t skipped = at - before;
-    uint8_t *out = r->memory.base + begin_of(r, index);
+    uint8_t *out = r->memory.base + begin_of(r, index) + done;
     struct gr_stream s;
     memset(&s, 0, sizeof s);
     s.source = &r->source;
@@ -200,20 +221,20 @@ static enum gr_status fetch(struct gr_replayer *r, uint32_t index)
     s.section = before;
     s.status = GR_STATUS_OK;
     gr_stream_take(&s, NULL, before);
-    s.section = field(r, index, GR_PIECE_AT_STORED_BYTES);
+    s.section = stored;
     s.stop = s.at;
     if (codec == GR_CODEC_LZ4)
-        gr_lz4_decode(&s, out, bytes);
+        gr_lz4_decode(&s, out, part);
     else
-        gr_stream_take(&s, out, bytes);
+        gr_stream_take(&s, out, part);
     r->report.offset = index;
     r->report.seen = s.index;
-    /* That it was this piece's bytes, each of a chunk that was hashed: where the stream has come to, and how
-     * many chunks it has taken, follow from the row, read again. */
-    const uint64_t end = r->pieces_at + gr_load64(row_at(r, index) + GR_PIECE_AT_OFFSET) +
-                         field(r, index, GR_PIECE_AT_STORED_BYTES);
+    /* That it was the next step's bytes, each of a chunk that was hashed: where the stream has come to, and
+     * how many chunks it has taken, follow from the row and from what was there, read again. */
+    const uint32_t again = there(r, index);
+    const uint64_t end = step_end(r, index, again);
     s.differing |= ((s.offset - (uint64_t)(s.end - s.at)) ^ (r->body_at + end)) |
-                   (s.index ^ ((end - 1) / r->chunk_bytes + 1));
+                   (s.index ^ ((end - 1) / r->chunk_bytes + 1)) | (done ^ again);
     if (s.status == GR_STATUS_OK && s.differing)
         s.status = GR_STATUS_CHUNK;
     if (s.status == GR_STATUS_OK && (s.section || s.at != s.stop))
@@ -221,7 +242,8 @@ static enum gr_status fetch(struct gr_replayer *r, uint32_t index)
     /* What is not there, or was another's, makes no piece: of all bytes the last ones are counted by the
      * stream, and a difference makes another number, should the question above be passed over. */
     if (s.status == GR_STATUS_OK)
-        r->pieces_read[index] = (bytes - (uint32_t)s.section) ^ (uint32_t)(s.differing | s.differing >> 32);
+        r->pieces_read[index] =
+            (again + part - (uint32_t)s.section) ^ (uint32_t)(s.differing | s.differing >> 32);
     return s.status;
 }
 
@@ -233,7 +255,7 @@ static bool is_needed(const struct gr_replayer *r, uint32_t index, uint32_t job)
 
 static bool is_there(const struct gr_replayer *r, uint32_t index)
 {
-    return ((const volatile uint32_t *)r->pieces_read)[index] == field(r, index, GR_PIECE_AT_BYTES);
+    return there(r, index) == field(r, index, GR_PIECE_AT_BYTES);
 }
 
 enum gr_status gr_fetch_pieces(struct gr_replayer *r, const struct gr_action *a)
@@ -244,13 +266,13 @@ enum gr_status gr_fetch_pieces(struct gr_replayer *r, const struct gr_action *a)
     enum gr_status status = gr_settle(r);
     if (job != r->piece_job + 1) { /* a replay begins, or goes on after a fault: others may lie there */
         for (uint32_t i = 0; i < r->piece_count; i++) {
-            if (!is_resident(r, i))
+            if (!is_resident(r, i) || !is_there(r, i))
                 r->pieces_read[i] = 0;
         }
     }
     r->piece_job = job;
-    for (uint32_t i = 0; i < r->piece_count && status == GR_STATUS_OK; i++) {
-        if (is_needed(r, i, job) && !is_there(r, i))
+    for (uint32_t i = 0; i < r->piece_count; i++) {
+        while (status == GR_STATUS_OK && is_needed(r, i, job) && !is_there(r, i))
             status = fetch(r, i);
     }
     return status;
@@ -277,17 +299,20 @@ GR_NOINLINE uint64_t gr_lacks_pieces(struct gr_replayer *r, uint32_t index)
     return missing;
 }
 
+/* The line is asked before each step, so that the GPU waits for the end of one at most. */
 enum gr_status gr_read_ahead(struct gr_replayer *r, uint32_t line)
 {
     const uint32_t job = r->piece_job;
-    enum gr_status status = GR_STATUS_OK;
-    for (uint32_t i = 0; i < r->piece_count && status == GR_STATUS_OK; i++) {
-        if (field(r, i, GR_PIECE_AT_FROM_JOB) > job || field(r, i, GR_PIECE_AT_FIRST_JOB) <= job ||
-            is_there(r, i))
+    for (uint32_t i = 0; i < r->piece_count; i++) {
+        if (field(r, i, GR_PIECE_AT_FROM_JOB) > job || field(r, i, GR_PIECE_AT_FIRST_JOB) <= job)
             continue;
-        if (gr_port_wait_irq(line, 0))
-            break;
-        status = fetch(r, i);
+        while (!is_there(r, i)) {
+            if (gr_port_wait_irq(line, 0))
+                return GR_STATUS_OK;
+            const enum gr_status status = fetch(r, i);
+            if (status != GR_STATUS_OK)
+                return status;
+        }
     }
-    return status;
+    return GR_STATUS_OK;
 }

@@ -20,7 +20,7 @@ enum { GR_PIECES = 256 }; /* that a trace may have */
     uint32_t chunk_bytes, piece_count;                                                                       \
     uint32_t next_action;            /* to be executed */                                                    \
     uint32_t piece_job;              /* the latest job that was begun */                                     \
-    uint32_t pieces_read[GR_PIECES]; /* bytes of a piece that lie in memory: all, or none */
+    uint32_t pieces_read[GR_PIECES]; /* bytes of a piece that lie in memory */
 
 #else
 

@@ -88,6 +88,7 @@ static void forget(struct loader *l, struct gr_replayer *r)
     r->memory.bytes = sizeof memory;
     r->carveout_bytes = sizeof memory;
     r->image_end = GR_PAGE_BYTES;
+    r->pieces_read[0] = r->pieces_read[1] = 0; /* as the loader leaves them */
 }
 
 /* What the loader asks, with a section for pieces or without one. */
