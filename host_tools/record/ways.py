@@ -17,7 +17,7 @@ from host_tools.families.speed import speed_of
 from host_tools.machine.errors import RecordError
 from host_tools.record.compiled.compilers import NCNN, Compiler, Kernels
 from host_tools.record.differences import relative_difference
-from host_tools.record.foreseen import Foreseen
+from host_tools.record.foreseen import Foreseen, by_ncnn, of_plan
 from host_tools.record.inputs import INPUT_SEEDS, random_inputs
 from host_tools.record.ncnn import cpu as ncnn_cpu
 from host_tools.record.ncnn import dispatches, pnnx
@@ -34,8 +34,6 @@ from trace_format.trace import Trace
 
 if TYPE_CHECKING:
     from host_tools.record.onnx_model import OnnxModel
-
-START_S, START_OF_NCNN_S = 8.0, 15.0  # of a recording, for `Foreseen`; by ncnn there are three runs
 
 
 class Way(Protocol):
@@ -130,7 +128,6 @@ class ByCompiler:
 
     def foreseen(self, gpu: str) -> Foreseen:
         """As `Way`: it is compiled, which recording then need not do again."""
-        from host_tools.record import onnx_work
         from host_tools.record.compiled import network, simplified
         from host_tools.record.compiled.plan import Kind
 
@@ -140,7 +137,7 @@ class ByCompiler:
         plan = layout.plan
         given = (plan.buffers[at] for at in plan.named(Kind.INPUT).values())
         inputs = {buffer.name: (buffer.dtype, buffer.shape) for buffer in given}
-        return Foreseen(self.name, inputs, len(plan.calls), constants, sum(work), onnx_work.macs(data), START_S)
+        return Foreseen(self.name, inputs, len(plan.calls), constants, sum(work), of_plan(plan))
 
     def record(self, *, gpu: str, timeout: float, snapshot: str, **how: Any) -> Trace:
         """As `Way`."""
@@ -224,7 +221,8 @@ def foreseen_ncnn(param: bytes, checked: Checked, shapes: Mapping[str, Shape], f
     options = program_options(weights, fp16)
     jobs, macs = dispatches.counted((param, weights.data), shapes, checked.end.asked, options)
     inputs = {name: ("float32", tuple(shape)) for name, shape in shapes.items()}
-    return Foreseen(NCNN, inputs, jobs, len(weights.data), None, macs, START_OF_NCNN_S)
+    seconds = None if jobs is None else by_ncnn(jobs, macs)
+    return Foreseen(NCNN, inputs, jobs, len(weights.data), None, seconds)
 
 
 def for_ncnn(

@@ -14,9 +14,10 @@ from click.testing import CliRunner
 
 from host_tools.cli import main
 from host_tools.demo import PARAM, RAW, WEIGHTS
-from host_tools.record import needs, onnx_model, onnx_work
+from host_tools.record import needs, onnx_model
 from host_tools.record.compiled.network import compile_onnx
-from host_tools.record.foreseen import Foreseen
+from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
+from host_tools.record.foreseen import ACCESS_S, BOUNDED_S, CHARACTER_S, PLAN_S, WAITING_S, Foreseen, of_plan
 from host_tools.record.frontends import convert_onnx
 from host_tools.record.ncnn import dispatches
 from host_tools.record.preflight import preflight
@@ -86,11 +87,12 @@ def test_jobs_by_tinygrad_are_those_of_its_plan(tmp_path: Path) -> None:
     assert data["constant_bytes"] < data["secure_bytes"]
 
 
-def test_ncnn_and_onnx_multiply_the_same(tmp_path: Path) -> None:
-    path = onnx_networks.classifier(tmp_path / "net.onnx")
-    files = convert_onnx(path, {})
+def test_multiplications_of_ncnn(tmp_path: Path) -> None:
+    """Two convolutions of 8 by 8 places, and a dense layer."""
+    files = convert_onnx(onnx_networks.classifier(tmp_path / "net.onnx"), {})
     _, found = dispatches.counted((files.param, files.weights), files.shapes)
-    assert found == onnx_work.macs(onnx_model.read(path).data) > 0
+    weights = onnx_networks.weights()
+    assert found == 8 * 8 * (weights["w1"].size + weights["w2"].size) + weights["w3"].size
 
 
 @pytest.mark.parametrize("command", ["check", "record onnx -o raw.gtr"])
@@ -137,12 +139,34 @@ def test_all_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     assert f"{names}; as root: apt-get install {' '.join(packages)}\n" in done.stderr
 
 
-def test_minutes_and_memory_are_known_where_jobs_and_work_are() -> None:
-    known = Foreseen("tinygrad", {}, 100, 10_000_000, 2_000_000, 1_000_000_000, start_s=8)
-    assert known.seconds == pytest.approx(8 + 20 + 90 + 6)  # docs/BREADTH.md: ResNet-18's 1.8e9 took 183 s
-    assert known.secure_bytes == 12_000_000 + (1 << 20)
-    unknown = Foreseen("ncnn", {}, None, 10_000_000, None, 0, start_s=15)
-    assert (unknown.seconds, unknown.secure_bytes) == (None, None)
+def test_memory_is_known_where_work_is() -> None:
+    assert Foreseen("tinygrad", {}, 100, 10_000_000, 2_000_000, 9.0).secure_bytes == 12_000_000 + (1 << 20)
+    assert Foreseen("ncnn", {}, None, 10_000_000, None, None).secure_bytes is None
+
+
+KERNEL = """layout(local_size_x = 8, local_size_y = 4, local_size_z = 1) in;
+layout(std430, binding = 0) buffer B0 { float data0[]; };
+void main() { // r
+  for (int Ridx0 = 0; Ridx0 < 128; Ridx0++) {
+    float val0 = data0[Ridx0];
+    for (int Ridx1 = 0; Ridx1 < 3; Ridx1++) {
+      float val1 = mix(0.0f,data0[mix(0,Ridx1,gate)],gate);
+    }
+  }
+  data0[0] = val0;
+}
+"""
+
+
+def test_seconds_follow_what_kernels_do() -> None:
+    """A loop's accesses by its rounds, its conditions by how often the driver writes them, and all by items."""
+    waiting = KERNEL.replace("  data0[0] = val0;", "  barrier();")
+    work = [Buffer(Kind.WORK, 4)]
+    calls = [Call(number, (5, 2, 1), (View(0, 0, 4),), (0,)) for number in (0, 0, 1)]
+    accesses = 1 + 128 * (1 + 3)  # the first of the declaration
+    wanted = PLAN_S + CHARACTER_S * (len(KERNEL) + len(waiting)) + WAITING_S * len(waiting) + BOUNDED_S * (3 + 3)
+    wanted += ACCESS_S * 10 * 32 * (2 * (accesses + 1) + accesses)
+    assert of_plan(Plan(work, [KERNEL, waiting], calls)) == pytest.approx(wanted, rel=1e-12)
 
 
 def test_a_network_that_nobody_takes(tmp_path: Path) -> None:
