@@ -43,7 +43,7 @@ class Row:
     Attributes:
         compiler, jobs, seconds: pairs of what was foreseen and what was.
         check_cpu_s, record_cpu_s: of the processor, for each command.
-        refused: what `check` said instead, with status 2, or `record`.
+        refused: what `check` said instead, with status 2, or `record`; `check_cpu_s` is that command's then.
     """
 
     name: str
@@ -83,14 +83,15 @@ def run(*given: str) -> tuple[dict[str, Any], float, float]:
     """The object that a command prints, its seconds, and those of the processor.
 
     Raises:
-        RuntimeError: it says why not.
+        RuntimeError: it says why not; the processor's seconds are behind that.
     """
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     done = subprocess.run([*COMMAND, *given, "--json"], capture_output=True, text=True, cwd=CHECKOUT)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else done.stdout.strip())
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    if done.returncode:
+        said = done.stderr.strip() or done.stdout.strip()
+        raise RuntimeError(said.splitlines()[-1], cpu)
     return json.loads(done.stdout), time.monotonic() - start, cpu
 
 
@@ -106,7 +107,8 @@ def measured(name: str, gpu: str) -> Row:
             recorded, seconds, record_cpu = run("record", kind, *given, "-o", str(raw))
             notes = Trace.parse(raw.read_bytes(), name).notes
         except RuntimeError as error:
-            return Row(name, refused=str(error).replace(str(folder), "."))
+            said, cpu = error.args
+            return Row(name, refused=said.replace(str(folder), "."), check_cpu_s=cpu)
     by = "ncnn" if str(notes["model"]["converter"]).startswith("pnnx") else "tinygrad"
     return Row(
         name,
@@ -135,7 +137,7 @@ def page(rows: list[Row]) -> str:
     lines = ["| network | compiler | jobs | `check` took, CPU | said | `record` took | ratio |", "|---" * 7 + "|"]
     for row in rows:
         if row.refused:
-            lines.append(f"| {row.name} | refused: {row.refused} | | | | | |")
+            lines.append(f"| {row.name} | refused: {row.refused} | | {row.check_cpu_s:.0f} s | | | |")
             continue
         foreseen, taken = row.seconds
         pairs = [str(a) if a == b else f"{a}, then {b}" for a, b in (row.compiler, row.jobs)]
