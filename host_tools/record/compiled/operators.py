@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from tinygrad import Tensor, dtypes
 from tinygrad.nn.onnx import Domain, OnnxDataType, OpSetId, onnx_ops
 
 from host_tools.record.compiled import recurrent
 from host_tools.record.compiled.attention import attention
-from host_tools.record.compiled.pieces import concat
+from host_tools.record.compiled.pieces import FEW, concat
 from host_tools.record.compiled.scattered import scatter_elements, scatter_nd
 
 MAX_DET = 4  # rows; what is added grows with their factorial
@@ -62,6 +63,21 @@ def cum_prod(X: Tensor, axis: Tensor, exclusive: int = 0, reverse: int = 0) -> T
         X = first.cat(X.shrink(tuple((0, X.shape[at] - 1) if i == at else None for i in range(X.ndim))), dim=at)
     X = X.cumprod(at)
     return X.flip(at) if reverse else X
+
+
+def gather(x: Tensor, indices: Any, axis: int = 0) -> Tensor:
+    """Gather; constants come as lists, of which tinygrad's own takes one row, and makes a piece of each number."""
+    if isinstance(indices, (Tensor, int)):
+        made: Tensor = onnx_ops["Gather"](x, indices, axis=axis)
+        return made
+    at, places = axis % x.ndim, np.asarray(indices, np.int32)
+    before, after = x.shape[:at], x.shape[at + 1 :]
+    if places.size <= FEW:
+        found = onnx_ops["Gather"](x, places.reshape(-1).tolist(), axis=at)
+    else:
+        rows = Tensor(np.where(places < 0, places + x.shape[at], places).reshape(-1)).realize()
+        found = x[(slice(None),) * at + (rows,)]
+    return found.reshape(*before, *places.shape, *after)
 
 
 def lp_pool(X: Tensor, kernel_shape: list[int], p: int = 2, **options: Any) -> Tensor:
@@ -173,6 +189,7 @@ OPERATORS: dict[str, Any] = {
     "CumProd": cum_prod,
     "Det": det,
     "GRU": recurrent.gru,
+    "Gather": gather,
     "LSTM": recurrent.lstm,
     "LpPool": lp_pool,
     "Mod": mod,
