@@ -39,6 +39,9 @@ OWN_DOMAINS = ("", "ai.onnx")
 RUNTIME_OPERATORS = {("com.microsoft", "DynamicQuantizeLSTM")}
 REWRITTEN = {(domain, kind) for domain, kinds in TABLE.items() for kind in kinds}
 OPTIMISED, LESS_OPTIMISED = "ORT_ENABLE_ALL", ("ORT_ENABLE_BASIC", "ORT_DISABLE_ALL")
+MOVES = frozenset(
+    ("Concat", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze")
+)
 WEIGHTS = (".data", ".onnx_data", ".bin", ".weights", ".weight", ".bias", ".raw")  # what exporters call them
 
 
@@ -52,7 +55,7 @@ class OnnxModel:
         types: of inputs, NumPy's names.
         outputs: names.
         operators: type -> names of the nodes that are of it.
-        sigmoids: outputs that are computed by a Sigmoid.
+        sigmoids: outputs that are computed by a Sigmoid, and moved at most.
     """
 
     data: bytes
@@ -153,15 +156,24 @@ def described(model: Any) -> OnnxModel:
         operators.setdefault(node.op_type, []).append(_name(node))
     given = [item for item in model.graph.input if item.name not in constants]
     outputs = tuple(item.name for item in model.graph.output)
-    sigmoids = {node.output[0] for node in model.graph.node if node.op_type == "Sigmoid"}
     return OnnxModel(
         model.SerializeToString(),
         {item.name: _sizes(item) for item in given},
         {item.name: _type(item) for item in given},
         outputs,
         operators,
-        tuple(name for name in outputs if name in sigmoids),
+        tuple(name for name in outputs if name in _of_sigmoids(model)),
     )
+
+
+def _of_sigmoids(model: Any) -> set[str]:
+    """Tensors that have a Sigmoid's values only, moved or not; a file has its nodes in the order of their use."""
+    found: set[str] = set()
+    for node in model.graph.node:
+        moved = node.input if node.op_type == "Concat" else node.input[:1]
+        if node.op_type == "Sigmoid" or (node.op_type in MOVES and found.issuperset(moved)):
+            found.update(node.output)
+    return found
 
 
 def with_constants(model: OnnxModel, values: Mapping[str, Numbers]) -> OnnxModel:

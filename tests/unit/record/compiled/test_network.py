@@ -40,11 +40,16 @@ def test_a_kernel_that_computes_something_else(tmp_path: Path, monkeypatch: pyte
         network.compile_onnx(net, {})
 
 
+@pytest.mark.parametrize("moves", [["Identity"], ["Unsqueeze", "Flatten"]])
 @pytest.mark.parametrize("shift", [0.0, 11.0])
-def test_sigmoids_that_are_all_small(shift: float, tmp_path: Path) -> None:
-    """ONNX Runtime's are off by as much whatever their size: there the error is large beside the values."""
-    nodes = [node("Tanh", "x", "t"), node("Sub", "t shift", "s"), node("Sigmoid", "s", "y")]
-    constants = {"shift": np.array([shift], np.float32)}
+def test_sigmoids_that_are_all_small(shift: float, moves: list[str], tmp_path: Path) -> None:
+    """ONNX Runtime's are off by as much whatever their size: there the error is large beside the values, also
+    where something moves them before they leave."""
+    nodes = [node("Tanh", "x", "t"), node("Sub", "t shift", "s"), node("Sigmoid", "s", "m0")]
+    for number, move in enumerate(moves):
+        inputs = f"m{number} zero" if move == "Unsqueeze" else f"m{number}"
+        nodes.append(node(move, inputs, "y" if move == moves[-1] else f"m{number + 1}"))
+    constants = {"shift": np.array([shift], np.float32), "zero": np.array([0])}
     net = model(tmp_path / "n.onnx", nodes, {"x": ("float32", [64])}, {"y": "float32"}, constants)
     found = network.compile_onnx(net, {})
     assert (found.tolerance > TOLERANCE) == (shift > 0)
@@ -59,6 +64,19 @@ def test_an_index_without_dimensions(tmp_path: Path) -> None:
         model(tmp_path / "n.onnx", nodes, {"x": ("float32", [3, 4])}, {"y": "float32"}, constants), {}
     )
     assert found.differences["y"] < 1e-6
+
+
+@pytest.mark.parametrize("places", [[[0]], [[2, -1], [0, 0]], [[0, 1, 2], [1, 2, -1]]])
+def test_constant_indices_of_two_dimensions(places: list[list[int]], tmp_path: Path) -> None:
+    """tinygrad's own Gather takes a constant of one: the frames of a spectrum, for example, are a table."""
+    nodes = [node("Gather", "x places", "y", axis=1)]
+    found = network.compile_onnx(
+        model(
+            tmp_path / "n.onnx", nodes, {"x": ("float32", [2, 4])}, {"y": "float32"}, {"places": np.array(places)}
+        ),
+        {},
+    )
+    assert found.differences == {"y": 0.0}
 
 
 def test_an_output_whose_name_is_a_number(tmp_path: Path) -> None:
