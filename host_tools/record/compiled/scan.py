@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""ONNX's Scan and Loop, one step after the other: the number of steps is known, a Loop's by a constant.
+"""ONNX's Scan and Loop, one step after the other: the number of steps is known, a Loop's by constants. What
+TensorFlow's exporter makes of a recurrent layer counts its own steps, and compares them with the sequence's.
 
 Source: the operators' text in ONNX's documentation, docs/Operators.md.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinygrad import Tensor, dtypes
 from tinygrad.nn.onnx import OnnxRunner
+from tinygrad.uop.ops import Ops
 
 from host_tools.record.compiled.pieces import stacked
+
+MOST = 4_096  # steps; each is compiled
 
 
 class LoopError(NotImplementedError):
@@ -32,34 +37,52 @@ def within(outer: OnnxRunner) -> dict[str, Callable[..., tuple[Tensor, ...]]]:
 
 
 def _loop(outer: OnnxRunner, inputs: Sequence[Tensor | None], body: OnnxRunner) -> tuple[Tensor, ...]:
-    """The last states, then what was collected, of a loop whose condition is passed on as it came."""
+    """The last states, then what was collected, of a loop that the network's inputs have no say in the end of."""
     trips, condition, *states = inputs
     _, passed, *_ = body.graph_inputs
     goes_on, *names = body.graph_outputs
-    same = any(
+    same = goes_on == passed or any(
         node.op == "Identity" and node.inputs[0] == passed and goes_on in node.outputs for node in body.graph_nodes
     )
-    if trips is None or not (same or goes_on == passed):
-        raise LoopError("Loop that ends by what it computes")
-    steps = 0 if condition is not None and not condition.item() else int(trips.item())
+    steps = MOST + 1 if trips is None else _known(outer, trips)
+    going = condition is None or _known(outer, condition)
     found: list[list[Tensor]] = [[] for _ in names[len(states) :]]
-    if found and not steps:
+    if found and not (steps and going):
         raise LoopError("Loop of no steps, whose results have no elements")
-    for step in range(steps):
-        left = _step(outer, body, [Tensor(step, dtype=dtypes.int64), Tensor(True), *states])[1:]
+    step = 0
+    while going and step < steps:
+        if step == MOST:
+            raise LoopError(f"Loop of more than {MOST} steps")
+        condition, *left = _step(outer, body, [Tensor(step, dtype=dtypes.int64), Tensor(True), *states])
+        going = same or _known(outer, condition)
         states = [tensor.contiguous() for tensor in left[: len(states)]]
         for seen, tensor in zip(found, left[len(states) :], strict=True):
             seen.append(tensor)
+        step += 1
     return (*states, *(stacked(seen) for seen in found))
+
+
+def _known(outer: OnnxRunner, value: Tensor) -> int:
+    """A number that is computed of constants.
+
+    Raises:
+        LoopError: an input has a part in it, or what only a replay computes.
+    """
+    given = {outer.graph_values[name].uop.base for name in outer.graph_inputs}
+    for op in value.uop.toposort():
+        if op in given or (op.op is Ops.BUFFER and not op.buffer.is_allocated()):
+            raise LoopError("Loop that ends by what it computes")
+    return int(value.clone(os.environ["DEV"]).item())
 
 
 def _step(outer: OnnxRunner, body: OnnxRunner, inputs: Sequence[Tensor]) -> list[Tensor]:
     """The body's outputs; one may be there twice."""
     body.onnx_ops = outer.onnx_ops
+    own = [body.graph_values.get(name) for name in body.const_names]
     body.graph_values.update(outer.graph_values)
-    constants = (value for node in body.graph_nodes for value in node.opts.values() if isinstance(value, Tensor))
-    for value in constants:
-        value.realize()
+    for value in (*own, *(value for node in body.graph_nodes for value in node.opts.values())):
+        if isinstance(value, Tensor):
+            value.realize()
     body._python_const_cache.clear()  # tinygrad keeps what a name was once
     made = body(dict(zip(body.graph_inputs, inputs, strict=True)))
     return [made[name] for name in body.graph_outputs]
