@@ -252,7 +252,7 @@ def _inputs(slots: Slots, values: Mapping[str, NDArray[Any]], seed: int, below: 
                 raise NetworkError(f"input {name}: expected {shape}, found {values[name].shape}")
             value = values[name].astype(kind)
             if kind.kind == "f" and seed != SEEDS[0]:
-                value = (value * generator.uniform(0.5, 1, value.shape)).astype(kind)
+                value = np.asarray(value * generator.uniform(0.5, 1, value.shape), kind)
         elif kind.kind == "f":
             value = generator.normal(0, 1, shape).astype(kind)
         else:
