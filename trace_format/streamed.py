@@ -19,6 +19,8 @@ from trace_format.networks import pages_of
 from trace_format.schema import ALIGNMENT, MAX_PIECE_BYTES, MAX_PIECES, PAGE_BYTES, PIECE_FLAG_RESIDENT, Codec
 
 BYTES = packing.size_of("piece")
+# A device decodes a packed piece in one step, for which the GPU may wait: two chunks.
+MAX_PACKED_BYTES = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,8 @@ def packed(pieces: Sequence[Piece], compress: bool) -> tuple[bytes, list[Buffer]
         key = bytes(piece.data)
         if key not in known:
             method, stored = codec.encode(piece.data, compress=compress)
+            if len(stored) > MAX_PACKED_BYTES:
+                method, stored = Codec.STORED, piece.data
             known[key] = size, len(stored), int(method)
             stream += [stored, bytes(-len(stored) % ALIGNMENT)]
             size += len(stored) + len(stream[-1])

@@ -2,18 +2,22 @@
 """When a device reads the pieces of a streamed trace, and what that does to the time of a replay.
 
 As tee_replayer/features/streaming does it: before a job, what it needs and is not there; while it runs, one piece
-after the other of those whose memory is free, in the order of their rows, until the job has ended. A piece that is
-being read then is read to its end.
+after the other of those whose memory is free, in the order of their rows, until the job has ended. What is being
+read then is read to its chunk's end.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from trace_format.assembly import DEFAULT_CHUNK_BYTES
 from trace_format.streamed import Piece
+
+RATE = 60.0  # MB/s: a guess for one core of a Raspberry Pi 4, which has no instructions for SHA-256
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,7 @@ class Read:
 
     Attributes:
         piece: its index.
-        job: before which, or while which, it is read.
+        job: before which, or while which, its last byte is read.
         meanwhile: the GPU works.
     """
 
@@ -68,27 +72,32 @@ def reading(pieces: Sequence[Piece], job_us: Sequence[float], bytes_per_us: floa
         bytes_per_us: how much is read, checked and decoded in a microsecond, while the GPU works or not.
     """
     reads: list[Read] = []
-    there: set[int] = set()
+    left = [len(piece.data) for piece in pieces]
     held = np.zeros(len(job_us), np.int64)
     now = 0.0
 
-    def read(index: int, job: int, *, meanwhile: bool) -> float:
-        reads.append(Read(index, job, meanwhile))
-        there.add(index)
-        piece = pieces[index]
-        held[job : piece.last_job + 1] += len(piece.data)
-        return len(piece.data) / bytes_per_us
+    def read(index: int, job: int, us: float = math.inf) -> float:
+        """Read on in a piece for so long, and to the end of a chunk; how long that takes."""
+        piece, wanted = pieces[index], us * bytes_per_us
+        steps = left[index] if wanted >= left[index] else math.ceil(wanted / DEFAULT_CHUNK_BYTES)
+        taken = min(left[index], steps * DEFAULT_CHUNK_BYTES)
+        if left[index] == len(piece.data):
+            held[job : piece.last_job + 1] += len(piece.data)
+        left[index] -= taken
+        if not left[index]:
+            reads.append(Read(index, job, us < math.inf))
+        return taken / bytes_per_us
 
     for job, us in enumerate(job_us):
         for index, piece in enumerate(pieces):
-            if piece.first_job <= job <= piece.last_job and index not in there:
-                now += read(index, job, meanwhile=False)
+            if piece.first_job <= job <= piece.last_job and left[index]:
+                now += read(index, job)
         end = now + us
         for index, piece in enumerate(pieces):
             if now >= end:
                 break
-            if piece.from_job <= job < piece.first_job and index not in there:
-                now += read(index, job, meanwhile=True)
+            if piece.from_job <= job < piece.first_job and left[index]:
+                now += read(index, job, end - now)
         now = max(now, end)
     whole = sum(len(pieces[one.piece].data) for one in reads) / bytes_per_us
     return Reading(reads, now, whole, sum(job_us), held.tolist())

@@ -73,10 +73,15 @@ def place(units: Sequence[Unit], jobs: int) -> Placed:
     return min((_placed(units, order, jobs) for order in orders), key=lambda found: found.pages)
 
 
-def spread(fixed: Sequence[Unit], others: Sequence[Unit], jobs: int, pages: int) -> Placed | None:
+def spread(
+    fixed: Sequence[Unit], others: Sequence[Unit], jobs: int, pages: int, *, torn: bool = False
+) -> Placed | None:
     """All units in so many pages; the others, by their first jobs, lie where memory has been free the longest.
 
     What is read early has its place the earlier. None: they do not fit so.
+
+    Args:
+        torn: a unit rather lies in several places than where memory is free later.
     """
     low = place(fixed, jobs)
     if low.pages > pages:
@@ -90,7 +95,7 @@ def spread(fixed: Sequence[Unit], others: Sequence[Unit], jobs: int, pages: int)
         during = np.flatnonzero(unit.jobs)
         free = np.logical_not(np.logical_or.reduce(busy[during], axis=0))
         used = np.max(busy[: unit.first] * latest[: unit.first], axis=0, initial=0)
-        frames = _idle(used, free, len(unit.frames))
+        frames = _idle(used, free, len(unit.frames), torn=torn)
         if frames is None:
             return None
         busy[np.ix_(during, frames)] = True
@@ -98,26 +103,27 @@ def spread(fixed: Sequence[Unit], others: Sequence[Unit], jobs: int, pages: int)
     return Placed([*low.at, *(at[index] for index in range(len(others)))], busy)
 
 
-def _idle(used: NDArray[np.int64], free: NDArray[np.bool_], count: int) -> Frames | None:
-    """So many frames that have been free the longest: a run of them, else any; None: there are not so many."""
-    found = np.flatnonzero(free)
-    if len(found) < count:
-        return None
+def _idle(used: NDArray[np.int64], free: NDArray[np.bool_], count: int, *, torn: bool) -> Frames | None:
+    """So many frames that have been free the longest: a run of them, else the longest runs; None: there are not
+    so many.
+
+    Args:
+        torn: no run that has been free for a shorter time.
+    """
     since = np.where(free, used, np.iinfo(np.int64).max)
-    latest = np.sort(since[found])[count - 1]
-    while True:
-        runs_of = np.flatnonzero(np.diff(since <= latest, prepend=False, append=False))
-        starts, ends = runs_of[::2], runs_of[1::2]
-        fits = np.flatnonzero(ends - starts >= count)
+    times = np.sort(used[free])
+    if len(times) < count:
+        return None
+    for latest in np.unique(times[count - 1 :])[: 1 if torn else None]:
+        bounds = np.flatnonzero(np.diff(since <= latest, prepend=False, append=False))
+        starts, sizes = bounds[::2], bounds[1::2] - bounds[::2]
+        fits = np.flatnonzero(sizes >= count)
         if len(fits):
             run: Frames = np.arange(count) + starts[fits[0]]
             return run
-        later = since[found][since[found] > latest]
-        if not len(later):
-            break
-        latest = later.min()
-    torn: Frames = np.sort(found[np.argsort(since[found], kind="stable")[:count]])
-    return torn
+    longest = np.argsort(-sizes, kind="stable")
+    parts: Frames = np.concatenate([np.arange(sizes[i]) + starts[i] for i in longest])[:count]
+    return np.sort(parts)
 
 
 def _placed(units: Sequence[Unit], order: Sequence[int], jobs: int) -> Placed:

@@ -17,23 +17,26 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.accesses.job_times import job_times
 from host_tools.accesses.liveness import Jobs
 from host_tools.families.accesses import NotFollowedError, Span
 from host_tools.families.family import family_of
 from host_tools.model.job_names import job_names
 from host_tools.model.memory import Conflict, Memory
+from host_tools.model.reading import RATE, reading
 from host_tools.model.secure_memory import memory_for
+from host_tools.model.timing import chip_of
 from host_tools.passes.memory_cuts import cut_for_memory
 from host_tools.passes.placement import Placed, Unit, place, pressure, runs, spread
 from host_tools.passes.planning import REPLANS
 from host_tools.passes.program import Program
 from host_tools.passes.registry import Option, Pass
 from host_tools.passes.streaming_report import Streamed, StreamingFacts
-from host_tools.passes.units import during, units_of, working_units
+from host_tools.passes.units import during, filled_first, units_of, working_units
 from trace_format import packing
 from trace_format.actions import MAP_EXECUTE
 from trace_format.assembly import DEFAULT_CHUNK_BYTES
-from trace_format.errors import TraceError
+from trace_format.errors import GramophoneError, TraceError
 from trace_format.layout import HEADER_BYTES, SECTION_BYTES
 from trace_format.schema import HASH_BYTES, MAX_PIECE_BYTES, MAX_PIECES, MAX_SECTIONS, PAGE_BYTES
 from trace_format.slots import notes_with_splits
@@ -45,6 +48,8 @@ _FINE_PAGES = 16  # of a piece, unless there would be too many: the GPU may wait
 _LEADS = (2, 1)  # jobs before its first one in which a piece's memory is its own, where the budget allows it
 _ROUNDS = 3  # in which jobs that still need too much are cut again
 _MOST_PARTS = 64  # of a job
+_SHARES = 8  # a job's weights take one at most, if it can be cut: others are read into the rest meanwhile
+_WORTH = 1.02  # what may stay for later replays if the first takes so many times as long
 _MOST_PIECES = MAX_PIECES * 3 // 4  # the others are for pieces whose frames do not lie together
 
 
@@ -64,9 +69,9 @@ def stream(program: Program) -> str:
 def _fitted(program: Program, budget: int) -> Trace:
     """As `_Streaming.fitted`; jobs that need more than there is are cut first."""
     streaming, whys, enough = _Streaming(program), dict[int, str](), list[int]()
-    for _ in range(_ROUNDS):
+    for number in range(_ROUNDS):
         enough.append(streaming.least_bytes)
-        wanted = streaming.too_large(budget)
+        wanted = streaming.too_large(budget, 1 if number else _SHARES)
         if not wanted:
             break
         jobs = streaming.count
@@ -105,7 +110,8 @@ class _Streaming:
         self.memory = program.memory
         self._base = program.trace()
         self._names = job_names(self._base)
-        self.working = working_units(program, spans, self.memory.frames - self.memory.in_image())
+        written = self.memory.frames - self.memory.in_image()
+        self.working = working_units(program, spans, written, filled_first(self.memory))
         self.pieces = self._pieces(spans)
 
     def _pieces(self, read: Mapping[int, Span]) -> list[Unit]:
@@ -133,21 +139,25 @@ class _Streaming:
         """Secure memory that this takes."""
         return secure_bytes(self.least)
 
-    def too_large(self, budget: int) -> dict[int, int]:
+    def too_large(self, budget: int, shares: int) -> dict[int, int]:
         """Jobs that need more than there is, if fewer weights at once would help, and into how many to cut each.
 
         Half of what is left for weights is for those of the next piece, which are read meanwhile. Where none are
         enough, as many are wanted as let the network fit into the least memory.
+
+        Args:
+            shares: where not all weights fit, a job that takes more than one of so many is too large.
         """
         held = pressure(self.working, self.count)
         weights = pressure(self.pieces, self.count)
         others = self.least_bytes - int((held + weights).max()) * PAGE_BYTES
         least = int((held + np.minimum(2 * -(-weights // _MOST_PARTS), weights)).max())
         room = max((budget - others) // PAGE_BYTES, least)
-        return {
-            job: min(-(-2 * int(weights[job]) // int(room - held[job])), _MOST_PARTS)
-            for job in np.flatnonzero(held + weights > room).tolist()
-        }
+        if int(held.max()) + sum(len(unit.frames) for unit in self.pieces) <= room:
+            return {}
+        parts = np.maximum(2, shares) * weights // np.maximum(room - held, 1) + 1
+        too_large = (held + weights > room) | (shares * weights > room - held) & (shares > 1)
+        return {job: min(int(parts[job]), _MOST_PARTS) for job in np.flatnonzero(too_large).tolist()}
 
     def fitted(self, budget: int, enough: int, whys: Mapping[int, str]) -> Trace:
         """A trace that takes at most so much secure memory, with as many resident pieces as fit.
@@ -179,21 +189,39 @@ class _Streaming:
         stay = self._resident(full, (budget - secure_bytes(fits)) // PAGE_BYTES)
         while stay and secure_bytes(tried := self._trace(stay)) > budget:  # it has more actions, or more gaps
             stay.pop()
-        return self._spread(tried if stay else fits, stay, budget)
+        alone = self._spread(fits, (), budget)
+        if not stay:
+            return alone
+        found = self._spread(tried, stay, budget)
+        job_us = self._job_us()
+        if not job_us:
+            return found
+        late, early = (reading(one.streamed, job_us, RATE).us for one in (found, alone))
+        return found if late <= early * _WORTH else alone
+
+    def _job_us(self) -> list[float]:
+        """What each job takes; none: the time model does not know it."""
+        try:
+            return [time.us for _, time in job_times(self.least, chip_of(self.least.gpu))]
+        except GramophoneError:
+            return []
 
     def _spread(self, fits: Trace, stay: Sequence[Unit], budget: int) -> Trace:
         """The same, with pieces where memory is free the longest: the rest of the budget is for reading early."""
         fixed = fits.carveout_bytes // PAGE_BYTES - self._placed(self._others(stay)).pages
         pages = fits.carveout_bytes // PAGE_BYTES + (budget - secure_bytes(fits)) // PAGE_BYTES
-        others = self._others(stay)
+        others, torn = self._others(stay), True
         while others and pages * PAGE_BYTES > fits.carveout_bytes:
-            placed = spread(self.working, others, self.count, pages - fixed)
+            placed = spread(self.working, others, self.count, pages - fixed, torn=torn)
             if placed is None:
                 break
             try:
                 tried = self._emitted(stay, others, placed, 0)
             except Conflict:  # in too many parts
-                break
+                if not torn:
+                    break
+                torn = False
+                continue
             if secure_bytes(tried) <= budget:
                 return tried
             pages -= -(-(secure_bytes(tried) - budget) // PAGE_BYTES)
@@ -255,7 +283,7 @@ class _Streaming:
         memory.move(target)
         memory.trace = self._base
         memory.carveout_bytes = (at + placed.pages) * PAGE_BYTES
-        rows.sort(key=lambda piece: (piece.first_job, piece.page))
+        rows.sort(key=lambda piece: (piece.first_job, piece.from_job, piece.page))
         if len(rows) > MAX_PIECES:
             raise Conflict(f"it would have {len(rows)} pieces, and a device takes at most {MAX_PIECES}")
         return replace(memory.emit(), streamed=rows)

@@ -13,7 +13,9 @@ from host_tools.families.family import family_of
 from host_tools.model.memory import Memory
 from host_tools.passes.placement import Unit
 from host_tools.passes.program import Program
-from trace_format.schema import SlotKind
+from trace_format.actions import Op, actions_of
+from trace_format.schema import PAGE_BYTES, DType, SlotKind
+from trace_format.slots import Slot
 
 
 def pinned(memory: Memory) -> set[int]:
@@ -22,19 +24,44 @@ def pinned(memory: Memory) -> set[int]:
     return own | {frame for frame, page in memory.pages.items() if not page.is_blank or page.has_state}
 
 
-def working_units(program: Program, spans: Mapping[int, Span], frames: Set[int]) -> list[Unit]:
+def filled_first(memory: Memory) -> set[int]:
+    """Frames that each replay fills as a whole with inputs before its first job, and that no other slot has."""
+    copied = set()
+    for row in actions_of(memory.stream):
+        if row.op == Op.JOB:
+            break
+        if row.op == Op.COPY_TO_GPU:
+            copied.add(row.slot)
+    whole, others = [], []
+    for number, slot in enumerate(memory.trace.slots):
+        begin = -(-slot.address // PAGE_BYTES) * PAGE_BYTES
+        pages = (slot.address + slot.span - begin) // PAGE_BYTES
+        if number not in copied or slot.span != slot.dense_bytes:
+            others.append(slot)
+        elif pages > 0:
+            whole.append(
+                Slot(slot.name, slot.kind, DType.UINT8, (pages * PAGE_BYTES,), (1,), begin, slot.address_space)
+            )
+    return memory.frames_of(whole) - memory.frames_of(others) - memory.cpu_written_frames()
+
+
+def working_units(
+    program: Program, spans: Mapping[int, Span], frames: Set[int], filled: Set[int] = frozenset()
+) -> list[Unit]:
     """Of working memory; what is pinned, or not in `spans`, is in use always.
 
     Args:
         spans: as `Family.spans`.
+        filled: pinned frames that are in use from the first job to the last one that reads them.
     """
     jobs = program.jobs()
     always = np.ones(len(jobs), np.bool_)
-    known = (frames & spans.keys()) - pinned(program.memory)
+    known = (frames & spans.keys()) - (pinned(program.memory) - filled)
     if family_of(program.profile).follow is None:
         live = live_jobs(jobs, known)
     else:  # what descriptors name a chip may use though no job has used it
-        live = {frame: during(*spans[frame], len(jobs)) for frame in known}
+        begins = {frame: 0 if frame in filled else spans[frame][0] for frame in known}
+        live = {frame: during(begins[frame], spans[frame][1], len(jobs)) for frame in known}
     return list(units_of(program.memory, {frame: live.get(frame, always) for frame in frames}))
 
 

@@ -137,7 +137,7 @@ UNITS = (
     Unit("features/trust/policy.c", ANY, tool="eva", slevel=5),
     Unit("features/trust/trust.c", ANY, tool="eva", slevel=30),
     Unit("features/encryption/encryption.c", ANY, tool="eva"),
-    Unit("features/streaming/streaming.c", ANY, tool="eva", slevel=600),
+    Unit("features/streaming/streaming.c", ANY, tool="eva", slevel=100),
     Unit("core/run.c", BOTH, not_with=OF_ONE),
     Unit("core/attempts.c", ANY, not_with=OF_ONE),
     Unit("core/attempts.c", ANY, tool="eva", variant="joint", slevel=20, only_with=("networks",)),

@@ -9,15 +9,21 @@ import numpy as np
 import pytest
 
 from host_tools import runners
+from host_tools.accesses.job_times import job_times
 from host_tools.accesses.observe import random_inputs
 from host_tools.model.interpreter import interpreter
+from host_tools.model.memory import Memory
+from host_tools.model.reading import RATE, reading
+from host_tools.model.timing import chip_of
 from host_tools.passes.pipeline import build
 from host_tools.passes.streaming import secure_bytes
+from host_tools.passes.units import filled_first
 from signing.delivery import Delivery
 from tests.support import replayer_samples as s
 from tests.support.places import CHECKOUT
 from tests.support.streamed import accesses_outside, made, smallest
 from trace_format.errors import TraceError
+from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 
 
@@ -73,3 +79,25 @@ def test_cuts_for_time_and_for_memory_together() -> None:
     both = build(raw, asked={"cut-jobs": longest, "streaming": least + 65536})
     assert both.jobs >= cut.jobs > whole.jobs
     assert outputs(both) == outputs(whole)
+
+
+def test_memory_of_an_input_is_free_after_the_last_job_that_reads_it() -> None:
+    raw = pointwise()
+    whole = build(raw)
+    frames = filled_first(Memory.of(whole))
+    assert len(frames) == next(slot for slot in whole.slots if slot.name == "image").span // PAGE_BYTES
+    memory = Memory.of(made(raw, smallest(raw)))
+    inputs = memory.frames_of(slot for slot in memory.trace.slots if slot.name == "image")
+    assert sum(frame in inputs for frame in memory.mappings.frames.tolist()) > len(inputs)  # others lie there
+
+
+def test_the_first_output_comes_no_later_for_pieces_that_stay() -> None:
+    """Those that stay have memory into which others could be read while jobs run."""
+    raw = pointwise()
+    least = smallest(raw)
+    us = []
+    for budget in (least, least + 65536, secure_bytes(build(raw)) + 8192):
+        trace = made(raw, budget)
+        us.append(reading(trace.streamed, [time.us for _, time in job_times(trace, chip_of("v3d42"))], RATE).us)
+    assert us[2] <= us[1] * 1.02
+    assert us[1] <= us[0] * 1.02

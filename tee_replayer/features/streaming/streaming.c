@@ -200,12 +200,13 @@ static enum gr_status fetch(struct gr_replayer *r, uint32_t index)
     const uint8_t *row = row_at(r, index);
     const uint32_t bytes = field(r, index, GR_PIECE_AT_BYTES), codec = row[GR_PIECE_AT_CODEC],
                    done = there(r, index);
-    if (done >= bytes || (done && codec != GR_CODEC_STORED))
+    if (done >= bytes ||
+        (done && (codec != GR_CODEC_STORED || field(r, index, GR_PIECE_AT_STORED_BYTES) != bytes)))
         return GR_STATUS_FLOW;
     const uint64_t at = r->pieces_at + gr_load64(row + GR_PIECE_AT_OFFSET) + done;
     const uint32_t chunk = (uint32_t)(at / r->chunk_bytes), before = (uint32_t)at & (r->chunk_bytes - 1),
-                   stored = (uint32_t)(step_end(r, index, done) - at),
-                   part = codec == GR_CODEC_STORED ? stored : bytes;
+                   stored = (uint32_t)(step_end(r, index, done) - at), room = bytes - done,
+                   part = codec == GR_CODEC_STORED && stored < room ? stored : room;
     const uint64_t skipped = at - before;
     uint8_t *out = r->memory.base + begin_of(r, index) + done;
     struct gr_stream s;

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,10 +18,10 @@ from host_tools.commands.facts import check_whole
 from host_tools.extras.sharing import joining
 from host_tools.passes.pipeline import build
 from tests.support import replayer_samples as s
-from trace_format import streamed
+from trace_format import packing, streamed
 from trace_format.errors import GramophoneError, PieceError, TraceError
-from trace_format.schema import PAGE_BYTES
-from trace_format.streamed import Limits, Piece
+from trace_format.schema import PAGE_BYTES, Codec
+from trace_format.streamed import MAX_PACKED_BYTES, Limits, Piece
 from trace_format.trace import Trace
 
 U32 = st.integers(0, 0xFFFFFFFF)
@@ -53,6 +54,16 @@ def test_a_trace_with_pieces_comes_back() -> None:
 def test_a_piece_is_whole_pages(size: int) -> None:
     with pytest.raises(PieceError, match="size"):
         streamed.check([Piece(2, 0, 0, 0, bytes(size))], Limits(PAGE_BYTES, 8 * PAGE_BYTES, 1))
+
+
+def test_a_packed_piece_is_small_because_it_is_decoded_in_one_step() -> None:
+    noise = random.Random(63).randbytes(MAX_PACKED_BYTES)
+    data = [noise[:-PAGE_BYTES] + bytes(PAGE_BYTES), noise + bytes(PAGE_BYTES * 8)]
+    rows, stream = streamed.packed([Piece(i, 0, 0, 0, one) for i, one in enumerate(data)], compress=True)
+    found = [packing.unpack("piece", rows[at : at + streamed.BYTES], at) for at in (0, streamed.BYTES)]
+    assert [row["codec"] for row in found] == [Codec.LZ4, Codec.STORED]
+    assert found[0]["stored_bytes"] <= MAX_PACKED_BYTES
+    assert [one.data for one in streamed.parsed(rows, b"".join(stream), 0, 0)] == data
 
 
 def test_what_takes_no_streamed_trace_says_so() -> None:

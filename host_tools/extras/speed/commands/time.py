@@ -15,8 +15,9 @@ from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, warn
 from host_tools.commands.option_rules import requires
 from host_tools.commands.traces import read_trace
 from host_tools.extras.speed.commands.time_cores import OnCores, Variant, counts, on_cores, variant
-from host_tools.extras.speed.commands.time_pieces import RATE, PiecesRead, pieces_read
+from host_tools.extras.speed.commands.time_pieces import PiecesRead, pieces_read
 from host_tools.model.job_names import names_by_action, shortened
+from host_tools.model.reading import RATE
 from host_tools.model.timing import NOTICE, Estimate, JobTime, TimingError, chip_of, read_constants, together
 from host_tools.support.results import Amount, Count, Positive, Result
 

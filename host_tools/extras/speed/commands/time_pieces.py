@@ -11,7 +11,6 @@ from host_tools.support.results import Amount, Count, Result
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 
-RATE = 60.0  # MB/s: a guess for one core of a Raspberry Pi 4, which has no instructions for SHA-256
 _BAR = 40  # characters of the longest bar
 
 
@@ -107,8 +106,10 @@ def _plot(found: Reading) -> list[str]:
 
 
 def _summary(found: Reading, again: int, rate: float) -> list[str]:
+    both = found.reading_us + found.computing_us
     return [
-        f"reading {found.reading_us:,.0f} us at {rate:g} MB/s, computing {found.computing_us:,.0f} us",
-        f"first output after {found.us:,.0f} us: {100 * found.more:.0f} % more than {found.binds} alone takes",
+        f"reading {found.reading_us:,.0f} us at {rate:g} MB/s, computing {found.computing_us:,.0f} us, "
+        f"one after the other {both:,.0f} us; {found.binds} takes longer",
+        f"first output after {found.us:,.0f} us: {100 * found.more:.0f} % more than {found.binds} alone",
         f"read again in each later replay: {again:,} bytes",
     ]
