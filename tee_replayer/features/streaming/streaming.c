@@ -36,12 +36,31 @@ static bool is_resident(const struct gr_replayer *r, uint32_t index)
     return row_at(r, index)[GR_PIECE_AT_FLAGS] & GR_PIECE_FLAG_RESIDENT;
 }
 
-/* Whether two pieces have memory in common at some time. */
-static bool meet(const struct gr_replayer *r, uint32_t a, uint32_t b)
+/* The first word of a page of pieces: while these are judged none has been read, and it says who else has the
+ * page. So each page is asked once, instead of each pair of pieces. */
+static volatile uint32_t *mark_at(const struct gr_replayer *r, uint64_t at)
 {
-    return begin_of(r, a) < end_of(r, b) && begin_of(r, b) < end_of(r, a) &&
-           field(r, a, GR_PIECE_AT_FROM_JOB) <= field(r, b, GR_PIECE_AT_LAST_JOB) &&
-           field(r, b, GR_PIECE_AT_FROM_JOB) <= field(r, a, GR_PIECE_AT_LAST_JOB);
+    return (volatile uint32_t *)(void *)(r->memory.base + at);
+}
+
+static void mark(const struct gr_replayer *r, uint32_t index, uint32_t value)
+{
+    for (uint64_t at = begin_of(r, index); at < end_of(r, index) && at < r->carveout_bytes;
+         at += GR_PAGE_BYTES)
+        *mark_at(r, at) = value;
+}
+
+/* Whether no piece before has a page of this one and a job in common with it. Its jobs begin no later, so
+ * that a page's mark, the job after its last one, says all. */
+static bool is_alone(const struct gr_replayer *r, uint32_t index)
+{
+    const uint32_t from = field(r, index, GR_PIECE_AT_FROM_JOB);
+    for (uint64_t at = begin_of(r, index); at < end_of(r, index); at += GR_PAGE_BYTES) {
+        if (*mark_at(r, at) > from)
+            return false;
+    }
+    mark(r, index, field(r, index, GR_PIECE_AT_LAST_JOB) + 1);
+    return true;
 }
 
 /* Whether a row keeps the rules, with those before it; trace_format/streamed.py has the same. */
@@ -68,13 +87,7 @@ static bool is_valid(const struct loader *l, uint32_t index, uint32_t jobs)
         end_of(r, index) > r->carveout_bytes || from > first || first > last || last >= jobs ||
         (stays && (from || last != jobs - 1)))
         return false;
-    if (index && field(r, index - 1, GR_PIECE_AT_FIRST_JOB) > first)
-        return false;
-    for (uint32_t i = 0; i < index; i++) {
-        if (meet(r, i, index))
-            return false;
-    }
-    return true;
+    return !index || field(r, index - 1, GR_PIECE_AT_FIRST_JOB) <= first;
 }
 
 bool gr_takes_section(struct loader *l, uint32_t index, const uint8_t *s)
@@ -115,6 +128,12 @@ enum gr_status gr_take_pieces(struct loader *l, const uint8_t *rows, uint64_t by
         r->report.offset = i;
         if (!is_valid(l, i, jobs))
             return GR_STATUS_PIECES;
+        mark(r, i, 0);
+    }
+    for (uint32_t i = 0; i < r->piece_count; i++) {
+        r->report.offset = i;
+        if (!is_alone(r, i))
+            return GR_STATUS_PIECES;
     }
     return r->read_only_end <= r->carveout_bytes ? GR_STATUS_OK : GR_STATUS_PIECES;
 }
@@ -147,13 +166,18 @@ GR_NOINLINE uint64_t gr_piece_differences(const struct loader *l, const uint8_t 
             comes_before(last, first) | comes_before(jobs, last + 1) | (stays & (from | ((last + 1) ^ jobs)));
         if (stays && end > stays_end)
             stays_end = end;
-        for (uint64_t k = i + 1; k < count; k++) {
-            const volatile uint32_t *other = (const volatile void *)gr_aligned(rows + k * GR_PIECE_BYTES);
-            const uint64_t its_begin = other[GR_PIECE_AT_PAGE / 4] * (uint64_t)GR_PAGE_BYTES;
-            wrong |=
-                1 ^ (comes_before(last, other[GR_PIECE_AT_FROM_JOB / 4]) |
-                     comes_before(other[GR_PIECE_AT_LAST_JOB / 4], from) | comes_before(end, its_begin + 1) |
-                     comes_before(its_begin + other[GR_PIECE_AT_BYTES / 4], begin + 1));
+    }
+    /* From the last piece to the first: a page's mark is the first job of those behind. What is wrong until
+     * now is not used as a place. */
+    for (uint64_t pass = 2; pass-- && !wrong;) {
+        for (uint64_t i = count; i--;) {
+            const volatile uint32_t *row = (const volatile void *)gr_aligned(rows + i * GR_PIECE_BYTES);
+            const uint64_t begin = row[GR_PIECE_AT_PAGE / 4] * (uint64_t)GR_PAGE_BYTES,
+                           end = begin + row[GR_PIECE_AT_BYTES / 4];
+            for (uint64_t at = begin; at < end; at += GR_PAGE_BYTES) {
+                wrong |= 1 ^ (pass | comes_before(row[GR_PIECE_AT_LAST_JOB / 4], *mark_at(r, at)));
+                *mark_at(r, at) = pass ? UINT32_MAX : row[GR_PIECE_AT_FROM_JOB / 4];
+            }
         }
     }
     return wrong | (stays_end ^ r->read_only_end);
