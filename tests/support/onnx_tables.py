@@ -167,6 +167,8 @@ def _voting(r: Random) -> Drawn:
         "support_vectors": _floats(r, sum(sizes) * columns),
         "vectors_per_class": sizes,
     }
+    if r.random() < 0.5:  # behind the other draws, which stay as they were
+        made["prob_a"], made["prob_b"] = (_floats(r, count * (count - 1) // 2) for _ in range(2))
     return made, columns, False
 
 

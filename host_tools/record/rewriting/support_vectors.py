@@ -16,6 +16,7 @@ from onnx import TensorProto
 from host_tools.record.onnx_graph import Graph, Name
 from host_tools.record.preflight import NetworkError
 from host_tools.record.rewriting import scores
+from host_tools.record.rewriting.coupling import probabilities
 from host_tools.record.rewriting.node import Node, as_float
 
 LINEAR = "LINEAR"
@@ -59,18 +60,13 @@ def regressor(graph: Graph, node: Node) -> list[Name]:
 
 
 def classifier(graph: Graph, node: Node) -> list[Name]:
-    """SVMClassifier: labels, and a column of scores a pair of classes, or a class without support vectors.
+    """SVMClassifier: labels, and a column of scores a pair of classes; a class, where these are probabilities, or
+    there are no support vectors.
 
     Raises:
-        NetworkError: it makes probabilities, which ONNX Runtime iterates for until they hardly change, or its
-            attributes do not fit together.
+        NetworkError: its attributes do not fit together.
     """
     labels, how = node.integers("classlabels_ints"), node.text("post_transform", scores.NONE)
-    if len(node.floats("prob_a")):
-        raise NetworkError(
-            f"{node.kind} with probabilities (prob_a), whose number of steps depends on the input; "
-            "export it without: probability=False in scikit-learn"
-        )
     if np.sum(node.integers("vectors_per_class")):
         return _pairs(graph, node, labels, how)
     coefficients, rho = node.floats("coefficients"), node.floats("rho")
@@ -79,7 +75,9 @@ def classifier(graph: Graph, node: Node) -> list[Name]:
     )
     made = graph.node("Add", product, graph.of(rho[0], "float32"))
     label = scores.label_of_best(graph, made, labels)
-    if len(labels) == 2:  # ONNX Runtime: the second label if either score is large enough
+    if len(labels) == 2 and not len(
+        node.floats("prob_a")
+    ):  # ONNX Runtime: the second label if either score is large enough
         largest = graph.node("ReduceMax", made, axes=[-1], keepdims=0)
         compare, bound = ("GreaterOrEqual", 0.5) if np.all(coefficients >= 0) else ("Greater", 0)
         above = graph.node(compare, largest, graph.of(bound, "float32"))
@@ -110,6 +108,15 @@ def _pairs(graph: Graph, node: Node, labels: NDArray[np.int64], how: str) -> lis
     above = graph.node("Cast", graph.node("Greater", made, graph.of(0, "float32")), to=TensorProto.FLOAT)
     for_first = graph.node("MatMul", above, graph.constant(votes[0] - votes[1]))
     label = scores.label_of_best(graph, graph.node("Add", for_first, graph.constant(votes[1].sum(0))), labels)
+    slope, offset = node.floats("prob_a"), node.floats("prob_b")
+    if len(slope):
+        if len(slope) != len(pairs) or len(offset) != len(pairs):
+            raise NetworkError(
+                f"{node.kind} of {len(labels)} labels: expected {len(pairs)} prob_a and as many prob_b, found "
+                f"{len(slope)} and {len(offset)}"
+            )
+        made = probabilities(graph, made, slope, offset, len(labels))
+        return [label, scores.transformed(graph, made, how, len(labels))]
     if len(pairs) > 1:
         return [label, scores.transformed(graph, made, how, len(pairs))]
     if how == scores.PROBIT:

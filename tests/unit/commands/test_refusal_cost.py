@@ -38,7 +38,7 @@ def last_of_many(kind: str, domain: str = "", **attributes: Any) -> Draw:
         nodes = [node("LSTM", "x w r", "y", hidden_size=SIZE), node("Reshape", "y flat", "n0")]
         nodes += [node("Conv", f"n{at} {'k' if at else 'k0'}", f"n{at + 1}", pads=[1] * 4) for at in range(LAYERS)]
         nodes.append(node("Reshape", f"n{LAYERS} row", "end"))
-        ends = ["label", "z"] if "prob_a" in attributes else ["z"]
+        ends = ["label", "z"] if kind == "SVMClassifier" else ["z"]
         nodes.append(helper.make_node(kind, ["end"], ends, domain=domain, **attributes))
         return graph(path, nodes, {"x": ("float32", [STEPS, 1, SIZE])}, {"z": "float32"}, constants)
 
@@ -61,14 +61,13 @@ CASES: dict[str, tuple[Draw, str]] = {
             classlabels_ints=[0, 1],
             coefficients=[1.0, -1.0],
             kernel_type="LINEAR",
+            post_transform="PROBIT",
             kernel_params=[1.0, 0.0, 0.0],
-            prob_a=[1.0],
-            prob_b=[0.0],
             rho=[0.0],
             support_vectors=[0.5] * (2 * 8 * STEPS * SIZE),
             vectors_per_class=[1, 1],
         ),
-        "with probabilities",
+        "leaves a score undefined",
     ),
     "texts": (texts, "numbers only"),
 }

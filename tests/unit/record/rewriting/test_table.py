@@ -69,10 +69,46 @@ def test_random_networks(kind: str, some_of: SomeOf) -> None:
     assert wrong == {}
 
 
-@pytest.mark.parametrize("kind", ["LabelEncoder", "SVMClassifier", "TreeEnsemble", "TreeEnsembleClassifier"])
-def test_on_this_machine(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "seed"),
+    [
+        ("LabelEncoder", 3),
+        ("SVMClassifier", 3),
+        ("SVMClassifier", 18),  # probabilities of three classes
+        ("TreeEnsemble", 3),
+        ("TreeEnsembleClassifier", 3),
+    ],
+)
+def test_on_this_machine(kind: str, seed: int) -> None:
     """The look-up kernel among them, where values are no numbers, too."""
-    assert node_cases.run(case(kind, 3)) == (Why.PASSED, "")
+    assert node_cases.run(case(kind, seed)) == (Why.PASSED, "")
+
+
+def test_probabilities_are_drawn_of_each_kernel_and_number_of_classes() -> None:
+    drawn = set()
+    for seed in range(COUNT):
+        (node,) = onnx.load_model_from_string(onnx_tables.drawn("SVMClassifier", seed)[0]).graph.node
+        found = {item.name: helper.get_attribute_value(item) for item in node.attribute}
+        if "prob_a" in found:
+            drawn |= {found["kernel_type"].decode(), len(found["classlabels_ints"])}
+    assert drawn >= {"LINEAR", "POLY", "RBF", "SIGMOID", 2, 3, 4, 5}
+
+
+def test_no_probabilities_need_more_steps_than_there_are() -> None:
+    """ONNX Runtime stops by itself, after up to 100: pairs that contradict each other, and sure ones, too."""
+    generator = np.random.default_rng(4)
+    model = voting(
+        classlabels_ints=[0, 1, 2, 3],
+        coefficients=generator.normal(0, 1, 12).tolist(),
+        support_vectors=np.eye(4).reshape(-1).tolist(),
+        vectors_per_class=[1, 1, 1, 1],
+        rho=[0.0] * 6,
+        prob_a=[-1.0] * 6,
+        prob_b=[0.0] * 6,
+    )
+    x = generator.choice([1, 4, 20], (2000, 1)) * generator.normal(0, 1, (2000, 4))
+    found, expected = (of(model, x.astype(np.float32))["y"] for of in (computed, reference))
+    assert np.abs(found - expected).max() < 1e-5
 
 
 def test_all_are_drawn() -> None:
@@ -140,16 +176,7 @@ def test_trees_that_are_refused(changed: dict[str, Any], said: str) -> None:
         simplified.for_compiler(onnx.load_model_from_string(trees(**changed)))
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"prob_a": [1.0], "prob_b": [0.0]}, r"with probabilities \(prob_a\)"),
-        ({"rho": [0.0, 1.0]}, "expected as many vectors_per_class and 1 rho, found 2 and 2"),
-        ({"post_transform": "PROBIT"}, "leaves a score undefined"),
-        ({"kernel_type": "COSINE"}, "with the kernel COSINE"),
-    ],
-)
-def test_votes_that_are_refused(changed: dict[str, Any], said: str) -> None:
+def voting(**changed: Any) -> bytes:
     attributes: dict[str, Any] = {
         "classlabels_ints": [3, 5],
         "coefficients": [1.0, -1.0],
@@ -165,8 +192,22 @@ def test_votes_that_are_refused(changed: dict[str, Any], said: str) -> None:
     ]
     graph = helper.make_graph([node], "votes", values[:1], values[1:])
     sets = [helper.make_opsetid("", 17), helper.make_opsetid(TABLES, 1)]
+    model: bytes = helper.make_model(graph, opset_imports=sets, ir_version=9).SerializeToString()
+    return model
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"prob_a": [1.0], "prob_b": [0.0, 1.0]}, "expected 1 prob_a and as many prob_b, found 1 and 2"),
+        ({"rho": [0.0, 1.0]}, "expected as many vectors_per_class and 1 rho, found 2 and 2"),
+        ({"post_transform": "PROBIT"}, "leaves a score undefined"),
+        ({"kernel_type": "COSINE"}, "with the kernel COSINE"),
+    ],
+)
+def test_votes_that_are_refused(changed: dict[str, Any], said: str) -> None:
     with pytest.raises(NetworkError, match=said):
-        simplified.for_compiler(helper.make_model(graph, opset_imports=sets, ir_version=9))
+        simplified.for_compiler(onnx.load_model_from_string(voting(**changed)))
 
 
 def test_a_circle_is_refused() -> None:
