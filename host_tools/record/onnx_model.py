@@ -55,7 +55,7 @@ class OnnxModel:
         types: of inputs, NumPy's names.
         outputs: names.
         operators: type -> names of the nodes that are of it.
-        sigmoids: outputs that are computed by a Sigmoid, and moved at most.
+        sigmoids, rounded: outputs that are computed by a Sigmoid, or a QuantizeLinear, and moved at most.
     """
 
     data: bytes
@@ -64,6 +64,7 @@ class OnnxModel:
     outputs: tuple[str, ...]
     operators: dict[str, list[str]]
     sigmoids: tuple[str, ...]
+    rounded: tuple[str, ...]
 
     def shapes(self, given: Mapping[str, Shape]) -> dict[str, Shape]:
         """The shape of every input: the file's own, or the given one.
@@ -162,18 +163,19 @@ def described(model: Any) -> OnnxModel:
         {item.name: _type(item) for item in given},
         outputs,
         operators,
-        tuple(name for name in outputs if name in _of_sigmoids(model)),
+        _made_by("Sigmoid", model),
+        _made_by("QuantizeLinear", model),
     )
 
 
-def _of_sigmoids(model: Any) -> set[str]:
-    """Tensors that have a Sigmoid's values only, moved or not; a file has its nodes in the order of their use."""
+def _made_by(kind: str, model: Any) -> tuple[str, ...]:
+    """Outputs that have an operator's values only, moved or not; a file has nodes in the order of their use."""
     found: set[str] = set()
     for node in model.graph.node:
         moved = node.input if node.op_type == "Concat" else node.input[:1]
-        if node.op_type == "Sigmoid" or (node.op_type in MOVES and found.issuperset(moved)):
+        if node.op_type == kind or (node.op_type in MOVES and found.issuperset(moved)):
             found.update(node.output)
-    return found
+    return tuple(item.name for item in model.graph.output if item.name in found)
 
 
 def with_constants(model: OnnxModel, values: Mapping[str, Numbers]) -> OnnxModel:

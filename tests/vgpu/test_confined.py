@@ -68,7 +68,9 @@ def onnx(tmp: Path, monkeypatch: pytest.MonkeyPatch, hostile: Hostile) -> str:
 
 def onnx_runtime(_tmp: Path, monkeypatch: pytest.MonkeyPatch, hostile: Hostile) -> str:
     monkeypatch.setattr("onnxruntime.InferenceSession", hostile)
-    return str(onnx_model.run(onnx_model.OnnxModel(b"", {}, {}, (), {}, ()), {"data": np.zeros(1, np.float32)}))
+    return str(
+        onnx_model.run(onnx_model.OnnxModel(b"", {}, {}, (), {}, (), ()), {"data": np.zeros(1, np.float32)})
+    )
 
 
 def replay(_tmp: Path, monkeypatch: pytest.MonkeyPatch, hostile: Hostile) -> str:

@@ -40,6 +40,33 @@ def test_a_kernel_that_computes_something_else(tmp_path: Path, monkeypatch: pyte
         network.compile_onnx(net, {})
 
 
+@pytest.mark.parametrize(("off", "is_taken"), [("+1.01*val", True), ("+1.5*val", False)])
+def test_a_step_of_a_rounded_output(
+    off: str, is_taken: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole numbers that are rounded at the end may be a step off, as what is rounded within may be."""
+    honest = Compiler.plan
+
+    def lying(self: Compiler, data: bytes, *, wide: bool = False) -> Plan:
+        plan = honest(self, data, wide=wide)
+        return replace(plan, kernels=[kernel.replace("+val", off) for kernel in plan.kernels])
+
+    nodes = [node("Mul", "x two", "d"), node("Add", "d x", "z"), node("QuantizeLinear", "z step zero", "q")]
+    nodes.append(node("Identity", "q", "y"))
+    constants = {
+        "two": np.full(1, 2, np.float32),
+        "step": np.array(0.07, np.float32),
+        "zero": np.array(0, np.int8),
+    }
+    net = model(tmp_path / "n.onnx", nodes, {"x": ("float32", [64])}, {"y": "int8"}, constants)
+    monkeypatch.setattr(Compiler, "plan", lying)
+    if is_taken:
+        assert 0 < network.compile_onnx(net, {}).differences["y"] < 0.05
+    else:
+        with pytest.raises(RecordError, match="output y of the compiled network differs on lavapipe"):
+            network.compile_onnx(net, {})
+
+
 @pytest.mark.parametrize("moves", [["Identity"], ["Unsqueeze", "Flatten"]])
 @pytest.mark.parametrize("shift", [0.0, 11.0])
 def test_sigmoids_that_are_all_small(shift: float, moves: list[str], tmp_path: Path) -> None:
