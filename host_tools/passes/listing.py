@@ -41,8 +41,8 @@ _GENERAL = (
     memory_passes.trim_address_space,
     cutting.PASS,
     timeouts.PASS,
-    checkpoints.PASS,
     streaming.PASS,
+    checkpoints.PASS,  # of the actions that a device has
 )
 
 
