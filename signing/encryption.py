@@ -28,7 +28,7 @@ from signing.keys import Algorithm, PublicKey
 from trace_format import assembly, layout
 from trace_format.codec import Buffer
 from trace_format.errors import EncryptedError, listed
-from trace_format.schema import HEAD_SECTIONS, HEADER_FLAG_ENCRYPTED, MAX_RECIPIENTS, SectionType
+from trace_format.schema import HEADER_FLAG_ENCRYPTED, MAX_RECIPIENTS, SectionType
 from trace_format.trace import Trace
 
 KEY_BYTES = 16
@@ -84,9 +84,9 @@ def encrypt(trace: Buffer, keys: Sequence[PublicKey], *, random: Random = secret
     key, counter = random(KEY_BYTES), random(COUNTER_BYTES - COUNTER_ZEROS) + bytes(COUNTER_ZEROS)
     body = _in_counter_mode(key, counter, trace[header["head_bytes"] :])
     hashes = assembly.chunk_hashes([body], header["chunk_bytes"])
-    in_head = len(HEAD_SECTIONS)
+    in_head = len(layout.head_sections(header))
     message = layout.Part(SectionType.ENCRYPTION, bytes(size_of(len(keys))))
-    head = [*parts[: in_head - 1], layout.Part(SectionType.CHUNKS, hashes)]
+    head = _with_hashes(parts[:in_head], hashes)
     flags = header["flags"] | HEADER_FLAG_ENCRYPTED
     # The message is the last of the head, so all that precedes it is known before it is.
     found = assembly.head_of([*head, message], parts[in_head:], header["chunk_bytes"], flags)
@@ -129,11 +129,10 @@ def decrypt(trace: Buffer, keys: Sequence[PrivateKey]) -> bytes:
     message = _message(parts)
     key = _unwrapped(message, _binding(trace, parts), keys, parts.one(SectionType.ENCRYPTION).offset)
     body = _in_counter_mode(key, message.counter, trace[header["head_bytes"] :])
-    in_head = len(HEAD_SECTIONS)
-    hashes = assembly.chunk_hashes([body], header["chunk_bytes"])
-    head = [*parts[: in_head - 1], layout.Part(SectionType.CHUNKS, hashes)]
+    in_head = len(layout.head_sections(header))
+    head = _with_hashes(parts[: in_head - 1], assembly.chunk_hashes([body], header["chunk_bytes"]))
     flags = header["flags"] & ~HEADER_FLAG_ENCRYPTED
-    return assembly.head_of(head, parts[in_head + 1 :], header["chunk_bytes"], flags) + body
+    return assembly.head_of(head, parts[in_head:], header["chunk_bytes"], flags) + body
 
 
 def opened(trace: Buffer, file: str = "") -> Buffer:
@@ -149,6 +148,12 @@ def parse(trace: Buffer, file: str = "") -> Trace:
     Offsets in what is wrong with its content count in the decrypted trace.
     """
     return Trace.parse(opened(trace, file), file)
+
+
+def _with_hashes(head: Sequence[layout.Part], hashes: bytes) -> list[layout.Part]:
+    """Sections of a head, of another body."""
+    chunks = layout.Part(SectionType.CHUNKS, hashes)
+    return [chunks if part.type == SectionType.CHUNKS else part for part in head]
 
 
 def _point_of(key: PublicKey) -> ec.EllipticCurvePublicKey:

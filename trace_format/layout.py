@@ -50,9 +50,15 @@ from trace_format.schema import (
 )
 
 HEADER_BYTES, SECTION_BYTES = Header.sizeof(), Section.sizeof()  # construct adds them up anew each time
-_ALONE = {HEADER_FLAG_JOINT: "joint", HEADER_FLAG_STREAMED: "streamed"}  # none of these is beside another flag
-_FLAGS = HEADER_FLAG_RAW | HEADER_FLAG_ENCRYPTED | HEADER_FLAG_STREAMED | HEADER_FLAG_JOINT
-IN_HEAD = (*HEAD_SECTIONS, SectionType.PIECES, SectionType.ENCRYPTION, SectionType.NETWORKS)
+# Flag of the header -> the section that it brings the head, in order: who can read a body is said last.
+_BROUGHT = {
+    HEADER_FLAG_STREAMED: SectionType.PIECES,
+    HEADER_FLAG_JOINT: SectionType.NETWORKS,
+    HEADER_FLAG_ENCRYPTED: SectionType.ENCRYPTION,
+}
+_NEVER_RAW = {HEADER_FLAG_JOINT: "joint", HEADER_FLAG_STREAMED: "streamed"}
+_FLAGS = HEADER_FLAG_RAW | sum(_BROUGHT)
+IN_HEAD = (*HEAD_SECTIONS, *_BROUGHT.values())
 STORED_SECTIONS = (SectionType.MANIFEST, SectionType.CHUNKS, *IN_HEAD[3:], SectionType.STREAM)
 # Never flagged optional.
 REQUIRED = (*IN_HEAD, SectionType.ACTIONS, SectionType.IMAGE, SectionType.STREAM)
@@ -187,11 +193,7 @@ def sections(data: Buffer, header: Mapping[str, Any]) -> Parts:
 
 def head_sections(header: Mapping[str, Any]) -> tuple[SectionType, ...]:
     """Types of the sections that a trace with this header has in its head, in order."""
-    if is_encrypted(header):
-        return (*HEAD_SECTIONS, SectionType.ENCRYPTION)
-    if is_streamed(header):
-        return (*HEAD_SECTIONS, SectionType.PIECES)
-    return (*HEAD_SECTIONS, SectionType.NETWORKS) if is_joint(header) else HEAD_SECTIONS
+    return (*HEAD_SECTIONS, *(kind for flag, kind in _BROUGHT.items() if header["flags"] & flag))
 
 
 def is_encrypted(header: Mapping[str, Any]) -> bool:
@@ -249,9 +251,9 @@ def _broken_rules(header: Mapping[str, Any]) -> Iterator[tuple[type[TraceError],
         yield VersionError, old, 38, HEADER_FLAG_JOINT, flags
     if flags & ~_FLAGS:
         yield ReservedError, "reserved header flags", 38, 0, flags
-    for flag, name in _ALONE.items():
-        if flags & flag and flags != flag:
-            yield ReservedError, f"header flags: a {name} trace is neither raw nor encrypted", 38, flag, flags
+    for flag, name in _NEVER_RAW.items():
+        if flags & flag and flags & HEADER_FLAG_RAW:
+            yield ReservedError, f"header flags: a {name} trace is not raw", 38, flags & ~HEADER_FLAG_RAW, flags
 
 
 def _section(data: Buffer, at: int, position: int, header: Mapping[str, Any]) -> tuple[Part, int]:

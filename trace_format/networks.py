@@ -32,20 +32,16 @@ class Limits:
     Attributes:
         actions: all of them.
         slot_count: number of slots.
-        image_bytes, carveout_bytes, retry_limit, time_budget_us: of the manifest.
+        image_pages: those of the image, the last one perhaps not full, and of resident pieces behind it.
+        carveout_bytes, retry_limit, time_budget_us: of the manifest.
     """
 
     actions: Actions
     slot_count: int
-    image_bytes: int
+    image_pages: int
     carveout_bytes: int
     retry_limit: int
     time_budget_us: int
-
-    @property
-    def image_pages(self) -> int:
-        """Pages of the image, the last one perhaps not full."""
-        return pages_of(self.image_bytes)
 
 
 def pages_of(image_bytes: int) -> int:
@@ -68,25 +64,29 @@ def reach(networks: Sequence[Network], image_pages: int) -> NDArray[np.bool_]:
     return found
 
 
-def packed_networks(networks: Sequence[Network], image_bytes: int) -> bytes:
-    """The section's content; ReservedError: a value does not fit."""
+def packed_networks(networks: Sequence[Network], image_pages: int) -> bytes:
+    """The section's content; ReservedError: a value does not fit.
+
+    Args:
+        networks: the rows.
+        image_pages: as in `Limits`.
+    """
     found = []
     for network in networks:
         values = {name: getattr(network, name) for name in NUMBERS}
         flags = NETWORK_FLAG_EXCLUSIVE if network.exclusive else 0
         found.append(packing.pack("network", {"name": network.name, "flags": flags, **values}))
-    bits = np.packbits(reach(networks, pages_of(image_bytes)), axis=0, bitorder="little")
+    bits = np.packbits(reach(networks, image_pages), axis=0, bitorder="little")
     return b"".join(found) + bits.tobytes()
 
 
-def parsed_networks(data: bytes, image_bytes: int, offset: int) -> list[Network]:
-    """The networks of the section's content, which lies at `offset` in the file.
+def parsed_networks(data: bytes, image_pages: int, offset: int) -> list[Network]:
+    """The networks of the section's content, which lies at `offset` in the file; `image_pages` as in `Limits`.
 
     Raises:
         SectionError: its size is not that of two to eight rows, and a byte for each page of the image.
         ReservedError: reserved bytes or bits are not zero.
     """
-    image_pages = pages_of(image_bytes)
     count, more = divmod(len(data) - image_pages, BYTES)
     if more or not 2 <= count <= MAX_NETWORKS:
         raise SectionError(

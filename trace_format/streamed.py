@@ -15,6 +15,7 @@ from itertools import pairwise
 from trace_format import codec, packing
 from trace_format.codec import Buffer
 from trace_format.errors import CodecError, PieceError, ReservedError, SectionError
+from trace_format.network import Network
 from trace_format.networks import pages_of
 from trace_format.schema import ALIGNMENT, MAX_PIECE_BYTES, MAX_PIECES, PAGE_BYTES, PIECE_FLAG_RESIDENT, Codec
 
@@ -197,3 +198,25 @@ def check(pieces: Sequence[Piece], limits: Limits, where: str = "") -> None:
                 raise PieceError(
                     f"{where}piece {index}: its memory", expected="no other piece's", found=f"piece {other}'s"
                 )
+
+
+def check_owners(pieces: Sequence[Piece], networks: Sequence[Network], where: str = "") -> None:
+    """Raise PieceError for a piece of a joint trace that is not one network's, or not as a whole.
+
+    A resident piece has the same networks for each of its pages, any other lies in working memory of one.
+    """
+    for index, piece in enumerate(pieces if networks else ()):
+        of_each = [_pages_of(piece, network) for network in networks]
+        is_right = set(of_each) <= {0, piece.pages} if piece.resident else piece.pages in of_each
+        if not is_right:
+            raise PieceError(
+                f"{where}piece {index}: its memory",
+                expected="that of the same networks" if piece.resident else "within that of one network",
+                found=f"{of_each} of {piece.pages} pages",
+            )
+
+
+def _pages_of(piece: Piece, network: Network) -> int:
+    """How many pages of a piece are a network's."""
+    own = network.image if piece.resident else [(network.first_page, network.end_page)]
+    return sum(max(min(end, piece.end_page) - max(first, piece.page), 0) for first, end in own)

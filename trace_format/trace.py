@@ -156,6 +156,7 @@ class Trace:
             read_only_pages=streamed.read_only_end(self.streamed, len(self.image)),
         )
         check_networks(self.networks, self._network_limits(), where)
+        streamed.check_owners(self.streamed, self.networks, where)
         operators.check(self.actions, self.slots, where)
 
     def _network_limits(self) -> NetworkLimits:
@@ -163,7 +164,7 @@ class Trace:
         return NetworkLimits(
             self.actions,
             len(self.slots),
-            len(self.image),
+            streamed.read_only_end(self.streamed, len(self.image)),
             self.carveout_bytes,
             manifest["retry_limit"],
             manifest["time_budget_us"],
@@ -194,8 +195,6 @@ class Trace:
             layout.Part(SectionType.MANIFEST, self.manifest_bytes()),
             layout.Part.encoded(SectionType.SLOTS, self.slot_bytes(), compress),
         ]
-        if self.networks:
-            head.append(layout.Part(SectionType.NETWORKS, self.network_bytes()))
         body = [layout.Part.encoded(SectionType.ACTIONS, self.actions.tobytes(), compress)]
         for piece, packs in codec.image_pieces(self.image, compress):
             body.append(layout.Part.encoded(SectionType.IMAGE, piece, packs))
@@ -203,6 +202,8 @@ class Trace:
             rows, stream = streamed.packed(self.streamed, compress)
             head.append(layout.Part(SectionType.PIECES, rows))
             body.append(layout.Part(SectionType.STREAM, b"".join(stream)))
+        if self.networks:
+            head.append(layout.Part(SectionType.NETWORKS, self.network_bytes()))
         if notes := slots.notes_with_splits(self.notes, self.slots):
             text = notes_bytes(notes)
             body.append(layout.Part.encoded(SectionType.NOTES, text, compress, SECTION_FLAG_OPTIONAL))
@@ -233,7 +234,7 @@ class Trace:
 
     def network_bytes(self) -> bytes:
         """Content of the networks' section."""
-        return packed_networks(self.networks, len(self.image))
+        return packed_networks(self.networks, streamed.read_only_end(self.streamed, len(self.image)))
 
     @classmethod
     def parse(cls, data: codec.Buffer, file: str = "") -> Trace:
@@ -275,11 +276,11 @@ class Trace:
             )
         if layout.is_encrypted(header):
             raise EncryptedError("the body is encrypted", offset=header["head_bytes"])
+        sections.check_content(len(data))  # before actions, image, pieces and notes are decoded
+        pieces = _pieces(sections)
         joint = sections.all(SectionType.NETWORKS)
-        rows_of_networks = parsed_networks(bytes(joint[0].stored), total, joint[0].offset) if joint else []
-        sections.check_content(len(data))  # before actions, image and notes are decoded
-        pieces = sections.all(SectionType.PIECES)
-        stream = sections.one(SectionType.STREAM) if pieces else None
+        fixed = streamed.read_only_end(pieces, total)
+        rows_of_networks = parsed_networks(bytes(joint[0].stored), fixed, joint[0].offset) if joint else []
         gpu = profile.for_gpu(manifest["gpu"])
         if manifest["profile_id"] != gpu.profile_id:
             raise OtherPolicyError(
@@ -300,9 +301,7 @@ class Trace:
             notes=notes,
             raw=bool(header["flags"] & HEADER_FLAG_RAW),
             networks=rows_of_networks,
-            streamed=streamed.parsed(bytes(pieces[0].stored), stream.stored, pieces[0].offset, stream.offset)
-            if stream
-            else [],
+            streamed=pieces,
         )
         trace.check()
         trace._check_manifest(manifest)
@@ -332,6 +331,14 @@ class Trace:
 def notes_bytes(notes: dict[str, Any]) -> bytes:
     """Content of the notes' section."""
     return json.dumps(notes, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _pieces(sections: layout.Parts) -> list[Piece]:
+    """The pieces of a streamed trace; of others, none."""
+    if not (rows := sections.all(SectionType.PIECES)):
+        return []
+    stream = sections.one(SectionType.STREAM)
+    return streamed.parsed(bytes(rows[0].stored), stream.stored, rows[0].offset, stream.offset)
 
 
 def _slots(part: layout.Part, count: int) -> list[Slot]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from trace_format.actions import Op, rewritten
 from trace_format.network import Network
 from trace_format.operands import Type
 from trace_format.schema import PAGE_BYTES
+from trace_format.streamed import Piece
 from trace_format.trace import Trace
 
 SEPARATOR = "/"  # between a network's name and that of its slot
@@ -31,6 +33,7 @@ def part(trace: Trace, network: Network) -> Trace:
     jobs = int(np.count_nonzero(trace.actions["op"][: network.first_action] == Op.JOB))
     actions = rewritten(actions, lambda x: x - network.first_slot, Type.SLOT)
     actions = rewritten(actions, lambda x: x - jobs, Type.NUMBER)
+    end = int(np.count_nonzero(actions["op"] == Op.JOB)) - 1
     begin = network.name + SEPARATOR
     slots = trace.slots[network.first_slot : network.end_slot]
     own = trace.notes.get(NOTES, {})
@@ -47,7 +50,17 @@ def part(trace: Trace, network: Network) -> Trace:
         },
         notes=notes if isinstance(notes, dict) else {},
         networks=[],
+        streamed=[piece for row in trace.streamed for piece in _own(row, network, jobs, end)],
     )
+
+
+def _own(piece: Piece, network: Network, jobs: int, last: int) -> Iterator[Piece]:
+    """A piece as a network has it, if one of its jobs needs it: of all, those from `jobs` on, up to its `last`."""
+    mine = network.image if piece.resident else ((network.first_page, network.end_page),)
+    from_job, first = (max(number - jobs, 0) for number in (piece.from_job, piece.first_job))
+    end = min(piece.last_job - jobs, last)
+    if first <= end and any(begin <= piece.page and piece.end_page <= behind for begin, behind in mine):
+        yield replace(piece, from_job=from_job, first_job=first, last_job=end)
 
 
 def named(trace: Trace, name: str) -> Trace:

@@ -18,15 +18,15 @@ static enum gr_status copy_head(struct loader *l)
                    flags = gr_load16(header + GR_HEADER_AT_FLAGS);
     l->head_bytes = gr_load32(header + GR_HEADER_AT_HEAD_BYTES);
     l->section_count = gr_load16(header + GR_HEADER_AT_SECTION_COUNT);
-    if (GR_FOURTH_FLAGS)
-        l->fourth = GR_FOURTH_OF(flags);
+    if (GR_HEAD_FLAGS)
+        l->flags = flags & GR_HEAD_FLAGS;
     l->stream.chunk_bytes = chunk_bytes;
     l->stream.left = l->trace_bytes - l->head_bytes;
     if (l->head_bytes > GR_MAX_HEAD_BYTES || l->head_bytes > l->trace_bytes || l->head_bytes % GR_ALIGNMENT ||
         chunk_bytes < GR_MIN_CHUNK_BYTES || chunk_bytes > GR_MAX_CHUNK_BYTES ||
         chunk_bytes & (chunk_bytes - 1) || l->section_count <= SECTIONS_IN_HEAD(l) ||
-        l->section_count > GR_MAX_SECTIONS ||
-        (flags & ~(GR_HEADER_FLAG_RAW | GR_BESIDE_FLAGS) && flags != GR_ALONE_FLAG) ||
+        l->section_count > GR_MAX_SECTIONS || flags & ~(GR_HEADER_FLAG_RAW | GR_HEAD_FLAGS) ||
+        (flags & GR_HEADER_FLAG_RAW && flags & (GR_STREAMING_FLAG | GR_NETWORKS_FLAG)) ||
         gr_load64(header + GR_HEADER_AT_TRACE_BYTES) != l->trace_bytes ||
         gr_load32(header + GR_HEADER_AT_CHUNK_COUNT) != (l->stream.left + chunk_bytes - 1) / chunk_bytes ||
         !gr_is_zero(header + GR_HEADER_AT_RESERVED, GR_HEADER_BYTES - GR_HEADER_AT_RESERVED) ||

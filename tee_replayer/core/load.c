@@ -35,15 +35,13 @@ GR_INLINE uint64_t stored_bytes(const struct loader *l, uint32_t index)
 }
 
 /* Whether a section of this type, with these flags, may follow `i` others, the one before with the flags
- * `before`. The order: the head's three, ACTIONS, IMAGE sections, optional ones. */
+ * `before`. The order: the head's three, those that flags bring, ACTIONS, IMAGE sections, optional ones. */
 static bool is_in_order(const struct loader *l, uint32_t i, uint32_t type, uint32_t flags, uint32_t before)
 {
-    const uint32_t fourth = GR_FOURTH(l);
-    if (i == HEAD_SECTIONS && fourth)
-        return type == fourth && !flags;
-    i -= i > HEAD_SECTIONS && fourth;
-    if (GR_IS_OF_HEAD(type))
-        return false;
+    const uint32_t more = SECTIONS_IN_HEAD(l) - HEAD_SECTIONS;
+    if (i - HEAD_SECTIONS < more || (GR_HEAD_FLAGS && type - GR_SECTION_TYPE_ENCRYPTION < 3))
+        return i == SECTION_OF(l, type) && i != SECTION_OF(l, type - 1) && !flags;
+    i -= i > HEAD_SECTIONS ? more : 0;
     static const uint8_t first[] = {GR_SECTION_TYPE_MANIFEST, GR_SECTION_TYPE_SLOTS, GR_SECTION_TYPE_CHUNKS,
                                     GR_SECTION_TYPE_ACTIONS};
     const bool is_required = type - GR_SECTION_TYPE_MANIFEST <= 2 ||
@@ -219,7 +217,9 @@ static enum gr_status check_manifest(struct loader *l)
     if (status == GR_STATUS_OK)
         status = gr_check_weights(l);
     if (status == GR_STATUS_OK)
-        status = gr_take_alone(l, section_data(l, HEAD_SECTIONS), section_bytes(l, HEAD_SECTIONS));
+        status = gr_take_pieces(l, OF_HEAD(l, GR_SECTION_TYPE_PIECES));
+    if (status == GR_STATUS_OK)
+        status = gr_take_networks(l, OF_HEAD(l, GR_SECTION_TYPE_NETWORKS));
     if (status != GR_STATUS_OK)
         return status;
     l->state ^= STEP_MANIFEST;
@@ -314,7 +314,7 @@ static enum gr_status load(struct loader *l)
     if (status == GR_STATUS_OK)
         status = check_manifest(l);
     if (status == GR_STATUS_OK)
-        status = gr_open_body(l, section_data(l, HEAD_SECTIONS), stored_bytes(l, HEAD_SECTIONS));
+        status = gr_open_body(l, OF_HEAD(l, GR_SECTION_TYPE_ENCRYPTION));
     if (status == GR_STATUS_OK)
         status = load_body(l);
     gr_close_body(l);
@@ -324,8 +324,8 @@ static enum gr_status load(struct loader *l)
     if (status == GR_STATUS_OK)
         status = gr_check_signature_again(l);
     if (status == GR_STATUS_OK) {
-        const uint64_t differing = differences(l) | gr_alone_differences(l, section_data(l, HEAD_SECTIONS),
-                                                                         section_bytes(l, HEAD_SECTIONS));
+        const uint64_t differing = differences(l) | gr_network_differences(l->r) |
+                                   gr_piece_differences(l, OF_HEAD(l, GR_SECTION_TYPE_PIECES));
         l->state ^= (uint32_t)(differing | differing >> 32) |
                     ((gr_port_read32(GR_ID_OFFSET) ^ GR_ID_VALUE) & GR_ID_MASK);
     }

@@ -53,9 +53,15 @@ enum step {
     (GR_STATE_LOADED ^ FIRST_VERDICT ^ SECOND_VERDICT ^ GR_KNOWN_ANSWER ^ REFUSAL ^ STEP_ENVELOPE ^          \
      STEP_HEADER ^ STEP_SECTIONS ^ STEP_MANIFEST ^ STEP_BODY ^ STEP_IDENTITY)
 
-/* Type of the head's fourth section, if its trace has one; sections of the head; the actions' comes next. */
-#define GR_FOURTH(l) (GR_FOURTH_FLAGS ? (l)->fourth : 0u)
-#define SECTIONS_IN_HEAD(l) (HEAD_SECTIONS + (GR_FOURTH(l) != 0))
+/* Whether a flag is set that brings the head a section; where that lies among those of the head, by its type:
+ * the greatest first; sections of the head; the actions' comes next. */
+#define GR_HAS(l, flag) (GR_HEAD_FLAGS && (l)->flags & (flag))
+#define SECTION_OF(l, type)                                                                                  \
+    ((uint32_t)HEAD_SECTIONS + ((type) < GR_SECTION_TYPE_PIECES && GR_HAS(l, GR_STREAMING_FLAG)) +           \
+     ((type) < GR_SECTION_TYPE_NETWORKS && GR_HAS(l, GR_NETWORKS_FLAG)) +                                    \
+     ((type) < GR_SECTION_TYPE_ENCRYPTION && GR_HAS(l, GR_ENCRYPTION_FLAG)))
+#define SECTIONS_IN_HEAD(l) SECTION_OF(l, 0u)
+#define OF_HEAD(l, type) section_data(l, SECTION_OF(l, type)), section_bytes(l, SECTION_OF(l, type))
 #define ACTIONS(l) SECTIONS_IN_HEAD(l)
 
 struct loader {
@@ -64,7 +70,7 @@ struct loader {
     uint64_t trace_bytes;
     uint32_t state; /* becomes the replayer's */
     uint8_t *head;  /* copy of the head in the carve-out */
-    uint32_t head_bytes, section_count, fourth;
+    uint32_t head_bytes, section_count, flags;
     uint64_t image_bytes;
     struct gr_stream stream;
     GR_LOADER_FIELDS

@@ -92,7 +92,7 @@ class Options:
         schedule: so many requests with deadlines can wait for the GPU (`gr_submit`), which takes steps and
             joint traces; 0: none.
         mmu: MMU and caches on or off (bare metal); None: as the board's description says.
-        streaming: it reads pieces of a trace while jobs run; excludes networks.
+        streaming: it reads pieces of a trace while jobs run; in OP-TEE it excludes networks.
         rollback_store: it keeps the highest versions in flash (bare metal, on a board with flash for it).
         clock: it asks the board's clock whether the trust policy holds (bare metal, on a board with a secure one).
         algorithms: kinds of keys that later trust policies may name, besides those that `key` names; the device
@@ -153,8 +153,11 @@ class Options:
             raise GenerateError(f"requests that can wait: expected 1 to {MAX_REQUESTS}, found {self.schedule}")
         if self.schedule and not self.networks:
             raise GenerateError("requests need networks of a joint trace: also set the feature networks")
-        if self.streaming and self.networks:
-            raise GenerateError("streaming and networks are mutually exclusive: leave one of them out")
+        if self.streaming and self.networks and self.platform.in_optee:
+            raise GenerateError(
+                "streaming and networks are mutually exclusive in OP-TEE, whose clients share a trace that one of "
+                "them has loaded: leave one of them out"
+            )
         if self.clock and not isinstance(self.key, Policy):
             raise GenerateError("the feature clock requires a trust policy")
         object.__setattr__(self, "target", self.platform.fitted(self))

@@ -31,8 +31,7 @@ UNTESTED = "untested combination"
 _EVIDENCE = ("hashes", "attestations")
 # Feature -> those that it requires, and those that it cannot be combined with.
 _REQUIRES = {"schedule": ("networks", "steps"), "clock": ("trust",)}
-# A replay log does not say which of several networks ran; pieces are of one network.
-_EXCLUDES = {"evidence": ("networks",), "streaming": ("networks",)}
+_EXCLUDES = {"evidence": ("networks",)}  # a replay log does not say which of several networks ran
 
 
 class FeatureError(TraceError):

@@ -100,7 +100,7 @@ PLANTED = {
     "another network's pages, Mali": ("core-scheduled-mali_g71", "networks.c",
                                       "mapped > GR_WORK_END(r) / GR_PAGE_BYTES", "0"),
     "another network's pages of the image": ("core-scheduled-v3d42", "networks.c",
-                                             "gr_reaches(r, (uint64_t)a->b * GR_PAGE_BYTES, end * GR_PAGE_BYTES)",
+                                             "gr_shows(r, (uint64_t)a->b * GR_PAGE_BYTES, end * GR_PAGE_BYTES)",
                                              "true"),
     "another network's pages of the image, Mali": ("core-scheduled-mali_g71", "reach.c",
                                                    "return networks >> r->network & 1;", "return networks;"),

@@ -206,9 +206,9 @@ DEFECTS = (
     Defect("attest", "v3d42", "gr_attest", "nonce_bytes - GR_NONCE_MIN > GR_NONCE_MAX - GR_NONCE_MIN || ", ""),
     Defect("encryption", "v3d42", "is_message", "bytes < MESSAGE_BYTES || ", ""),
     Defect("encryption", "v3d42", "is_message", " || bytes != MESSAGE_BYTES + (uint64_t)*count * ROW_BYTES", ""),
-    Defect("encryption", "v3d42", "gr_decrypt", "(bytes + 15) / 16", "(bytes + 31) / 16"),
-    Defect("streaming", "v3d42", "is_valid", "offset > l->pieces_bytes ||\n        ", ""),
-    Defect("streaming", "v3d42", "is_valid", "end_of(r, index) > r->carveout_bytes || ", ""),
+    Defect("encryption", "v3d42", "gr_decrypt", "(bytes + BLOCK_BYTES - 1)", "(bytes + 2 * BLOCK_BYTES - 1)"),
+    Defect("streaming", "v3d42", "is_piece", "offset > l->pieces_bytes ||\n        ", ""),
+    Defect("streaming", "v3d42", "is_piece", "end_of(r, index) > r->carveout_bytes || ", ""),
     Defect("streaming", "v3d42", "gr_take_pieces", " || bytes / GR_PIECE_BYTES - 1 >= GR_MAX_PIECES", ""),
     Defect(
         "streaming", "v3d42", "fetch", "r->memory.base + begin_of(r, index)", "r->memory.base + end_of(r, index)"
@@ -260,8 +260,8 @@ DEFECTS = (
     ),
     Defect("networks", "v3d42", "gr_take_networks", "count < 2 || count > GR_NETWORKS", "count < 2"),
     Defect("networks", "v3d42", "gr_network_info", "index >= gr_network_count(r)", "index > gr_network_count(r)"),
-    Defect("reach", "v3d42", "gr_reaches", "end > r->image_end", "end > r->image_end + GR_PAGE_BYTES"),
-    Defect("reach", "v3d42", "gr_has_owners", "page < r->image_end", "page <= r->image_end"),
+    Defect("reach", "v3d42", "gr_shows", "end > GR_READ_ONLY_END(r)", "end > r->image_end + GR_PAGE_BYTES"),
+    Defect("reach", "v3d42", "gr_has_owners", "page < GR_READ_ONLY_END(r)", "page <= GR_READ_ONLY_END(r)"),
     Defect("schedule", "v3d42", "place", "at = i + 1", "at = i + 2"),
     Defect("schedule", "v3d42", "put_back", "to + 1 < queue->length && ", ""),
     Defect("schedule", "v3d42", "gr_submit", " || count > r->slot_count", ""),

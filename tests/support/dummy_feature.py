@@ -37,14 +37,14 @@ HOOKS = """/* SPDX-License-Identifier: BSD-2-Clause */
 
 #define GR_DUMMY_FLAG GR_HEADER_FLAG_DUMMY
 
-/* Take the number from the section that is behind the head's three, if it is a dummy's. */
+/* Take the number from the section, if the trace has one. */
 GR_INTERNAL void gr_take_dummy(struct loader *l, enum gr_status *status, const uint8_t *data, uint64_t bytes);
 GR_INTERNAL enum gr_status gr_add_dummy(struct gr_replayer *r, const struct gr_action *a);
 
 #else
 
 #define GR_DUMMY_FLAG 0u
-#define gr_take_dummy(l, status, data, bytes) ((void)0)
+#define gr_take_dummy(...) ((void)0)
 #define gr_add_dummy(r, a) GR_STATUS_OK /* its opcode is unknown */
 
 #endif
@@ -58,9 +58,8 @@ SOURCE = """/* SPDX-License-Identifier: BSD-2-Clause */
 
 void gr_take_dummy(struct loader *l, enum gr_status *status, const uint8_t *data, uint64_t bytes)
 {
-    const bool is_there = GR_FOURTH(l) == GR_SECTION_TYPE_DUMMY,
-               is_said = gr_load16(l->head + GR_HEADER_AT_FLAGS) & GR_HEADER_FLAG_DUMMY;
-    if (*status == GR_STATUS_OK && (is_there != is_said || (is_there && bytes != 8)))
+    const bool is_there = GR_HAS(l, GR_DUMMY_FLAG);
+    if (*status == GR_STATUS_OK && is_there && bytes != 8)
         *status = GR_STATUS_SECTIONS;
     if (*status == GR_STATUS_OK && is_there)
         l->r->dummy_sum = gr_load64(data);
@@ -84,7 +83,11 @@ CORE_HOOKS: Recipe = {
     "tee_replayer/core/load.c": behind(
         "tee_replayer/core/load.c",
         "    status = gr_check_weights(l);\n",
-        "    gr_take_dummy(l, &status, section_data(l, HEAD_SECTIONS), section_bytes(l, HEAD_SECTIONS));\n",
+        "    gr_take_dummy(l, &status, OF_HEAD(l, GR_SECTION_TYPE_DUMMY));\n",
+    ),
+    "tee_replayer/core/load.h": like(
+        "tee_replayer/core/load.h",
+        ("HEAD_SECTIONS + ", "HEAD_SECTIONS + ((type) < GR_SECTION_TYPE_DUMMY && GR_HAS(l, GR_DUMMY_FLAG)) + "),
     ),
     "tee_replayer/core/run.c": behind(
         "tee_replayer/core/run.c",
@@ -97,13 +100,12 @@ TABLES: Recipe = {
     "tee_replayer/core/features_api.h": like(
         "tee_replayer/core/features_api.h",
         ('/clock_api.h"\n', '/clock_api.h"\n#include "../features/dummy/dummy_api.h"\n'),
-        ("        GR_EVIDENCE_FIELDS\n", "        GR_DUMMY_FIELDS GR_EVIDENCE_FIELDS\n"),
+        ("GR_SCHEDULE_FIELDS GR_EVIDENCE_FIELDS\n", "GR_SCHEDULE_FIELDS GR_DUMMY_FIELDS GR_EVIDENCE_FIELDS\n"),
     ),
     "tee_replayer/core/features_hooks.h": like(
         "tee_replayer/core/features_hooks.h",
         ('/clock.h"\n', '/clock.h"\n#include "../features/dummy/dummy.h"\n'),
-        ("FLAGS GR_ENCRYPTION_FLAG\n", "FLAGS (GR_ENCRYPTION_FLAG | GR_DUMMY_FLAG)\n"),
-        (" : (flags)&GR_ALONE", " : (flags)&GR_DUMMY_FLAG ? GR_SECTION_TYPE_DUMMY : (flags)&GR_ALONE"),
+        ("| GR_ENCRYPTION_FLAG)\n", "| GR_ENCRYPTION_FLAG | GR_DUMMY_FLAG)\n"),
     ),
     "tee_replayer/features/__init__.py": behind(
         "tee_replayer/features/__init__.py",
@@ -121,16 +123,7 @@ FORMATS: Recipe = {
     ),
     "trace_format/layout.py": like(
         "trace_format/layout.py",
-        ("| HEADER_FLAG_JOINT\n", "| HEADER_FLAG_JOINT | 32\n"),
-        (
-            "SectionType.ENCRYPTION, SectionType.NETWORKS)",
-            "SectionType.ENCRYPTION, SectionType.NETWORKS, SectionType.DUMMY)",
-        ),
-        (
-            "    if is_encrypted(header):\n        return (*",
-            '    if header["flags"] & 32:\n        return (*HEAD_SECTIONS, SectionType.DUMMY)\n'
-            "    if is_encrypted(header):\n        return (*",
-        ),
+        ("_BROUGHT = {\n", "_BROUGHT = {\n    32: SectionType.DUMMY,\n"),
     ),
     "trace_format/opcodes.py": like(
         "trace_format/opcodes.py",

@@ -264,7 +264,13 @@ LOADS: tuple[Hostile, ...] = rows(
         ),
         sections("the header's flag without networks", lambda found: found.__delitem__(3), "SECTIONS"),
         sections("networks of a raw recording", lambda found: None, "HEADER", RESERVED, HEADER_FLAG_JOINT | 1),
-        sections("networks of an encrypted trace", lambda found: None, "HEADER", RESERVED, HEADER_FLAG_JOINT | 2),
+        sections(
+            "encrypted networks without the message",
+            lambda found: None,
+            "SECTIONS",
+            SECTION,
+            HEADER_FLAG_JOINT | 2,
+        ),
         sections(
             "networks that all reach the whole image, as in older joint traces",
             lambda found: resize(found, lambda data: data[: 2 * ROW]),

@@ -13,7 +13,6 @@ from tests.support.replayer_samples import PAGE, Parts
 from trace_format import errors, layout, packing
 from trace_format.actions import MAP_READ, MAP_WRITE
 from trace_format.schema import (
-    HEADER_FLAG_ENCRYPTED,
     HEADER_FLAG_JOINT,
     HEADER_FLAG_RAW,
     HEADER_FLAG_STREAMED,
@@ -196,7 +195,6 @@ LOADS: tuple[Hostile, ...] = rows(
         sectioned("packed STREAM", packed(SectionType.STREAM)),
         sectioned("raw and streamed", list, RESERVED, HEADER_FLAG_STREAMED | HEADER_FLAG_RAW),
         sectioned("joint and streamed", list, RESERVED, HEADER_FLAG_STREAMED | HEADER_FLAG_JOINT),
-        sectioned("encrypted and streamed", list, RESERVED, HEADER_FLAG_STREAMED | HEADER_FLAG_ENCRYPTED),
         streamed("no flag", sections("", list, flags=0)[1], "SECTIONS", errors.SectionRangeError),  # type: ignore[arg-type]
         streamed(
             "the GPU may write to a resident piece",

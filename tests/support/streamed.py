@@ -55,12 +55,15 @@ def accesses_outside(trace: Trace) -> Mapping[int, set[int]]:
 
 
 @contextmanager
-def loaded(data: bytearray, memory: int, latency_ns: int = 0) -> Iterator[tuple[hostlib.HostReplayer, mmap.mmap]]:
-    """A replayer that has loaded a file, whose bytes can change meanwhile."""
+def loaded(
+    data: bytearray, memory: int, latency_ns: int = 0, secret: bytes | None = None
+) -> Iterator[tuple[hostlib.HostReplayer, mmap.mmap]]:
+    """A replayer that has loaded a file, whose bytes can change meanwhile; `secret`: the device's."""
     carveout = mmap.mmap(-1, memory)
     with VirtualGpu("v3d42", {s.CARVEOUT_PHYS: carveout}, latency_ns=latency_ns) as gpu:
         library = s.library(streaming=True)
         replayer = hostlib.HostReplayer(library, s.GPU, gpu.c_interface, carveout, s.CARVEOUT_PHYS)
+        replayer.decrypts_with(secret)
         file = hostlib._ffi().from_buffer("uint8_t[]", data)
         replayer.load(file, s.KEY)
         yield replayer, carveout

@@ -79,11 +79,14 @@ class Running:
         networks: int = 8,
     ) -> None:
         self.trace, self.memory, self.gpu = trace, memory, gpu
-        library = s.library(profile.load(trace.gpu), networks=networks, steps=steps, schedule=schedule)
+        is_streamed = bool(trace.streamed)
+        gpu_profile = profile.load(trace.gpu)
+        library = s.library(gpu_profile, networks=networks, steps=steps, schedule=schedule, streaming=is_streamed)
         self.replayer = hostlib.HostReplayer(
             library, profile.load(trace.gpu), gpu.c_interface, memory, s.CARVEOUT_PHYS
         )
-        self.replayer.load(s.signed(trace), s.KEY)
+        self.file = bytearray(s.signed(trace))
+        self.replayer.load(hostlib._ffi().from_buffer("uint8_t[]", self.file), s.KEY)
         self.buffers = [np.zeros(slot.shape, slot.numpy_dtype) for slot in trace.slots]
         for index, buffer in enumerate(self.buffers):
             if trace.slots[index].kind in (SlotKind.INPUT, SlotKind.OUTPUT):

@@ -75,9 +75,9 @@ Rules, in the order in which a reader can check them:
 4. Sections lie in the order of the table, the first right after the table. Each starts at the next multiple of
    {alignment} after the one before, and the up to {gap} bytes between are zero. The file ends at the next
    multiple of {alignment} after the last.
-5. The first three sections are MANIFEST, SLOTS and CHUNKS, in this order, once each, in an encrypted trace
-   followed by ENCRYPTION; their end is the end of the head, `head_bytes`. All but SLOTS are stored without a
-   codec.
+5. The first sections are MANIFEST, SLOTS and CHUNKS, in this order, once each. Then come PIECES in a streamed
+   trace, NETWORKS in a joint one, and ENCRYPTION last in an encrypted one. Their end is the end of the head,
+   `head_bytes`. All but SLOTS are stored without a codec.
 6. Then come exactly one ACTIONS section, any number of IMAGE sections, and optional sections, in this order. There
    is at most one NOTES section.
 7. A section of unknown type is an error unless its flag `optional` is set; then a reader passes over it. Its
@@ -130,30 +130,35 @@ _SECTIONS = """\
 """
 
 _PIECE_RULES = """\
-A streamed trace, which bit 4 of the header's flags says it is, has memory that a device reads while jobs run; it
-is neither raw nor encrypted nor joint. A piece decodes to whole pages of the carve-out behind the image, where it
-lies for the jobs from `first_job` to `last_job`. From `from_job` on no job uses these pages otherwise, so that a
-device may write them while that job or a later one runs: `from_job` is at most `first_job`, that is at most
-`last_job`, and that is below `job_count`. Two pieces that have a page in common have no job in common, from
-`from_job` to `last_job`. Rows ascend by `first_job`. Several may have the same stored bytes.
+A streamed trace, which bit 4 of the header's flags says it is, has memory that a device reads while jobs run;
+it is not raw. A piece decodes to whole pages of the carve-out behind the image, where it lies for the jobs from
+`first_job` to `last_job`. From `from_job` on no job uses these pages otherwise, so that a device may write them
+while that job or a later one runs: `from_job` is at most `first_job`, that is at most `last_job`, and that is
+below `job_count`. Two pieces that have a page in common have no job in common, from `from_job` to `last_job`.
+Rows ascend by `first_job`. Several may have the same stored bytes.
 
 A resident piece stays for later replays: `from_job` is 0, `last_job` is the last job. Its pages are as those of
 the image: neither the GPU nor an action writes them. All other pieces lie behind the last resident one, in
 working memory. A device reads each of these again in each replay, copies it chunk by chunk into secure memory,
 compares the chunk's hash there and decodes it from there. Code lies in the image only.
+
+In a joint trace, a piece that is not resident lies in working memory of one network, and a device reads it for
+that network's jobs alone. A resident piece is for the networks that reach its pages, the same ones for each of
+them: it is read once for all. Jobs have their numbers in the whole trace.
 """
 
 _NETWORK_RULES = """\
-A joint trace, which bit 3 of the header's flags says it is, holds several networks; it is neither raw nor
-encrypted. Each has its own actions, slots and working memory, and there are no others: ranges of actions and slots
-follow one another and end with the last action and slot. Those of working memory begin after the image's last page
-and end with the carve-out; where networks are exclusive, all begin there, and the longest ends so. Nothing writes
-to the image. The byte of each of its pages has bit n set if network n reaches the page: each page has at least
-one, a page with several is shared, and bits above the last network are zero. Each network has its own page tables,
-so an address space of one is not that of another. An action may name its own network's slots, fill its own working
-memory, upload from pages of the image that its network reaches, and map such pages, its own working memory, or
-both. Each network has one ReplayStart; jobs are numbered through the whole trace. Bit 2 of the header's flags says
-that a joint trace has no such bytes; readers refuse it.
+A joint trace, which bit 3 of the header's flags says it is, holds several networks; it is not raw. Each has its
+own actions, slots and working memory, and there are no others: ranges of actions and slots follow one another
+and end with the last action and slot. Those of working memory begin after the image's last page, or that of
+resident pieces behind it, and end with the carve-out; where networks are exclusive, all begin there, and the
+longest ends so. What follows of the image's pages is so of those of resident pieces as well, but for uploads.
+Nothing writes to the image. The byte of each of its pages has bit n set if network n reaches the page: each
+page has at least one, a page with several is shared, and bits above the last network are zero. Each network has
+its own page tables, so an address space of one is not that of another. An action may name its own network's
+slots, fill its own working memory, upload from pages of the image that its network reaches, and map such pages,
+its own working memory, or both. Each network has one ReplayStart; jobs are numbered through the whole trace.
+Bit 2 of the header's flags says that a joint trace has no such bytes; readers refuse it.
 """
 
 _MANIFEST_RULES = """\

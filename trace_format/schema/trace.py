@@ -113,8 +113,8 @@ DTYPE_BYTES = {
 HEADER_FLAG_RAW = 1  # a recording that no pass has touched
 HEADER_FLAG_ENCRYPTED = 2  # the body is; chunk hashes are of what lies in the file
 HEADER_FLAG_OLD_JOINT = 4  # several networks that all reach the whole image: no reader takes it any more
-HEADER_FLAG_JOINT = 8  # several networks; neither raw nor encrypted
-HEADER_FLAG_STREAMED = 16  # memory is read while jobs run; neither raw nor encrypted nor joint
+HEADER_FLAG_JOINT = 8  # several networks; not raw
+HEADER_FLAG_STREAMED = 16  # memory is read while jobs run; not raw
 NETWORK_FLAG_EXCLUSIVE = 1  # working memory is common to all: each replay begins anew
 MAX_RECIPIENTS = 16  # of an encrypted trace
 PIECE_FLAG_RESIDENT = 1  # stays for later replays: nothing else lies there
@@ -264,5 +264,5 @@ HEAD_SECTIONS = (
     SectionType.MANIFEST,
     SectionType.SLOTS,
     SectionType.CHUNKS,
-)  # and ENCRYPTION, NETWORKS or PIECES where a flag says so
+)  # and PIECES, NETWORKS and ENCRYPTION where flags say so
 TRACE = Format("trace", "the trace format", STRUCTURES, ENUMERATIONS, numbers(vars()))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Several traces as one joint trace.
 
-Nothing ever writes to an image, so images become one in which pages of equal content are there once. What networks
-write is not shared, unless they are exclusive.
+Nothing ever writes to an image, so images become one in which pages of equal content are there once. Nor to
+resident pieces of streamed traces: those of equal content are there once, and are read once. What networks write,
+and pieces that are read again, lie in memory of one network, unless networks are exclusive.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from trace_format.actions import Action, Actions, Columns, Op, action, array_of,
 from trace_format.errors import GramophoneError
 from trace_format.network import Network
 from trace_format.operands import Type
-from trace_format.schema import MAX_CARVEOUT_BYTES, MAX_NETWORKS, PAGE_BYTES
+from trace_format.schema import MAX_CARVEOUT_BYTES, MAX_NETWORKS, MAX_PIECES, PAGE_BYTES
 from trace_format.slots import Slot
+from trace_format.streamed import Piece, read_only_end
 from trace_format.trace import Trace
 
 _TEXT_BYTES = {"recorder": 32, "kernel": 64, "driver": 64, "framework": 64}
@@ -82,7 +84,8 @@ def joint(rows: Sequence[Joining], name: str, *, exclusive: bool = False) -> Joi
     """
     _check(rows)
     image, places, pages = _image([row.trace for row in rows])
-    first_page = len(image) // PAGE_BYTES
+    streamed = _resident(rows, places, len(image) // PAGE_BYTES)
+    image_pages = first_page = read_only_end(streamed, len(image))
     found: list[Network] = []
     parts: list[Actions] = []
     slots: list[Slot] = []
@@ -110,9 +113,10 @@ def joint(rows: Sequence[Joining], name: str, *, exclusive: bool = False) -> Joi
                 row.priority,
                 manifest["retry_limit"],
                 manifest["time_budget_us"],
-                _reached(page_at, len(image) // PAGE_BYTES),
+                _reached(page_at, image_pages),
             )
         )
+        streamed += _passing(trace, first_page - len(page_at), jobs)
         begin += len(moved)
         jobs += trace.jobs
         slots += [replace(slot, name=_slot_name(row.name, slot.name)) for slot in trace.slots]
@@ -134,7 +138,10 @@ def joint(rows: Sequence[Joining], name: str, *, exclusive: bool = False) -> Joi
         meta=_meta(rows, name),
         notes={NOTES: {row.name: row.trace.notes for row in rows}},
         networks=found,
+        streamed=_in_order(streamed),
     )
+    if len(streamed) > MAX_PIECES:
+        raise JoinError(f"together they have {len(streamed)} pieces: a trace has at most {MAX_PIECES}")
     trace.check()
     return Joint(trace, pages, pages - len(image) // PAGE_BYTES)
 
@@ -169,6 +176,12 @@ def differences(whole: Trace, network: Network, own: Trace) -> list[str]:
             f"{len(missing)} of {len(own_pages)} pages of the image are missing, the first at {missing[0]}",
         ]
     page_at = np.array([pages[page] for page in own_pages], np.int64)
+    stay = {bytes(piece.data): piece for piece in whole.streamed if piece.resident}
+    for piece in _staying(own):
+        if bytes(piece.data) not in stay:
+            return [*found, f"the resident piece at page {piece.page} is missing"]
+        first = stay[bytes(piece.data)].page
+        page_at = np.concatenate([page_at, np.arange(first, first + piece.pages)])
     jobs = int(np.count_nonzero(whole.actions["op"][: network.first_action] == Op.JOB))
     expected = _moved(own, page_at, network.first_page, network.first_slot, jobs)
     actions = whole.actions[network.first_action : network.end_action]
@@ -179,13 +192,14 @@ def differences(whole: Trace, network: Network, own: Trace) -> list[str]:
         found += [
             f"action {at} is another: expected {expected[at]}, found {actions[at]}" for at in other[:1].tolist()
         ]
-    if network.image != _reached(page_at, len(pages_at)):
+    found += _other_pieces(whole, network, own, page_at, jobs)
+    if network.image != _reached(page_at, read_only_end(whole.streamed, len(whole.image))):
         found.append("it reaches other pages of the image")
     slots = [replace(slot, name=_slot_name(network.name, slot.name)) for slot in own.slots]
     if slots != list(whole.slots[network.first_slot : network.end_slot]):
         found.append("its slots are others")
     meta, joint_meta = Trace.META_DEFAULTS | own.meta, Trace.META_DEFAULTS | whole.meta
-    own_bytes = own.carveout_bytes - len(own_pages) * PAGE_BYTES
+    own_bytes = own.carveout_bytes - len(page_at) * PAGE_BYTES
     found += [
         f"{what}: expected {wanted}, found {seen}"
         for what, wanted, seen in (
@@ -200,6 +214,28 @@ def differences(whole: Trace, network: Network, own: Trace) -> list[str]:
             f"the joint trace is older: expected security version {meta['security_version']} or above, "
             f"found {joint_meta['security_version']}"
         )
+    return found
+
+
+def _other_pieces(whole: Trace, network: Network, own: Trace, page_at: NDArray[np.int64], jobs: int) -> list[str]:
+    """As `differences`, of what is read while its jobs run: they have these numbers from `jobs` on."""
+    end = jobs + own.jobs
+    late = {bytes(piece.data): piece.first_job for piece in whole.streamed if piece.resident}
+    found = [
+        f"the resident piece at page {piece.page} is read too late"
+        for piece in _staying(own)
+        if late[bytes(piece.data)] > piece.first_job + jobs
+    ]
+    theirs = [
+        piece
+        for piece in whole.streamed
+        if not piece.resident
+        and network.first_page <= piece.page < network.end_page
+        and piece.from_job < end
+        and piece.last_job >= jobs
+    ]
+    if theirs != _in_order(_passing(own, network.first_page - len(page_at), jobs)):
+        found.append("its pieces are others")
     return found
 
 
@@ -222,8 +258,6 @@ def _check_one(row: Joining) -> None:
         raise JoinError(f"{row.name} is a raw recording: expected what `gramophone build` makes of it")
     if row.trace.networks:
         raise JoinError(f"{row.name} is a joint trace: expected the traces that it was made of")
-    if row.trace.streamed:
-        raise JoinError(f"{row.name} is a streamed trace: expected what `build` makes without --secure-memory")
 
 
 def _image(traces: Sequence[Trace]) -> tuple[bytes, list[NDArray[np.int64]], int]:
@@ -241,6 +275,46 @@ def _image(traces: Sequence[Trace]) -> tuple[bytes, list[NDArray[np.int64]], int
             own.append(index[key])
         places.append(np.array(own, np.int64))
     return b"".join(content), places, sum(map(len, places))
+
+
+def _resident(rows: Sequence[Joining], places: list[NDArray[np.int64]], page: int) -> list[Piece]:
+    """Resident pieces of all traces, those of equal content once, from a page on; adds their pages to `places`."""
+    found: dict[bytes, Piece] = {}
+    last = sum(row.trace.jobs for row in rows) - 1
+    jobs = 0
+    for index, row in enumerate(rows):
+        end = len(places[index])
+        for piece in _staying(row.trace):
+            if piece.page != end:
+                raise JoinError(f"{row.name} has pages between its resident pieces: expected none at page {end}")
+            end = piece.end_page
+            data = bytes(piece.data)
+            if data not in found:
+                found[data] = replace(piece, page=page, first_job=piece.first_job + jobs, last_job=last)
+                page += piece.pages
+            here = np.arange(piece.pages) + found[data].page
+            places[index] = np.concatenate([places[index], here])
+        jobs += row.trace.jobs
+    return list(found.values())
+
+
+def _staying(trace: Trace) -> list[Piece]:
+    """Resident pieces as they lie in memory."""
+    return sorted((piece for piece in trace.streamed if piece.resident), key=lambda piece: piece.page)
+
+
+def _passing(trace: Trace, delta: int, jobs: int) -> list[Piece]:
+    """Pieces that are read again, so many pages and jobs further on."""
+    return [
+        Piece(piece.page + delta, piece.from_job + jobs, piece.first_job + jobs, piece.last_job + jobs, piece.data)
+        for piece in trace.streamed
+        if not piece.resident
+    ]
+
+
+def _in_order(pieces: Sequence[Piece]) -> list[Piece]:
+    """As a trace has them."""
+    return sorted(pieces, key=lambda piece: (piece.first_job, piece.page))
 
 
 def _moved(trace: Trace, page_at: NDArray[np.int64], first_page: int, first_slot: int, jobs: int) -> Actions:

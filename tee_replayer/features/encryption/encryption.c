@@ -9,6 +9,8 @@
 
 enum {
     KEY_BYTES = 16,
+    COUNTER_BYTES = 16, /* of which the last four are zero, and count blocks */
+    BLOCK_BYTES = 16,
     SECRET_BYTES = 32,
     HASH_BYTES = 32,
     HASH_BLOCK_BYTES = 64,
@@ -17,7 +19,7 @@ enum {
     WRAPPED_WORDS = 2, /* of 8 bytes, in a wrapped key of 16 */
     WRAPPING_ROUNDS = 6,
     COUNTER_AT = 11, /* in a message, whose start is one of these */
-    MESSAGE_BYTES = COUNTER_AT + 16 + 2,
+    MESSAGE_BYTES = COUNTER_AT + COUNTER_BYTES + 2,
     ROW_KID = 9, /* in a recipient */
     ROW_X = ROW_KID + 16 + 9,
     ROW_Y = ROW_X + 32 + 3,
@@ -80,22 +82,23 @@ static bool derive(const uint8_t shared[SECRET_BYTES], const uint8_t binding[HAS
 
 /* RFC 3394, 2.2.2. False: it was not wrapped with this key. *differing says the same in another form, zero
  * where it was, for the loader's state: one instruction that stays changed does not decide both. */
-static bool unwrap(struct gr_cipher *cipher, const uint8_t wrapping[KEY_BYTES], const uint8_t *wrapped,
-                   uint8_t key[KEY_BYTES], uint32_t *differing)
+static bool unwrap(const uint8_t wrapping[KEY_BYTES], const uint8_t *wrapped, uint8_t key[KEY_BYTES],
+                   uint32_t *differing)
 {
+    struct gr_cipher cipher;
     static const uint8_t expected[8] = {0xa6, 0xa6, 0xa6, 0xa6, 0xa6, 0xa6, 0xa6, 0xa6};
     _Alignas(8) uint8_t block[16]; /* what is checked, and a word of the key */
-    bool good = gr_inverse_begin(cipher, wrapping);
+    bool good = gr_inverse_begin(&cipher, wrapping);
     memcpy(block, wrapped, 8);
     memcpy(key, wrapped + 8, KEY_BYTES);
     for (uint32_t step = WRAPPING_ROUNDS * WRAPPED_WORDS; step; step--) {
         uint8_t *const word = key + (step - 1) % WRAPPED_WORDS * 8;
         block[7] ^= (uint8_t)step;
         memcpy(block + 8, word, 8);
-        good &= gr_inverse_apply(cipher, block);
+        good &= gr_inverse_apply(&cipher, block);
         memcpy(word, block + 8, 8);
     }
-    gr_cipher_end(cipher);
+    gr_cipher_end(&cipher);
     const uint32_t same = gr_is_same(block, expected, sizeof expected);
     *differing = (gr_load32(block) ^ UINT32_C(0xa6a6a6a6)) | (gr_load32(block + 4) ^ UINT32_C(0xa6a6a6a6));
     gr_wipe(block, sizeof block);
@@ -124,8 +127,7 @@ static bool is_message(const uint8_t *m, uint64_t bytes, uint32_t *count)
 
 /* The body's key by one of the device's, if a recipient is for it. */
 static bool find_key(struct loader *l, const uint8_t *rows, uint32_t count,
-                     const uint8_t secret[SECRET_BYTES], const uint8_t binding[HASH_BYTES],
-                     uint8_t key[KEY_BYTES])
+                     const uint8_t secret[SECRET_BYTES], const uint8_t binding[HASH_BYTES])
 {
     _Alignas(8) uint8_t shared[SECRET_BYTES], wrapping[HASH_BYTES];
     uint32_t differing = 0;
@@ -136,7 +138,7 @@ static bool find_key(struct loader *l, const uint8_t *rows, uint32_t count,
         memcpy(point + 1, row + ROW_X, 32);
         memcpy(point + 33, row + ROW_Y, 32);
         found = gr_agree(secret, point, shared) && derive(shared, binding, wrapping) &&
-                unwrap(&l->cipher, wrapping, row + ROW_WRAPPED, key, &differing);
+                unwrap(wrapping, row + ROW_WRAPPED, l->r->body_key, &differing);
     }
     if (found)
         l->state ^= differing;
@@ -147,44 +149,56 @@ static bool find_key(struct loader *l, const uint8_t *rows, uint32_t count,
 
 enum gr_status gr_open_body(struct loader *l, const uint8_t *message, uint64_t bytes)
 {
-    if (GR_FOURTH(l) != GR_SECTION_TYPE_ENCRYPTION)
+    if (!GR_HAS(l, GR_ENCRYPTION_FLAG))
         return GR_STATUS_OK;
-    _Alignas(8) uint8_t secret[SECRET_BYTES], binding[HASH_BYTES], key[KEY_BYTES];
+    _Alignas(8) uint8_t secret[SECRET_BYTES], binding[HASH_BYTES];
     uint32_t count = 0;
-    l->r->report.offset = HEAD_SECTIONS;
+    l->r->report.offset = SECTION_OF(l, GR_SECTION_TYPE_ENCRYPTION);
     if (!is_message(message, bytes, &count))
         return GR_STATUS_SECTIONS;
     if (!gr_sha256(l->head, (size_t)(message - l->head), binding))
         return GR_STATUS_MEMORY;
     const uint8_t *rows = message + MESSAGE_BYTES;
-    bool found = own_key(secret) && find_key(l, rows, count, secret, binding, key);
+    bool found = own_key(secret) && find_key(l, rows, count, secret, binding);
     if (!found)
-        found = gr_port_fleet_key(secret) && find_key(l, rows, count, secret, binding, key);
-    found = found && gr_cipher_begin(&l->cipher, key, message + COUNTER_AT);
+        found = gr_port_fleet_key(secret) && find_key(l, rows, count, secret, binding);
     gr_wipe(secret, sizeof secret);
-    gr_wipe(key, sizeof key);
     if (!found)
         return GR_STATUS_ENCRYPTED;
-    l->stream.cipher = &l->cipher;
+    memcpy(l->r->body_key + KEY_BYTES, message + COUNTER_AT, COUNTER_BYTES);
+    l->r->is_encrypted = true;
+    l->stream.body_key = l->r->body_key;
     return GR_STATUS_OK;
 }
 
 void gr_close_body(struct loader *l)
 {
-    gr_cipher_end(&l->cipher);
-    l->stream.cipher = NULL;
+    l->stream.body_key = NULL;
+    if (GR_HAS(l, GR_STREAMING_FLAG))
+        return;
+    gr_wipe(l->r->body_key, sizeof l->r->body_key);
+    l->r->is_encrypted = false;
 }
 
 uint32_t gr_undecrypted(const struct loader *l)
 {
     const bool is_encrypted = gr_load16(gr_aligned(l->head) + GR_HEADER_AT_FLAGS) & GR_HEADER_FLAG_ENCRYPTED;
-    const uint64_t body_bytes = l->trace_bytes - l->head_bytes;
-    return (uint32_t)(l->stream.opened - (is_encrypted ? (body_bytes + 15) / 16 : 0));
+    const uint64_t taken = l->trace_bytes - l->head_bytes - l->stream.left;
+    return (uint32_t)(l->stream.opened - (is_encrypted ? (taken + 15) / 16 : 0));
 }
 
 /* Chunks are whole blocks but for the last, behind which the buffer goes on. */
 void gr_decrypt(struct gr_stream *s, uint32_t bytes)
 {
-    if (s->cipher)
-        s->opened += gr_cipher_apply(s->cipher, s->chunk, (bytes + 15) / 16);
+    if (!s->body_key)
+        return;
+    struct gr_cipher cipher;
+    uint8_t counter[COUNTER_BYTES];
+    uint32_t block = s->index * (s->chunk_bytes / BLOCK_BYTES);
+    memcpy(counter, s->body_key + KEY_BYTES, sizeof counter);
+    for (uint32_t i = sizeof counter; block; block >>= 8)
+        counter[--i] = (uint8_t)block;
+    if (gr_cipher_begin(&cipher, s->body_key, counter))
+        s->opened += gr_cipher_apply(&cipher, s->chunk, (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES);
+    gr_cipher_end(&cipher);
 }

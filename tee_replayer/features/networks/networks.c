@@ -3,7 +3,7 @@
  * by these rows when the trace is loaded, and again whenever an action runs. */
 #include "driver.h"
 #include "gr_target.h"
-#include "internal.h"
+#include "load.h"
 
 /* Of GR_NETWORK_BYTES each, as in the file. */
 static const uint8_t *row_at(const struct gr_replayer *r, uint32_t index)
@@ -37,8 +37,8 @@ static bool is_valid(const struct gr_replayer *r, uint32_t index)
 {
     const uint8_t *row = row_at(r, index);
     const bool is_exclusive = field(row_at(r, 0), GR_NETWORK_AT_FLAGS);
-    const uint64_t image_pages = r->image_end / GR_PAGE_BYTES, pages = r->carveout_bytes / GR_PAGE_BYTES;
-    uint64_t action = 0, slot = 0, page = image_pages, last_page = 0;
+    const uint64_t pages = r->carveout_bytes / GR_PAGE_BYTES;
+    uint64_t action = 0, slot = 0, page = GR_READ_ONLY_END(r) / GR_PAGE_BYTES, last_page = 0;
     for (uint32_t i = 0; i <= index; i++) {
         const uint8_t *at = row_at(r, i);
         const uint64_t end =
@@ -69,22 +69,23 @@ static bool is_valid(const struct gr_replayer *r, uint32_t index)
             (end == r->action_count && end_slot == r->slot_count && last_page == pages && gr_has_owners(r)));
 }
 
-enum gr_status gr_take_networks(struct gr_replayer *r, const uint8_t *rows, uint64_t bytes)
+enum gr_status gr_take_networks(const struct loader *l, const uint8_t *rows, uint64_t bytes)
 {
-    r->rows = rows;
+    struct gr_replayer *r = l->r;
+    r->rows = GR_HAS(l, GR_NETWORKS_FLAG) ? rows : NULL;
     r->network_count = 1;
-    if (!rows) {
+    if (!r->rows) {
         r->networks[0] = (struct gr_own){.end_action = r->action_count,
                                          .end_slot = r->slot_count,
                                          .retry_limit = r->retry_limit,
                                          .time_budget_us = r->time_budget_us,
-                                         .work_at = r->image_end,
+                                         .work_at = GR_READ_ONLY_END(r),
                                          .work_end = r->carveout_bytes};
         GR_TAKES(r, 0, r->time_budget_us);
         return GR_STATUS_OK;
     }
     /* Where there are fewer bytes than pages, the count becomes too large. */
-    const uint64_t of_rows = bytes - r->image_end / GR_PAGE_BYTES, count = of_rows / GR_NETWORK_BYTES;
+    const uint64_t of_rows = bytes - GR_READ_ONLY_END(r) / GR_PAGE_BYTES, count = of_rows / GR_NETWORK_BYTES;
     /* cppcheck-suppress incorrectLogicOperator ; it takes GR_NETWORKS, two or more, for 1 */
     if (of_rows % GR_NETWORK_BYTES || count < 2 || count > GR_NETWORKS)
         return GR_STATUS_NETWORKS;
@@ -110,7 +111,7 @@ enum gr_status gr_take_networks(struct gr_replayer *r, const uint8_t *rows, uint
             .work_end = (page + field(row, GR_NETWORK_AT_PAGE_COUNT)) * GR_PAGE_BYTES,
         };
     }
-    return GR_STATUS_OK;
+    return gr_have_owners(r) ? GR_STATUS_OK : GR_STATUS_PIECES;
 }
 
 enum gr_status gr_check_start(struct gr_replayer *r, uint32_t index, uint32_t starts)
@@ -144,7 +145,7 @@ GR_NOINLINE uint64_t gr_network_differences(const struct gr_replayer *r)
         low = n->driver_end;
         if (!r->rows) {
             found |= n->first_action | (n->end_action ^ r->action_count) | n->first_slot |
-                     (n->end_slot ^ r->slot_count) | (n->work_at ^ r->image_end) |
+                     (n->end_slot ^ r->slot_count) | (n->work_at ^ GR_READ_ONLY_END(r)) |
                      (n->work_end ^ r->carveout_bytes) | i;
             continue;
         }
@@ -202,17 +203,17 @@ bool gr_is_own_action(const struct gr_replayer *r, uint32_t index)
     return index - GR_FIRST_ACTION(r) < GR_END_ACTION(r) - GR_FIRST_ACTION(r);
 }
 
-/* Pages of the image that it reaches, or its own; the first network's follow the image, so its mapping may be
- * of both. */
+/* Pages that nothing writes and that it reaches, or its own; the first network's follow those, so its mapping
+ * may be of both. */
 bool gr_maps_own(const struct gr_replayer *r, const struct gr_action *a)
 {
-    const uint64_t image_pages = r->image_end / GR_PAGE_BYTES, first = GR_WORK_AT(r) / GR_PAGE_BYTES;
+    const uint64_t image_pages = GR_READ_ONLY_END(r) / GR_PAGE_BYTES, first = GR_WORK_AT(r) / GR_PAGE_BYTES;
     const uint64_t mapped = (uint64_t)a->b + a->value;
     const bool is_inside = mapped <= image_pages;
     if (!is_inside && ((a->b < first && first != image_pages) || mapped > GR_WORK_END(r) / GR_PAGE_BYTES))
         return false;
     const uint64_t end = is_inside ? mapped : image_pages;
-    return a->b >= image_pages || gr_reaches(r, (uint64_t)a->b * GR_PAGE_BYTES, end * GR_PAGE_BYTES);
+    return a->b >= image_pages || gr_shows(r, (uint64_t)a->b * GR_PAGE_BYTES, end * GR_PAGE_BYTES);
 }
 
 /* Whether the GPU's registers are as a network's prologue has left them. */

@@ -23,11 +23,10 @@
 #define GR_DRIVER_END(r) (GR_NETWORK(r)->driver_end)
 #define GR_START_OF(r, number) ((r)->networks[number].replay_start)
 
-#define GR_IS_OF_HEAD(type) ((type) == GR_SECTION_TYPE_NETWORKS) /* and nowhere else */
+#define GR_NETWORKS_FLAG GR_HEADER_FLAG_JOINT
 
-/* Take the networks from their section's rows, of `bytes` bytes; NULL: there is no section, and one network.
- */
-GR_INTERNAL enum gr_status gr_take_networks(struct gr_replayer *r, const uint8_t *rows, uint64_t bytes);
+/* Take the networks from their section's rows, of `bytes` bytes; without its flag, all there is as one. */
+GR_INTERNAL enum gr_status gr_take_networks(const struct loader *l, const uint8_t *rows, uint64_t bytes);
 
 /* Of the network that is checked: its ReplayStart, before which there were `starts`; its end, after which it
  * has what the driver needs behind *low_bytes. */
@@ -37,12 +36,22 @@ GR_INTERNAL enum gr_status gr_check_end(struct gr_replayer *r, uint32_t starts, 
 /* What of the networks is not as the section says, or breaks its rules, read anew: zero. */
 GR_INTERNAL uint64_t gr_network_differences(const struct gr_replayer *r);
 
-/* Whether an action is the selected network's; whether it reaches these bytes of the image, of which each
- * page says whose it is; whether a mapping is of what it reaches. */
+/* Whether an action is the selected network's; whether it reaches these bytes of what nothing writes, of
+ * which each page says whose it is; the same of the image alone; whether a mapping is of what it reaches;
+ * whether memory is, or is its own. */
 GR_INTERNAL bool gr_is_own_action(const struct gr_replayer *r, uint32_t index);
+GR_INTERNAL bool gr_shows(const struct gr_replayer *r, uint64_t first, uint64_t end);
 GR_INTERNAL bool gr_reaches(const struct gr_replayer *r, uint64_t first, uint64_t end);
 GR_INTERNAL bool gr_maps_own(const struct gr_replayer *r, const struct gr_action *a);
-/* Whether each page of the image is a network's, and none is that of a network that is not there. */
+#ifdef GRAMOPHONE_STREAMING
+#define GR_HAS_MEMORY(r, first, end)                                                                         \
+    (((first) >= GR_WORK_AT(r) && (end) <= GR_WORK_END(r)) || gr_shows(r, first, end))
+/* Not 0: memory is neither one network's own nor, each page of it, the same networks'. */
+GR_INTERNAL uint64_t gr_strays(const struct gr_replayer *r, uint64_t first, uint64_t end);
+/* 1: memory at a page, of which this is not so, is not the selected network's; by code of its own. */
+GR_INTERNAL uint64_t gr_is_foreign(const struct gr_replayer *r, uint64_t page);
+#endif
+/* Whether each page that nothing writes is a network's, and none is that of a network that is not there. */
 GR_INTERNAL bool gr_has_owners(const struct gr_replayer *r);
 #define gr_may_read(r, first, end) gr_reaches(r, first, end)
 
@@ -83,7 +92,9 @@ GR_INTERNAL bool gr_driver_switch(struct gr_replayer *r);
 #define GR_DRIVER_END(r) ((r)->low_bytes)
 #define GR_START_OF(r, number) ((void)(number), (r)->replay_start)
 
-#define GR_IS_OF_HEAD(type) ((void)(type), false)
+#define GR_NETWORKS_FLAG 0u
+#define gr_take_networks(...) GR_STATUS_OK
+#define gr_network_differences(r) UINT64_C(0)
 #define gr_check_start(r, index, starts)                                                                     \
     ((r)->replay_start = (index), (starts) ? GR_STATUS_ACTION : GR_STATUS_OK)
 #define gr_check_end(r, starts, low_bytes) (*(low_bytes) += gr_driver_bytes(r), GR_STATUS_OK)
@@ -91,6 +102,11 @@ GR_INTERNAL bool gr_driver_switch(struct gr_replayer *r);
 #define gr_reaches(r, first, end) ((end) <= (r)->image_end)
 #define gr_may_read(r, first, end) true /* where the image's end has been asked for */
 #define gr_maps_own(r, a) true
+#ifdef GRAMOPHONE_STREAMING
+#define GR_HAS_MEMORY(r, first, end) ((void)(r), (void)(first), (void)(end), true)
+#define gr_strays(r, first, end) UINT64_C(0)
+#define gr_is_foreign(r, page) UINT64_C(0)
+#endif
 #define gr_progress_of(r, slot) ((r)->progress)
 #define gr_take_over(r) ((void)0)
 #define gr_needs_reset(r) true

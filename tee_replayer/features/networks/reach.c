@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which pages of a joint trace's image are whose: read anew each time, in the section NETWORKS. */
+/* Which pages that nothing writes are whose in a joint trace: read anew each time, in the section NETWORKS.
+ */
 #include "internal.h"
 
-/* Behind the rows: a byte for each page of the image, with a bit for each network that reaches it. */
+/* Behind the rows: a byte for each of those pages, with a bit for each network that reaches it. */
 static const volatile uint8_t *reach(const struct gr_replayer *r)
 {
     return r->rows + (size_t)r->network_count * GR_NETWORK_BYTES;
 }
 
-bool gr_reaches(const struct gr_replayer *r, uint64_t first, uint64_t end)
+bool gr_shows(const struct gr_replayer *r, uint64_t first, uint64_t end)
 {
-    if (first >= end || end > r->image_end)
+    if (first >= end || end > GR_READ_ONLY_END(r))
         return false;
     if (!r->rows)
         return true;
@@ -22,12 +23,45 @@ bool gr_reaches(const struct gr_replayer *r, uint64_t first, uint64_t end)
     return networks >> r->network & 1;
 }
 
+bool gr_reaches(const struct gr_replayer *r, uint64_t first, uint64_t end)
+{
+    return end <= r->image_end && gr_shows(r, first, end);
+}
+
 bool gr_has_owners(const struct gr_replayer *r)
 {
-    for (uint64_t page = 0; page < r->image_end / GR_PAGE_BYTES; page++) {
+    for (uint64_t page = 0; page < GR_READ_ONLY_END(r) / GR_PAGE_BYTES; page++) {
         const uint32_t networks = reach(r)[page];
         if (!networks || networks >> r->network_count)
             return false;
     }
     return true;
 }
+
+#ifdef GRAMOPHONE_STREAMING
+/* 1 if memory is not all between two places. */
+static uint64_t is_outside(const volatile struct gr_own *own, uint64_t first, uint64_t end)
+{
+    return ((first - own->work_at) | (own->work_end - end)) >> 63;
+}
+
+uint64_t gr_strays(const struct gr_replayer *r, uint64_t first, uint64_t end)
+{
+    uint64_t strays = first >= GR_READ_ONLY_END(r);
+    for (uint32_t i = 0; i < r->network_count; i++)
+        strays &= is_outside(&r->networks[i], first, end);
+    for (uint64_t page = first / GR_PAGE_BYTES;
+         r->rows && page * GR_PAGE_BYTES < GR_READ_ONLY_END(r) && page * GR_PAGE_BYTES < end; page++)
+        strays |= (uint64_t)(reach(r)[page] ^ reach(r)[first / GR_PAGE_BYTES]);
+    return strays;
+}
+
+uint64_t gr_is_foreign(const struct gr_replayer *r, uint64_t page)
+{
+    if (!r->rows)
+        return 0;
+    if (page < GR_READ_ONLY_END(r) / GR_PAGE_BYTES)
+        return 1 & ~((uint64_t)reach(r)[page] >> r->network);
+    return is_outside(&r->networks[r->network], page * GR_PAGE_BYTES, (page + 1) * GR_PAGE_BYTES);
+}
+#endif

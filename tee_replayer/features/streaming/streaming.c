@@ -6,34 +6,33 @@
 #include "load.h"
 
 _Static_assert(GR_PIECES == GR_MAX_PIECES, "replayer.h has the format's limit");
-_Static_assert(GR_ALONE_FLAG == GR_HEADER_FLAG_STREAMED, "a trace has one flag of those that are alone");
 _Static_assert(GR_MAX_PIECE_BYTES % GR_PAGE_BYTES == 0, "a piece is whole pages");
 
 /* Of GR_PIECE_BYTES each, as in the file. */
-static const uint8_t *row_at(const struct gr_replayer *r, uint32_t index)
+static const uint8_t *piece_at(const struct gr_replayer *r, uint32_t index)
 {
     return gr_aligned(r->pieces + (size_t)index * GR_PIECE_BYTES);
 }
 
 /* Read by an access of its own: the compiler takes no earlier value for it. */
-static uint32_t field(const struct gr_replayer *r, uint32_t index, uint32_t at)
+static uint32_t piece_field(const struct gr_replayer *r, uint32_t index, uint32_t at)
 {
-    return *(const volatile uint32_t *)(const void *)(row_at(r, index) + at);
+    return *(const volatile uint32_t *)(const void *)(piece_at(r, index) + at);
 }
 
 static uint64_t begin_of(const struct gr_replayer *r, uint32_t index)
 {
-    return (uint64_t)field(r, index, GR_PIECE_AT_PAGE) * GR_PAGE_BYTES;
+    return (uint64_t)piece_field(r, index, GR_PIECE_AT_PAGE) * GR_PAGE_BYTES;
 }
 
 static uint64_t end_of(const struct gr_replayer *r, uint32_t index)
 {
-    return begin_of(r, index) + field(r, index, GR_PIECE_AT_BYTES);
+    return begin_of(r, index) + piece_field(r, index, GR_PIECE_AT_BYTES);
 }
 
 static bool is_resident(const struct gr_replayer *r, uint32_t index)
 {
-    return row_at(r, index)[GR_PIECE_AT_FLAGS] & GR_PIECE_FLAG_RESIDENT;
+    return piece_at(r, index)[GR_PIECE_AT_FLAGS] & GR_PIECE_FLAG_RESIDENT;
 }
 
 /* The first word of a page of pieces: while these are judged none has been read, and it says who else has the
@@ -54,25 +53,25 @@ static void mark(const struct gr_replayer *r, uint32_t index, uint32_t value)
  * that a page's mark, the job after its last one, says all. */
 static bool is_alone(const struct gr_replayer *r, uint32_t index)
 {
-    const uint32_t from = field(r, index, GR_PIECE_AT_FROM_JOB);
+    const uint32_t from = piece_field(r, index, GR_PIECE_AT_FROM_JOB);
     for (uint64_t at = begin_of(r, index); at < end_of(r, index); at += GR_PAGE_BYTES) {
         if (*mark_at(r, at) > from)
             return false;
     }
-    mark(r, index, field(r, index, GR_PIECE_AT_LAST_JOB) + 1);
+    mark(r, index, piece_field(r, index, GR_PIECE_AT_LAST_JOB) + 1);
     return true;
 }
 
 /* Whether a row keeps the rules, with those before it; trace_format/streamed.py has the same. */
-static bool is_valid(const struct loader *l, uint32_t index, uint32_t jobs)
+static bool is_piece(const struct loader *l, uint32_t index, uint32_t jobs)
 {
     const struct gr_replayer *r = l->r;
-    const uint8_t *row = row_at(r, index);
-    const uint32_t bytes = field(r, index, GR_PIECE_AT_BYTES),
-                   stored = field(r, index, GR_PIECE_AT_STORED_BYTES),
-                   from = field(r, index, GR_PIECE_AT_FROM_JOB),
-                   first = field(r, index, GR_PIECE_AT_FIRST_JOB),
-                   last = field(r, index, GR_PIECE_AT_LAST_JOB);
+    const uint8_t *row = piece_at(r, index);
+    const uint32_t bytes = piece_field(r, index, GR_PIECE_AT_BYTES),
+                   stored = piece_field(r, index, GR_PIECE_AT_STORED_BYTES),
+                   from = piece_field(r, index, GR_PIECE_AT_FROM_JOB),
+                   first = piece_field(r, index, GR_PIECE_AT_FIRST_JOB),
+                   last = piece_field(r, index, GR_PIECE_AT_LAST_JOB);
     const uint64_t offset = gr_load64(row + GR_PIECE_AT_OFFSET);
     const bool stays = is_resident(r, index);
     /* One less: zero is too small. */
@@ -87,20 +86,17 @@ static bool is_valid(const struct loader *l, uint32_t index, uint32_t jobs)
         end_of(r, index) > r->carveout_bytes || from > first || first > last || last >= jobs ||
         (stays && (from || last != jobs - 1)))
         return false;
-    return !index || field(r, index - 1, GR_PIECE_AT_FIRST_JOB) <= first;
+    return !index || piece_field(r, index - 1, GR_PIECE_AT_FIRST_JOB) <= first;
 }
 
 bool gr_takes_section(struct loader *l, uint32_t index, const uint8_t *s)
 {
     const uint32_t type = gr_load16(s + GR_SECTION_AT_TYPE);
-    if (type == GR_SECTION_TYPE_PIECES)
-        return index == HEAD_SECTIONS && s[GR_SECTION_AT_CODEC] == GR_CODEC_STORED;
     if (type == GR_SECTION_TYPE_IMAGE)
         return !l->pieces_section;
     if (type != GR_SECTION_TYPE_STREAM)
         return true;
-    if (l->pieces_section || GR_FOURTH(l) != GR_SECTION_TYPE_PIECES ||
-        s[GR_SECTION_AT_CODEC] != GR_CODEC_STORED)
+    if (l->pieces_section || !GR_HAS(l, GR_STREAMING_FLAG) || s[GR_SECTION_AT_CODEC] != GR_CODEC_STORED)
         return false;
     l->pieces_section = index;
     l->pieces_at = gr_load64(s + GR_SECTION_AT_OFFSET);
@@ -112,8 +108,9 @@ enum gr_status gr_take_pieces(struct loader *l, const uint8_t *rows, uint64_t by
 {
     struct gr_replayer *r = l->r;
     r->read_only_end = r->image_end;
-    r->piece_job = UINT32_MAX; /* none */
-    if (GR_FOURTH(l) != GR_SECTION_TYPE_PIECES)
+    for (uint32_t i = 0; i < GR_NETWORKS; i++)
+        r->progress[i].next_job = UINT32_MAX;
+    if (!GR_HAS(l, GR_STREAMING_FLAG))
         return GR_STATUS_OK;
     if (!l->pieces_section || bytes % GR_PIECE_BYTES || bytes / GR_PIECE_BYTES - 1 >= GR_MAX_PIECES)
         return GR_STATUS_SECTIONS;
@@ -126,7 +123,7 @@ enum gr_status gr_take_pieces(struct loader *l, const uint8_t *rows, uint64_t by
     const uint32_t jobs = gr_load32(gr_aligned(r->manifest) + GR_MANIFEST_AT_JOB_COUNT);
     for (uint32_t i = 0; i < r->piece_count; i++) {
         r->report.offset = i;
-        if (!is_valid(l, i, jobs))
+        if (!is_piece(l, i, jobs))
             return GR_STATUS_PIECES;
         mark(r, i, 0);
     }
@@ -136,6 +133,36 @@ enum gr_status gr_take_pieces(struct loader *l, const uint8_t *rows, uint64_t by
             return GR_STATUS_PIECES;
     }
     return r->read_only_end <= r->carveout_bytes ? GR_STATUS_OK : GR_STATUS_PIECES;
+}
+
+#ifdef GRAMOPHONE_NETWORKS
+bool gr_have_owners(struct gr_replayer *r)
+{
+    for (uint32_t i = 0; i < r->piece_count; i++) {
+        const uint64_t all = piece_field(r, i, GR_PIECE_AT_BYTES) / GR_PAGE_BYTES;
+        uint32_t owners = 0;
+        r->report.offset = i;
+        for (uint32_t number = 0; number < GR_COUNT(r); number++) {
+            uint64_t pages = 0;
+            GR_CHOOSE(r, number);
+            for (uint64_t at = begin_of(r, i); at < end_of(r, i); at += GR_PAGE_BYTES)
+                pages += GR_HAS_MEMORY(r, at, at + GR_PAGE_BYTES);
+            if (pages && pages != all && is_resident(r, i))
+                return false;
+            owners += pages == all;
+        }
+        if (!owners)
+            return false;
+    }
+    GR_CHOOSE(r, 0u);
+    return true;
+}
+#endif
+
+/* Whether a piece is the selected network's: as a whole, or not at all. */
+static bool is_own(const struct gr_replayer *r, uint32_t index)
+{
+    return GR_HAS_MEMORY(r, begin_of(r, index), begin_of(r, index) + 1);
 }
 
 /* Of two numbers below 2^63: 1 if a < b. Without a branch that a fault could turn. */
@@ -149,7 +176,7 @@ GR_INLINE uint64_t comes_before(uint64_t a, uint64_t b)
 GR_NOINLINE uint64_t gr_piece_differences(const struct loader *l, const uint8_t *rows, uint64_t bytes)
 {
     const struct gr_replayer *r = l->r;
-    const uint64_t count = GR_FOURTH(l) == GR_SECTION_TYPE_PIECES ? bytes / GR_PIECE_BYTES : 0,
+    const uint64_t count = GR_HAS(l, GR_STREAMING_FLAG) ? bytes / GR_PIECE_BYTES : 0,
                    jobs = gr_load32(gr_aligned(r->manifest) + GR_MANIFEST_AT_JOB_COUNT);
     uint64_t stays_end = r->image_end,
              wrong = (count ^ r->piece_count) | ((uintptr_t)r->chunk ^ (uintptr_t)l->stream.chunk) |
@@ -160,6 +187,7 @@ GR_NOINLINE uint64_t gr_piece_differences(const struct loader *l, const uint8_t 
                        first = row[GR_PIECE_AT_FIRST_JOB / 4], last = row[GR_PIECE_AT_LAST_JOB / 4],
                        begin = row[GR_PIECE_AT_PAGE / 4] * (uint64_t)GR_PAGE_BYTES, end = begin + size,
                        stays = row[GR_PIECE_AT_CODEC / 4] >> 8 & GR_PIECE_FLAG_RESIDENT;
+        wrong |= gr_strays(r, begin, end);
         wrong |=
             (size - 1) / GR_MAX_PIECE_BYTES | size % GR_PAGE_BYTES | comes_before(r->carveout_bytes, end) |
             comes_before(begin, stays ? r->image_end : r->read_only_end) | comes_before(first, from) |
@@ -212,20 +240,20 @@ static uint32_t there(const struct gr_replayer *r, uint32_t index)
  * is read in one step. */
 static uint64_t step_end(const struct gr_replayer *r, uint32_t index, uint32_t done)
 {
-    const uint64_t begin = r->pieces_at + gr_load64(row_at(r, index) + GR_PIECE_AT_OFFSET),
-                   end = begin + field(r, index, GR_PIECE_AT_STORED_BYTES),
+    const uint64_t begin = r->pieces_at + gr_load64(piece_at(r, index) + GR_PIECE_AT_OFFSET),
+                   end = begin + piece_field(r, index, GR_PIECE_AT_STORED_BYTES),
                    next = ((begin + done) | (r->chunk_bytes - 1)) + 1;
-    return row_at(r, index)[GR_PIECE_AT_CODEC] == GR_CODEC_STORED && next < end ? next : end;
+    return piece_at(r, index)[GR_PIECE_AT_CODEC] == GR_CODEC_STORED && next < end ? next : end;
 }
 
 /* Read a step of a piece to its place. Nobody uses that now. */
 static enum gr_status fetch(struct gr_replayer *r, uint32_t index)
 {
-    const uint8_t *row = row_at(r, index);
-    const uint32_t bytes = field(r, index, GR_PIECE_AT_BYTES), codec = row[GR_PIECE_AT_CODEC],
+    const uint8_t *row = piece_at(r, index);
+    const uint32_t bytes = piece_field(r, index, GR_PIECE_AT_BYTES), codec = row[GR_PIECE_AT_CODEC],
                    done = there(r, index);
     if (done >= bytes ||
-        (done && (codec != GR_CODEC_STORED || field(r, index, GR_PIECE_AT_STORED_BYTES) != bytes)))
+        (done && (codec != GR_CODEC_STORED || piece_field(r, index, GR_PIECE_AT_STORED_BYTES) != bytes)))
         return GR_STATUS_FLOW;
     const uint64_t at = r->pieces_at + gr_load64(row + GR_PIECE_AT_OFFSET) + done;
     const uint32_t chunk = (uint32_t)(at / r->chunk_bytes), before = (uint32_t)at & (r->chunk_bytes - 1),
@@ -245,6 +273,7 @@ static enum gr_status fetch(struct gr_replayer *r, uint32_t index)
     s.index = chunk;
     s.section = before;
     s.status = GR_STATUS_OK;
+    GR_OPEN_PIECE(r, &s);
     gr_stream_take(&s, NULL, before);
     s.section = stored;
     s.stop = s.at;
@@ -259,7 +288,8 @@ static enum gr_status fetch(struct gr_replayer *r, uint32_t index)
     const uint32_t again = there(r, index);
     const uint64_t end = step_end(r, index, again);
     s.differing |= ((s.offset - (uint64_t)(s.end - s.at)) ^ (r->body_at + end)) |
-                   (s.index ^ ((end - 1) / r->chunk_bytes + 1)) | (done ^ again);
+                   (s.index ^ ((end - 1) / r->chunk_bytes + 1)) | (done ^ again) |
+                   GR_UNOPENED(r, &s, s.offset - r->body_at - skipped);
     if (s.status == GR_STATUS_OK && s.differing)
         s.status = GR_STATUS_CHUNK;
     if (s.status == GR_STATUS_OK && (s.section || s.at != s.stop))
@@ -272,15 +302,16 @@ static enum gr_status fetch(struct gr_replayer *r, uint32_t index)
     return s.status;
 }
 
-/* Whether a job needs a piece. */
+/* Whether a job of the selected network needs a piece. */
 static bool is_needed(const struct gr_replayer *r, uint32_t index, uint32_t job)
 {
-    return field(r, index, GR_PIECE_AT_FIRST_JOB) <= job && job <= field(r, index, GR_PIECE_AT_LAST_JOB);
+    return piece_field(r, index, GR_PIECE_AT_FIRST_JOB) <= job &&
+           job <= piece_field(r, index, GR_PIECE_AT_LAST_JOB) && is_own(r, index);
 }
 
 static bool is_there(const struct gr_replayer *r, uint32_t index)
 {
-    return there(r, index) == field(r, index, GR_PIECE_AT_BYTES);
+    return there(r, index) == piece_field(r, index, GR_PIECE_AT_BYTES);
 }
 
 enum gr_status gr_fetch_pieces(struct gr_replayer *r, const struct gr_action *a)
@@ -289,13 +320,14 @@ enum gr_status gr_fetch_pieces(struct gr_replayer *r, const struct gr_action *a)
     if (!r->piece_count || a->op != GR_OP_JOB)
         return GR_STATUS_OK;
     enum gr_status status = gr_settle(r);
-    if (job != r->piece_job + 1) { /* a replay begins, or goes on after a fault: others may lie there */
+    if (job !=
+        GR_PROGRESS(r)->next_job) { /* a replay begins, or goes on after a fault: others may lie there */
         for (uint32_t i = 0; i < r->piece_count; i++) {
-            if (!is_resident(r, i) || !is_there(r, i))
+            if (is_own(r, i) && (!is_resident(r, i) || !is_there(r, i)))
                 r->pieces_read[i] = 0;
         }
     }
-    r->piece_job = job;
+    GR_PROGRESS(r)->next_job = job + 1;
     for (uint32_t i = 0; i < r->piece_count; i++) {
         while (status == GR_STATUS_OK && is_needed(r, i, job) && !is_there(r, i))
             status = fetch(r, i);
@@ -314,11 +346,12 @@ GR_NOINLINE uint64_t gr_lacks_pieces(struct gr_replayer *r, uint32_t index)
     if ((a[GR_ACTION_AT_OP / 4] & 0xff) != GR_OP_JOB)
         return missing;
     const uint64_t job = a[GR_ACTION_AT_VALUE / 4];
-    missing |= r->piece_count ? job ^ r->piece_job : 0;
+    missing |= r->piece_count ? (job + 1) ^ GR_PROGRESS(r)->next_job : 0;
     for (uint64_t i = r->piece_count; i--;) {
         const volatile uint32_t *row = (const volatile void *)gr_aligned(r->pieces + i * GR_PIECE_BYTES);
         const uint64_t is_idle = comes_before(job, row[GR_PIECE_AT_FIRST_JOB / 4]) |
-                                 comes_before(row[GR_PIECE_AT_LAST_JOB / 4], job);
+                                 comes_before(row[GR_PIECE_AT_LAST_JOB / 4], job) |
+                                 gr_is_foreign(r, row[GR_PIECE_AT_PAGE / 4]);
         missing |= (is_idle - 1) & (row[GR_PIECE_AT_BYTES / 4] ^ r->pieces_read[i]);
     }
     return missing;
@@ -327,9 +360,10 @@ GR_NOINLINE uint64_t gr_lacks_pieces(struct gr_replayer *r, uint32_t index)
 /* The line is asked before each step, so that the GPU waits for the end of one at most. */
 enum gr_status gr_read_ahead(struct gr_replayer *r, uint32_t line)
 {
-    const uint32_t job = r->piece_job;
+    const uint32_t job = GR_PROGRESS(r)->next_job - 1;
     for (uint32_t i = 0; i < r->piece_count; i++) {
-        if (field(r, i, GR_PIECE_AT_FROM_JOB) > job || field(r, i, GR_PIECE_AT_FIRST_JOB) <= job)
+        if (piece_field(r, i, GR_PIECE_AT_FROM_JOB) > job ||
+            piece_field(r, i, GR_PIECE_AT_FIRST_JOB) <= job || !is_own(r, i))
             continue;
         while (!is_there(r, i)) {
             if (gr_port_wait_irq(line, 0))

@@ -5,6 +5,7 @@
 
 #ifdef GRAMOPHONE_STREAMING
 
+#define GR_STREAMING_FLAG GR_HEADER_FLAG_STREAMED
 #define GR_LAST_OF_BODY GR_SECTION_TYPE_STREAM
 #define GR_STREAMING_LOADER_FIELDS                                                                           \
     uint32_t pieces_section; /* number of STREAM; 0: none has been seen */                                   \
@@ -18,6 +19,11 @@ GR_INTERNAL bool gr_takes_section(struct loader *l, uint32_t index, const uint8_
 
 /* Take the pieces from their section's rows, of `bytes` bytes. */
 GR_INTERNAL enum gr_status gr_take_pieces(struct loader *l, const uint8_t *rows, uint64_t bytes);
+
+#ifdef GRAMOPHONE_NETWORKS
+/* Whether each piece is in one network's memory, or in pages that the same networks reach. */
+GR_INTERNAL bool gr_have_owners(struct gr_replayer *r);
+#endif
 
 /* What is so only if the pieces keep the rules, and the replayer's fields are what the rows say: zero. Asked
  * after all else. */
@@ -46,10 +52,16 @@ GR_INTERNAL enum gr_status gr_read_ahead(struct gr_replayer *r, uint32_t line);
 
 #else
 
+#define GR_STREAMING_FLAG 0u
 #define GR_LAST_OF_BODY GR_SECTION_TYPE_IMAGE
 #define GR_STREAMING_LOADER_FIELDS
 #define GR_READ_ONLY_END(r) ((r)->image_end)
 #define gr_takes_section(l, index, s) true
+#define gr_take_pieces(...) GR_STATUS_OK
+#ifdef GRAMOPHONE_NETWORKS
+#define gr_have_owners(r) true
+#endif
+#define gr_piece_differences(...) UINT64_C(0)
 #define gr_keep_body(l) ((void)0)
 #define GR_LOADED_SECTIONS(l) ((l)->section_count)
 #define gr_lacks_body(l) ((l)->stream.left || (l)->stream.at != (l)->stream.end)

@@ -19,12 +19,15 @@ enum { GR_PIECES = 256 }; /* that a trace may have */
     uint64_t read_only_end;       /* of the last resident piece; without any, of the image */                \
     uint32_t chunk_bytes, piece_count;                                                                       \
     uint32_t next_action;            /* to be executed */                                                    \
-    uint32_t piece_job;              /* the latest job that was begun */                                     \
     uint32_t pieces_read[GR_PIECES]; /* bytes of a piece that lie in memory */
+
+#define GR_STREAMING_PROGRESS_FIELDS                                                                         \
+    uint32_t next_job; /* behind the latest that was begun; UINT32_MAX: none */
 
 #else
 
 #define GR_STREAMING_FIELDS
+#define GR_STREAMING_PROGRESS_FIELDS
 
 #endif
 

@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 enum { BEFORE = 64, MOST = 4096 };
 
-static uint32_t hashes, hash_fails_at, inverses, good_inverse, begun, ended, now;
+static uint32_t hashes, hash_fails_at, inverses, good_inverse, ended, now;
 static bool has_secret, has_fleet_key;
 
 static void check(bool good)
@@ -74,11 +74,8 @@ bool gr_inverse_apply(struct gr_cipher *cipher, uint8_t block[16])
 
 bool gr_cipher_begin(struct gr_cipher *cipher, const uint8_t key[16], const uint8_t counter[16])
 {
-    check(good_inverse && inverses == good_inverse);
-    check(!counter[12] && !counter[13] && !counter[14] && !counter[15]);
-    memcpy(cipher, key, 16);
-    begun++;
-    return true;
+    (void)cipher, (void)key, (void)counter;
+    abort(); /* no body is read here */
 }
 
 uint32_t gr_cipher_apply(struct gr_cipher *cipher, uint8_t *data, uint32_t blocks)
@@ -101,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     has_secret = data[0] & 1;
     has_fleet_key = data[0] & 2;
     good_inverse = data[1];
-    hashes = inverses = begun = ended = now = 0;
+    hashes = inverses = ended = now = 0;
     const size_t size = bytes - 2;
     uint8_t *head = malloc(BEFORE + size); /* to the byte, so that nothing behind it is touched */
     if (!head)
@@ -109,11 +106,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     memset(head, 0, BEFORE);
     memcpy(head + BEFORE, data + 2, size);
     struct gr_replayer replayer = {0};
-    struct loader l = {.r = &replayer, .head = head, .fourth = GR_SECTION_TYPE_ENCRYPTION};
+    struct loader l = {.r = &replayer, .head = head, .flags = GR_HEADER_FLAG_ENCRYPTED};
     l.stream.deadline_us = 40; /* of at most 32 trials */
     const enum gr_status status = gr_open_body(&l, head + BEFORE, size);
-    check((status == GR_STATUS_OK) == (l.stream.cipher != NULL));
-    check((status == GR_STATUS_OK) == (begun == 1) && begun <= 1);
+    check((status == GR_STATUS_OK) == (l.stream.body_key != NULL));
+    check(status != GR_STATUS_OK || (good_inverse && inverses == good_inverse));
     check(ended == inverses && inverses <= 2 * GR_MAX_RECIPIENTS);
     check(status == GR_STATUS_OK || status == GR_STATUS_ENCRYPTED || status == GR_STATUS_SECTIONS ||
           (status == GR_STATUS_MEMORY && hash_fails_at));

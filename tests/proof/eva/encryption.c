@@ -83,27 +83,28 @@ static void open_body(bool is_encrypted, uint32_t bytes)
     Frama_C_make_unknown((char *)head, sizeof head);
     l.r = &r;
     l.head = head;
-    l.fourth = is_encrypted ? GR_SECTION_TYPE_ENCRYPTION : 0;
-    l.stream.cipher = NULL;
+    l.flags = is_encrypted ? GR_HEADER_FLAG_ENCRYPTED : 0;
+    l.stream.body_key = NULL;
     if (gr_open_body(&l, head + sizeof head - bytes, bytes) == GR_STATUS_OK && is_encrypted) {
-        //@ assert opened: l.stream.cipher == &l.cipher;
+        //@ assert opened: l.stream.body_key == (const uint8_t *)r.body_key;
     } else {
-        //@ assert shut: l.stream.cipher == \null;
+        //@ assert shut: l.stream.body_key == \null;
     }
     gr_undecrypted(&l);
     gr_close_body(&l);
-    //@ assert closed: l.stream.cipher == \null;
+    //@ assert closed: l.stream.body_key == \null;
 }
 
 /* A chunk of any size that the buffer has room for, behind which there is nothing. */
 static uint8_t chunk[GR_MIN_CHUNK_BYTES];
 
-static void decrypt(struct gr_cipher *cipher)
+static void decrypt(const uint8_t *key)
 {
     struct gr_stream s;
     Frama_C_make_unknown((char *)&s, sizeof s);
     Frama_C_make_unknown((char *)chunk, sizeof chunk);
-    s.cipher = cipher;
+    s.body_key = key;
+    s.chunk_bytes = sizeof chunk;
     s.chunk = chunk;
     gr_decrypt(&s, Frama_C_unsigned_int_interval(1, sizeof chunk));
 }
@@ -118,9 +119,9 @@ int main(void)
     }
     open_body(true, 0);
     open_body(false, 0);
-    struct gr_cipher cipher;
-    Frama_C_make_unknown((char *)&cipher, sizeof cipher);
-    decrypt(&cipher);
+    uint8_t key[KEY_BYTES + COUNTER_BYTES];
+    Frama_C_make_unknown((char *)key, sizeof key);
+    decrypt(key);
     decrypt(NULL);
     return 0;
 }

@@ -29,7 +29,7 @@ uint64_t gr_driver_bytes(const struct gr_replayer *r);
 /*@ assigns \result \from \nothing; ensures 0 <= \result <= 1; */
 bool gr_driver_switch(struct gr_replayer *r);
 /*@ assigns \result \from first, end; ensures 0 <= \result <= 1; */
-bool gr_reaches(const struct gr_replayer *r, uint64_t first, uint64_t end);
+bool gr_shows(const struct gr_replayer *r, uint64_t first, uint64_t end);
 /*@ assigns \result \from \nothing; ensures 0 <= \result <= 1; */
 bool gr_has_owners(const struct gr_replayer *r);
 enum { ACTIONS = 100, PAGES = 3, IMAGE_PAGES = 4 };
@@ -84,11 +84,17 @@ static void forget(struct gr_replayer *r, uint32_t count)
     }
 }
 
+static enum gr_status take(struct gr_replayer *r, const uint8_t *rows, uint64_t bytes)
+{
+    const struct loader l = {.r = r, .flags = rows ? GR_HEADER_FLAG_JOINT : 0};
+    return gr_take_networks(&l, rows, bytes);
+}
+
 static void load(struct gr_replayer *r, uint32_t count)
 {
     uint64_t bytes = count == 1 ? 0 : count * GR_NETWORK_BYTES + IMAGE_PAGES,
              low_bytes = Frama_C_unsigned_long_long_interval(0, UINT64_MAX);
-    if (gr_take_networks(r, r->rows, bytes) == GR_STATUS_OK) {
+    if (take(r, r->rows, bytes) == GR_STATUS_OK) {
         //@ assert taken: r->network_count == count;
     }
     forget(r, count);
@@ -153,13 +159,13 @@ int main(void)
     /* Sections of other sizes are refused unread. */
     const uint8_t *nothing = (const uint8_t *)section + sizeof section;
     forget(&r, 2);
-    gr_take_networks(&r, nothing, 0);
-    gr_take_networks(&r, nothing, IMAGE_PAGES);
-    gr_take_networks(&r, nothing, GR_NETWORK_BYTES + IMAGE_PAGES);
-    gr_take_networks(&r, nothing, 2 * GR_NETWORK_BYTES);
-    gr_take_networks(&r, nothing, 2 * GR_NETWORK_BYTES + IMAGE_PAGES + 1);
-    gr_take_networks(&r, nothing, (GR_NETWORKS + 1) * GR_NETWORK_BYTES + IMAGE_PAGES);
-    gr_take_networks(&r, nothing, IMAGE_PAGES - (uint64_t)GR_NETWORK_BYTES);
+    take(&r, nothing, 0);
+    take(&r, nothing, IMAGE_PAGES);
+    take(&r, nothing, GR_NETWORK_BYTES + IMAGE_PAGES);
+    take(&r, nothing, 2 * GR_NETWORK_BYTES);
+    take(&r, nothing, 2 * GR_NETWORK_BYTES + IMAGE_PAGES + 1);
+    take(&r, nothing, (GR_NETWORKS + 1) * GR_NETWORK_BYTES + IMAGE_PAGES);
+    take(&r, nothing, IMAGE_PAGES - (uint64_t)GR_NETWORK_BYTES);
     return 0;
 }
 #include "shipped/networks.c"

@@ -78,7 +78,7 @@ static void forget(struct loader *l, struct gr_replayer *r)
     l->stream.left = BODY_BYTES;
     l->stream.at = l->stream.stop = l->stream.end = chunk;
     l->head_bytes = BODY_AT;
-    l->fourth = GR_SECTION_TYPE_PIECES;
+    l->flags = GR_HEADER_FLAG_STREAMED;
     l->pieces_section = 5;
     l->pieces_at = BODY_AT + BEFORE;
     l->pieces_bytes = STREAM_BYTES;
@@ -92,14 +92,14 @@ static void forget(struct loader *l, struct gr_replayer *r)
 }
 
 /* What the loader asks, with a section for pieces or without one. */
-static void load(struct loader *l, uint32_t fourth, uint32_t pieces_section, uint32_t count, uint32_t more)
+static void load(struct loader *l, uint32_t flags, uint32_t pieces_section, uint32_t count, uint32_t more)
 {
     forget(l, l->r);
     const uint8_t *at = (const uint8_t *)rows + sizeof rows - count * GR_PIECE_BYTES - more;
-    l->fourth = fourth;
+    l->flags = flags;
     l->pieces_section = pieces_section;
     gr_keep_body(l);
-    if (gr_take_pieces(l, at, count * GR_PIECE_BYTES + more) == GR_STATUS_OK && fourth) {
+    if (gr_take_pieces(l, at, count * GR_PIECE_BYTES + more) == GR_STATUS_OK && flags) {
         //@ assert taken: l->r->pieces == at && l->r->piece_count == count && 1 <= count;
     }
     gr_piece_differences(l, at, count * GR_PIECE_BYTES + more);
@@ -146,11 +146,11 @@ int main(void)
     l.r = &r;
     //@ loop unroll 4;
     for (uint32_t count = 0; count <= ROWS; count++) {
-        load(&l, GR_SECTION_TYPE_PIECES, 5, count, 0);
-        load(&l, GR_SECTION_TYPE_PIECES, 0, count, 0);
+        load(&l, GR_HEADER_FLAG_STREAMED, 5, count, 0);
+        load(&l, GR_HEADER_FLAG_STREAMED, 0, count, 0);
         load(&l, 0, 0, count, 0);
     }
-    load(&l, GR_SECTION_TYPE_PIECES, 5, 1, 8);
+    load(&l, GR_HEADER_FLAG_STREAMED, 5, 1, 8);
     //@ loop unroll 6;
     for (uint32_t page = 0; page <= PAGES + 1; page++) {
         //@ loop unroll 6;

@@ -15,7 +15,7 @@ uint8_t *proof_take(struct loader *l, uint64_t bytes);
 #define gr_take_memory proof_take
 
 /*@ requires ready(l);
-    assigns l->head, l->head_bytes, l->section_count, l->fourth, l->stream.chunk_bytes, l->stream.left,
+    assigns l->head, l->head_bytes, l->section_count, l->flags, l->stream.chunk_bytes, l->stream.left,
    l->state, l->r->high, l->r->memory.base[0 .. l->r->memory.bytes - 1]; ensures ready(l);
     EACH_OF_TABLE(ensures \result == GR_STATUS_OK ==>)
     ensures \result == GR_STATUS_OK ==> chunked(l);
@@ -23,7 +23,7 @@ uint8_t *proof_take(struct loader *l, uint64_t bytes);
 static enum gr_status copy_head(struct loader *l);
 
 /*@ requires ready(l) && l->trace_bytes == (uint64_t)(file_bytes - BEFORE_TRACE);
-    assigns l->start[0 .. START_BYTES - 1], l->head, l->head_bytes, l->section_count, l->fourth,
+    assigns l->start[0 .. START_BYTES - 1], l->head, l->head_bytes, l->section_count, l->flags,
       l->stream.chunk_bytes, l->stream.left, l->state, l->r->high,
       l->r->memory.base[0 .. l->r->memory.bytes - 1] AND_TRUST(l);
     ensures ready(l);

@@ -17,12 +17,11 @@
         \separated(l, l->policy->key_id + (0..KID_BYTES - 1))
 #endif
 
-/* How many sections the head has: the fourth is there or not. */
-#if defined GRAMOPHONE_ENCRYPTION || defined GRAMOPHONE_NETWORKS || defined GRAMOPHONE_STREAMING
-#define IN_HEAD(l) (l->fourth == 0 ? HEAD_SECTIONS : HEAD_SECTIONS + 1)
-#else
-#define IN_HEAD(l) HEAD_SECTIONS
-#endif
+/* How many sections the head has. */
+#define BROUGHT(l, flag) (flag != 0 && (l->flags & flag) != 0 ? 1 : 0)
+#define IN_HEAD(l)                                                                                           \
+    (HEAD_SECTIONS + BROUGHT(l, GR_STREAMING_FLAG) + BROUGHT(l, GR_NETWORKS_FLAG) +                          \
+     BROUGHT(l, GR_ENCRYPTION_FLAG))
 
 /* Where the section STREAM lies, of traces with pieces. */
 #ifdef GRAMOPHONE_STREAMING

@@ -15,7 +15,7 @@
 /* Pieces that are read meanwhile, and the buffer for their chunks, which lies behind what the GPU uses. */
 #ifdef GRAMOPHONE_STREAMING
 #define WRITTEN(r) \
-    r->pieces_read[0 .. GR_PIECES - 1], r->piece_job, r->next_action, \
+    r->pieces_read[0 .. GR_PIECES - 1], PROGRESS(r).next_job, r->next_action, \
     r->memory.base[r->image_end .. r->memory.bytes - 1]
 #else
 #define WRITTEN(r) r->memory.base[r->image_end .. r->low_bytes - 1]

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from host_tools.cli import main
 from host_tools.commands.facts import check_whole
-from host_tools.extras.sharing import joining
 from host_tools.passes.pipeline import build
 from tests.support import replayer_samples as s
 from trace_format import packing, streamed
@@ -72,8 +71,6 @@ def test_what_takes_no_streamed_trace_says_so() -> None:
         build(trace)
     with pytest.raises(GramophoneError, match=r"net\.gtr is a streamed trace: .* without --secure-memory"):
         check_whole(trace, "net.gtr")
-    with pytest.raises(GramophoneError, match="b is a streamed trace"):
-        joining.joint([joining.Joining("a", s.trace()), joining.Joining("b", trace)], "both")
 
 
 def test_dump_lists_pieces_and_has_no_text_of_them(tmp_path: Path) -> None:
