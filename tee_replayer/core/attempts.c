@@ -16,7 +16,7 @@ GR_NOINLINE enum gr_status gr_run(struct gr_replayer *r)
         r->report.status = gr_try_once(r);
         r->report.replay_us = gr_port_now_us() - start;
         if (r->report.status == GR_STATUS_OK)
-            return r->report.status = GR_ENDS_EARLY(r) ? GR_STATUS_FLOW : gr_store_keep(r);
+            return r->report.status = gr_ends_early(r) ? GR_STATUS_FLOW : gr_store_keep(r);
         if (!gr_may_try_again(r))
             return r->report.status;
         r->report.retries++;

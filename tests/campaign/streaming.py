@@ -89,8 +89,7 @@ def resident_writable(gpu: str) -> Attempt:
 
 
 CASES = (
-    # Not promised: the trace is accepted by then, and of each bit of each instruction of what reads pieces some
-    # still get through (docs/EVIDENCE.md). Of skips and turned branches none does.
+    # Not promised: its actions write registers, as their signer may. That it is not accepted is a test's question.
     Case("piece", "a piece with bits turned after signing", "CHUNK", tampered, good, promised=False),
     Case("pieces-overlap", "signed: a piece over another that is in use", "PIECES", overlapping, good),
     Case("piece-beyond", "signed: a piece behind the carve-out", "PIECES", beyond, good),

@@ -228,6 +228,23 @@ def test_no_skipped_instruction_leaves_a_job_without_its_pieces(campaign: Campai
         assert not counts.written
 
 
+@pytest.mark.parametrize(
+    "functions", [("gr_lacks_pieces*",), pytest.param(streaming.READING, marks=pytest.mark.exhaustive)]
+)
+def test_no_bit_makes_a_replay_of_a_changed_piece(
+    campaign: Campaign, built: Built, functions: tuple[str, ...]
+) -> None:
+    """A bit of an instruction or of a register, turned once or for good. Rows that a load turned into a store had
+    written, a place in the file that one field said, and a stack pointer past the answer got 13 through once.
+    """
+    whole = replace(campaign, shares={BARE_METAL: sampling.WHOLE}, functions=functions)
+    kinds = [kind for kind in KINDS if kind.of_all_bits or kind.stays]
+    result = whole.run([built("v3d42", BARE_METAL, "streaming")], ["piece"], kinds)
+    assert not result.spoilt
+    assert sum(counts.tried for counts in result.table.rows.values()) > 4000
+    assert not [name for name, counts in result.table.rows.items() if counts.accepted]
+
+
 @pytest.mark.parametrize("name", EACH_PROFILE)
 def test_no_single_fault_gets_through_any_profile(of_profiles: Campaign, built: Built, name: str) -> None:
     """A stranger's trace, and one with a tampered chunk, on the firmware of each profile."""

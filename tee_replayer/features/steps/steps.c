@@ -117,7 +117,7 @@ GR_NOINLINE bool gr_step(struct gr_replayer *r)
             r->report.status = GR_STATUS_STATE; /* no result yet */
             return true;
         }
-        r->report.status = GR_ENDS_EARLY(r) ? GR_STATUS_FLOW : gr_store_keep(r);
+        r->report.status = gr_ends_early(r) ? GR_STATUS_FLOW : gr_store_keep(r);
     } else if (gr_may_try_again(r)) {
         w->retries++;
         w->next = from;

@@ -28,10 +28,11 @@ GR_INTERNAL void gr_attempt_begins(struct gr_replayer *r);
 #define GR_COUNT_JOBS(r) ((void)0)
 #define GR_IS_SET_UP(r) ((void)(GR_PROGRESS(r)->is_away = false))
 
-/* Set registers again that were lost; then the action that the replay goes on with; whether it stops there
- * again; whether what has failed may be repeated from there. */
+/* Set registers again that were lost; then the action that the replay goes on with; whether replays can stop
+ * between jobs; whether this one does again; whether what has failed may be repeated from there. */
 GR_INTERNAL enum gr_status gr_come_back(struct gr_replayer *r);
 GR_INTERNAL uint32_t gr_goes_on_with(struct gr_replayer *r);
+#define GR_STOPS true
 #define GR_HAS_STOPPED(r) (GR_PROGRESS(r)->under_way.next != 0)
 #define GR_CAN_REPEAT(r) (r->report.phase == GR_PHASE_REPLAY && GR_PROGRESS(r)->under_way.can_repeat)
 
@@ -53,6 +54,7 @@ GR_INTERNAL bool gr_driver_begins_job(const struct gr_action *a);
 #define GR_IS_SET_UP(r) ((void)0)
 #define gr_come_back(r) GR_STATUS_OK
 #define gr_goes_on_with(r) GR_REPLAY_START(r)
+#define GR_STOPS false
 #define GR_HAS_STOPPED(r) false
 #define GR_CAN_REPEAT(r) false
 

@@ -171,18 +171,32 @@ GR_INLINE uint64_t comes_before(uint64_t a, uint64_t b)
     return (a - b) >> 63;
 }
 
+/* Of a row's words. */
+GR_INLINE uint64_t sum_of(const volatile uint32_t *row)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < GR_PIECE_BYTES / 4; i++)
+        sum += row[i];
+    return sum;
+}
+
 /* By code of its own, of the head and not of what was taken from it: one fault does not change both answers.
  * The order of pieces, codecs and reserved bytes are left out, because no memory depends on them. */
 GR_NOINLINE uint64_t gr_piece_differences(const struct loader *l, const uint8_t *rows, uint64_t bytes)
 {
-    const struct gr_replayer *r = l->r;
+    struct gr_replayer *r = l->r;
     const uint64_t count = GR_HAS(l, GR_STREAMING_FLAG) ? bytes / GR_PIECE_BYTES : 0,
                    jobs = gr_load32(gr_aligned(r->manifest) + GR_MANIFEST_AT_JOB_COUNT);
     uint64_t stays_end = r->image_end,
              wrong = (count ^ r->piece_count) | ((uintptr_t)r->chunk ^ (uintptr_t)l->stream.chunk) |
                      ((uintptr_t)(r->hashes + l->stream.index * UINT64_C(32)) ^ (uintptr_t)l->stream.hashes);
+    r->head_pieces = rows;
+    r->head_piece_count = (uint32_t)count;
+    r->pieces_sum = 0;
+    r->stream_at = TRACE_START(l) + l->pieces_at;
     for (uint64_t i = 0; i < count; i++) {
         const volatile uint32_t *row = (const volatile void *)gr_aligned(rows + i * GR_PIECE_BYTES);
+        r->pieces_sum += sum_of(row);
         const uint64_t size = row[GR_PIECE_AT_BYTES / 4], from = row[GR_PIECE_AT_FROM_JOB / 4],
                        first = row[GR_PIECE_AT_FIRST_JOB / 4], last = row[GR_PIECE_AT_LAST_JOB / 4],
                        begin = row[GR_PIECE_AT_PAGE / 4] * (uint64_t)GR_PAGE_BYTES, end = begin + size,
@@ -286,9 +300,12 @@ static enum gr_status fetch(struct gr_replayer *r, uint32_t index)
     /* That it was the next step's bytes, each of a chunk that was hashed: where the stream has come to, and
      * how many chunks it has taken, follow from the row and from what was there, read again. */
     const uint32_t again = there(r, index);
-    const uint64_t end = step_end(r, index, again);
-    s.differing |= ((s.offset - (uint64_t)(s.end - s.at)) ^ (r->body_at + end)) |
-                   (s.index ^ ((end - 1) / r->chunk_bytes + 1)) | (done ^ again) |
+    const uint64_t offset = field(r, index, GR_PIECE_AT_OFFSET) |
+                            (uint64_t)field(r, index, GR_PIECE_AT_OFFSET + 4) << 32,
+                   end = step_end(r, index, again);
+    s.differing |= ((r->body_at + at) ^ (r->stream_at + offset + again)) |
+                   ((s.offset - (uint64_t)(s.end - s.at)) ^ (r->stream_at + (end - r->pieces_at))) |
+                   (s.index ^ ((end - 1) / r->chunk_bytes + 1)) |
                    GR_UNOPENED(r, &s, s.offset - r->body_at - skipped);
     if (s.status == GR_STATUS_OK && s.differing)
         s.status = GR_STATUS_CHUNK;
@@ -299,6 +316,7 @@ static enum gr_status fetch(struct gr_replayer *r, uint32_t index)
     if (s.status == GR_STATUS_OK)
         r->pieces_read[index] =
             (again + part - (uint32_t)s.section) ^ (uint32_t)(s.differing | s.differing >> 32);
+    r->pieces_hashed[index] += part;
     return s.status;
 }
 
@@ -324,7 +342,7 @@ enum gr_status gr_fetch_pieces(struct gr_replayer *r, const struct gr_action *a)
         GR_PROGRESS(r)->next_job) { /* a replay begins, or goes on after a fault: others may lie there */
         for (uint32_t i = 0; i < r->piece_count; i++) {
             if (is_own(r, i) && (!is_resident(r, i) || !is_there(r, i)))
-                r->pieces_read[i] = 0;
+                r->pieces_read[i] = r->pieces_hashed[i] = 0;
         }
     }
     GR_PROGRESS(r)->next_job = job + 1;
@@ -335,8 +353,8 @@ enum gr_status gr_fetch_pieces(struct gr_replayer *r, const struct gr_action *a)
     return status;
 }
 
-/* Of the action as the trace has it, by code of its own: one fault leaves no job without its memory. An
- * action that was passed over may have been a job's. */
+/* Of the action as the trace has it, by code and a pointer of its own: one fault leaves no job without its
+ * memory. An action that was passed over may have been a job's. A fault may have written to the rows. */
 GR_NOINLINE uint64_t gr_lacks_pieces(struct gr_replayer *r, uint32_t index)
 {
     const volatile uint32_t *a =
@@ -346,15 +364,30 @@ GR_NOINLINE uint64_t gr_lacks_pieces(struct gr_replayer *r, uint32_t index)
     if ((a[GR_ACTION_AT_OP / 4] & 0xff) != GR_OP_JOB)
         return missing;
     const uint64_t job = a[GR_ACTION_AT_VALUE / 4];
-    missing |= r->piece_count ? (job + 1) ^ GR_PROGRESS(r)->next_job : 0;
-    for (uint64_t i = r->piece_count; i--;) {
-        const volatile uint32_t *row = (const volatile void *)gr_aligned(r->pieces + i * GR_PIECE_BYTES);
+    uint64_t sum = 0;
+    missing |= r->head_piece_count ? (job + 1) ^ GR_PROGRESS(r)->next_job : 0;
+    for (uint64_t i = r->head_piece_count; i--;) {
+        const volatile uint32_t *row = (const volatile void *)gr_aligned(r->head_pieces + i * GR_PIECE_BYTES);
+        sum += sum_of(row);
         const uint64_t is_idle = comes_before(job, row[GR_PIECE_AT_FIRST_JOB / 4]) |
                                  comes_before(row[GR_PIECE_AT_LAST_JOB / 4], job) |
                                  gr_is_foreign(r, row[GR_PIECE_AT_PAGE / 4]);
-        missing |= (is_idle - 1) & (row[GR_PIECE_AT_BYTES / 4] ^ r->pieces_read[i]);
+        missing |= (is_idle - 1) & ((row[GR_PIECE_AT_BYTES / 4] ^ r->pieces_read[i]) |
+                                    (row[GR_PIECE_AT_BYTES / 4] ^ r->pieces_hashed[i]));
     }
-    return missing;
+    return missing | (sum ^ r->pieces_sum);
+}
+
+/* By the head: a network's actions are executed from the first, or from the mark, to the last. A replay that
+ * can stop between jobs goes on with others. */
+GR_NOINLINE bool gr_ends_early(const struct gr_replayer *r)
+{
+    const uint32_t count = gr_load32(gr_aligned(r->manifest) + GR_MANIFEST_AT_ACTION_COUNT),
+                   begun = r->begun_action;
+    return r->next_action != GR_END_ACTION(r) || (GR_COUNT(r) == 1 && r->next_action != count) ||
+           begun >= count ||
+           (!GR_STOPS && begun != GR_FIRST_ACTION(r) &&
+            r->actions[begun * (size_t)GR_ACTION_BYTES] != GR_OP_REPLAY_START);
 }
 
 /* The line is asked before each step, so that the GPU waits for the end of one at most. */

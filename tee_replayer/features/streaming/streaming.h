@@ -38,10 +38,11 @@ GR_INTERNAL bool gr_lacks_body(const struct loader *l);
 /* If an action says that a job is about to start, none runs: have in memory what it needs. */
 GR_INTERNAL enum gr_status gr_fetch_pieces(struct gr_replayer *r, const struct gr_action *a);
 
-/* Actions are about to be executed, one after the other. */
-#define GR_BEGINS_AT(r, index) ((r)->next_action = (index))
-/* A replay has ended without a failure, and not with the last action. */
-#define GR_ENDS_EARLY(r) ((r)->next_action != GR_END_ACTION(r))
+/* Actions are about to be executed, one after the other: until all have been, the replay has failed. */
+#define GR_BEGINS_AT(r, index)                                                                               \
+    ((r)->begun_action = (r)->next_action = (index), (r)->report.status = GR_STATUS_FLOW)
+/* A replay has ended without a failure: whether it had fewer actions than the head says. */
+GR_INTERNAL bool gr_ends_early(const struct gr_replayer *r);
 
 /* Not 0: an action is not the next one, or says that a job is about to start, and its pieces are not all
  * there. */
@@ -67,7 +68,7 @@ GR_INTERNAL enum gr_status gr_read_ahead(struct gr_replayer *r, uint32_t line);
 #define gr_lacks_body(l) ((l)->stream.left || (l)->stream.at != (l)->stream.end)
 #define gr_fetch_pieces(r, a) GR_STATUS_OK
 #define GR_BEGINS_AT(r, index) ((void)0)
-#define GR_ENDS_EARLY(r) false
+#define gr_ends_early(r) false
 #define gr_lacks_pieces(r, index) UINT64_C(0)
 #define gr_read_ahead(r, line) GR_STATUS_OK
 
