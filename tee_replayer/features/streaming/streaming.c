@@ -54,7 +54,8 @@ static void mark(const struct gr_replayer *r, uint32_t index, uint32_t value)
 static bool is_alone(const struct gr_replayer *r, uint32_t index)
 {
     const uint32_t from = piece_field(r, index, GR_PIECE_AT_FROM_JOB);
-    for (uint64_t at = begin_of(r, index); at < end_of(r, index); at += GR_PAGE_BYTES) {
+    for (uint64_t at = begin_of(r, index); at < end_of(r, index) && at < r->carveout_bytes;
+         at += GR_PAGE_BYTES) {
         if (*mark_at(r, at) > from)
             return false;
     }
@@ -216,7 +217,7 @@ GR_NOINLINE uint64_t gr_piece_differences(const struct loader *l, const uint8_t 
             const volatile uint32_t *row = (const volatile void *)gr_aligned(rows + i * GR_PIECE_BYTES);
             const uint64_t begin = row[GR_PIECE_AT_PAGE / 4] * (uint64_t)GR_PAGE_BYTES,
                            end = begin + row[GR_PIECE_AT_BYTES / 4];
-            for (uint64_t at = begin; at < end; at += GR_PAGE_BYTES) {
+            for (uint64_t at = begin; at < end && at < r->carveout_bytes; at += GR_PAGE_BYTES) {
                 wrong |= 1 ^ (pass | comes_before(row[GR_PIECE_AT_LAST_JOB / 4], *mark_at(r, at)));
                 *mark_at(r, at) = pass ? UINT32_MAX : row[GR_PIECE_AT_FROM_JOB / 4];
             }
@@ -300,8 +301,8 @@ static enum gr_status fetch(struct gr_replayer *r, uint32_t index)
     /* That it was the next step's bytes, each of a chunk that was hashed: where the stream has come to, and
      * how many chunks it has taken, follow from the row and from what was there, read again. */
     const uint32_t again = there(r, index);
-    const uint64_t offset = field(r, index, GR_PIECE_AT_OFFSET) |
-                            (uint64_t)field(r, index, GR_PIECE_AT_OFFSET + 4) << 32,
+    const uint64_t offset = piece_field(r, index, GR_PIECE_AT_OFFSET) |
+                            (uint64_t)piece_field(r, index, GR_PIECE_AT_OFFSET + 4) << 32,
                    end = step_end(r, index, again);
     s.differing |= ((r->body_at + at) ^ (r->stream_at + offset + again)) |
                    ((s.offset - (uint64_t)(s.end - s.at)) ^ (r->stream_at + (end - r->pieces_at))) |
