@@ -16,6 +16,7 @@ static PFN_vkGetInstanceProcAddr of_instance;
 static PFN_vkGetDeviceProcAddr of_device;
 static PFN_vkCmdCopyBuffer copy_buffer;
 static PFN_vkGetPhysicalDeviceMemoryProperties memory_properties;
+static PFN_vkGetPhysicalDeviceProperties2 properties;
 static unsigned long jobs;
 
 unsigned long gramophone_jobs(void)
@@ -47,6 +48,18 @@ static VKAPI_ATTR void VKAPI_CALL uncached(VkPhysicalDevice device, VkPhysicalDe
         found->memoryTypes[i].propertyFlags &= ~(VkMemoryPropertyFlags)VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
 }
 
+/* Subgroups as Mesa's driver for V3D offers them, without arithmetic: ncnn sums in more steps. */
+static VKAPI_ATTR void VKAPI_CALL plain(VkPhysicalDevice device, VkPhysicalDeviceProperties2 *found)
+{
+    VkBaseOutStructure *next;
+
+    properties(device, found);
+    for (next = found->pNext; next; next = next->pNext) {
+        if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES)
+            ((VkPhysicalDeviceSubgroupProperties *)next)->supportedOperations = VK_SUBGROUP_FEATURE_BASIC_BIT;
+    }
+}
+
 /* What stands for a function: `real` itself, unless it is one of the above. */
 static PFN_vkVoidFunction instead(const char *name, PFN_vkVoidFunction real)
 {
@@ -59,6 +72,11 @@ static PFN_vkVoidFunction instead(const char *name, PFN_vkVoidFunction real)
     if (!strcmp(name, "vkGetPhysicalDeviceMemoryProperties")) {
         memory_properties = (PFN_vkGetPhysicalDeviceMemoryProperties)real;
         return (PFN_vkVoidFunction)uncached;
+    }
+    if (!strcmp(name, "vkGetPhysicalDeviceProperties2") ||
+        !strcmp(name, "vkGetPhysicalDeviceProperties2KHR")) {
+        properties = (PFN_vkGetPhysicalDeviceProperties2)real;
+        return real ? (PFN_vkVoidFunction)plain : NULL;
     }
     return real;
 }

@@ -4,8 +4,9 @@
 As a program, with DRIVER NET.param NET.bin [OPTION].. [BLOB].. NAME=SHAPE.. after the module's name, it prints the
 number of dispatches and copies, and how much convolutions and products multiply. ncnn chooses by layers and
 options, which are the guest's, and by the GPU's memory. The driver says that no memory is cached, as the guest's
-drivers do, so that ncnn has a job copy each result before it reads it. The processor's features do not matter:
-ncnn packs by 4 what it uploads, and a job unpacks it.
+drivers do, so that ncnn has a job copy each result before it reads it. It says that subgroups cannot add, as on a
+V3D 4.2, so that ncnn sums in more jobs. The processor's features do not matter: ncnn packs by 4 what it uploads,
+and a job unpacks it.
 """
 
 from __future__ import annotations

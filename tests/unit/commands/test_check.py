@@ -73,6 +73,14 @@ def test_jobs_of_known_networks(name: str, jobs: int) -> None:
     assert dispatches.counted(networks.network(name), shape)[0] == jobs
 
 
+def test_jobs_of_sums_without_arithmetic_in_subgroups() -> None:
+    """As a V3D 4.2 was recorded with a network of tests/bench/strangers.py (wake-deepa): 11 jobs for such a layer,
+    one for the input and one for the output. Lavapipe itself takes 3 for the layer.
+    """
+    param = b"7767517\n2 2\nInput in 0 1 x 0=32\nLayerNorm norm 1 1 x y 0=32 1=1.000000e-05 2=1\n"
+    assert dispatches.counted((param, np.ones(64, np.float32).tobytes()), {"x": (32,)})[0] == 13
+
+
 def test_jobs_by_tinygrad_are_those_of_its_plan(tmp_path: Path) -> None:
     """Inputs have the types of slots, and kernels that prepare constants are no jobs."""
     generator = np.random.default_rng(2)
