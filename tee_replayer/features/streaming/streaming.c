@@ -271,10 +271,12 @@ static enum gr_status fetch(struct gr_replayer *r, uint32_t index)
         (done && (codec != GR_CODEC_STORED || piece_field(r, index, GR_PIECE_AT_STORED_BYTES) != bytes)))
         return GR_STATUS_FLOW;
     const uint64_t at = r->pieces_at + gr_load64(row + GR_PIECE_AT_OFFSET) + done;
+    if (at >= r->body_bytes) /* it has no hash */
+        return GR_STATUS_FLOW;
     const uint32_t chunk = (uint32_t)(at / r->chunk_bytes), before = (uint32_t)at & (r->chunk_bytes - 1),
                    stored = (uint32_t)(step_end(r, index, done) - at), room = bytes - done,
                    part = codec == GR_CODEC_STORED && stored < room ? stored : room;
-    const uint64_t skipped = at - before;
+    const uint64_t skipped = chunk * (uint64_t)r->chunk_bytes;
     uint8_t *out = r->memory.base + begin_of(r, index) + done;
     struct gr_stream s;
     memset(&s, 0, sizeof s);

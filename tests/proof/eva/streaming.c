@@ -24,7 +24,7 @@ enum gr_status gr_settle(struct gr_replayer *r);
 enum { PAGES = 4, ROWS = 3, HASHED = 3, CHUNK_BYTES = GR_MIN_CHUNK_BYTES, BEFORE = 512, BODY_AT = 4096 };
 enum { BODY_BYTES = (HASHED - 1) * CHUNK_BYTES + 100, STREAM_BYTES = BODY_BYTES - BEFORE };
 static uint8_t memory[PAGES * GR_PAGE_BYTES], chunk[CHUNK_BYTES], hashes[HASHED * 32];
-static uint32_t rows[ROWS * GR_PIECE_BYTES / 4], actions[GR_ACTION_BYTES / 4],
+static uint32_t rows[ROWS * GR_PIECE_BYTES / 4], actions[2 * GR_ACTION_BYTES / 4],
     manifest[GR_MANIFEST_BYTES / 4], section[GR_SECTION_BYTES / 4];
 
 /* What a stream has come to: any part of its buffer. */
@@ -130,13 +130,19 @@ static void replay(struct loader *l, uint32_t page, uint32_t bytes, uint64_t off
     /*@ assert inside: GR_PAGE_BYTES <= page * GR_PAGE_BYTES &&
                        page * GR_PAGE_BYTES + bytes <= sizeof(memory); */
     Frama_C_make_unknown((char *)&a, sizeof a);
+    r->head_pieces = (const uint8_t *)rows;
+    r->head_piece_count = 2;
     //@ loop unroll 2;
     for (uint32_t i = 0; i < 2; i++) {
         gr_lacks_pieces(r, 0);
         gr_fetch_pieces(r, &a);
         gr_read_ahead(r, 0);
-        r->piece_count = 0; /* as of a trace without pieces */
+        r->piece_count = r->head_piece_count = 0; /* as of a trace without pieces */
     }
+    manifest[GR_MANIFEST_AT_ACTION_COUNT / 4] = r->action_count = r->next_action =
+        sizeof actions / GR_ACTION_BYTES;
+    r->begun_action = Frama_C_unsigned_int_interval(0, UINT32_MAX);
+    gr_ends_early(r);
 }
 
 int main(void)
