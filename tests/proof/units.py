@@ -125,7 +125,15 @@ UNITS = (
     Unit("features/operators/products.c", ANY, tool="eva"),
     Unit("features/operators/products.c", ANY, tool="eva", variant="neon", macros=NEON),
     Unit("features/networks/networks.c", ANY, tool="eva", slevel=20),
-    Unit("features/networks/reach.c", ANY, tool="eva"),
+    Unit(
+        "features/networks/reach.c",
+        ANY,
+        tool="eva",
+        left_out=dict.fromkeys(
+            ("is_outside", "gr_strays", "gr_is_foreign", "gr_have_owners"),
+            "of traces that are joint and streamed, which no profile has",
+        ),
+    ),
     Unit("features/schedule/schedule.c", ANY, tool="eva"),
     Unit(
         "features/operators/operate.c",
@@ -261,7 +269,13 @@ DEFECTS = (
     Defect("networks", "v3d42", "gr_take_networks", "count < 2 || count > GR_NETWORKS", "count < 2"),
     Defect("networks", "v3d42", "gr_network_info", "index >= gr_network_count(r)", "index > gr_network_count(r)"),
     Defect("reach", "v3d42", "gr_shows", "end > GR_READ_ONLY_END(r)", "end > r->image_end + GR_PAGE_BYTES"),
-    Defect("reach", "v3d42", "gr_has_owners", "page < GR_READ_ONLY_END(r)", "page <= GR_READ_ONLY_END(r)"),
+    Defect(
+        "reach",
+        "v3d42",
+        "gr_has_owners",
+        "page < GR_READ_ONLY_END(r) / GR_PAGE_BYTES; ",
+        "page <= GR_READ_ONLY_END(r) / GR_PAGE_BYTES; ",
+    ),
     Defect("schedule", "v3d42", "place", "at = i + 1", "at = i + 2"),
     Defect("schedule", "v3d42", "put_back", "to + 1 < queue->length && ", ""),
     Defect("schedule", "v3d42", "gr_submit", " || count > r->slot_count", ""),

@@ -99,20 +99,12 @@ def joint(rows: Sequence[Joining], name: str, *, exclusive: bool = False) -> Joi
         found.append(
             Network(
                 row.name,
-                begin,
-                begin + start,
-                begin + len(moved),
-                len(slots),
-                len(trace.slots),
-                first_page,
-                own_pages,
+                *(begin, begin + start, begin + len(moved)),
+                *(len(slots), len(trace.slots)),
+                *(first_page, own_pages),
                 exclusive,
-                row.predicted_us,
-                row.longest_job_us,
-                row.period_us,
-                row.priority,
-                manifest["retry_limit"],
-                manifest["time_budget_us"],
+                *(row.predicted_us, row.longest_job_us, row.period_us, row.priority),
+                *(manifest["retry_limit"], manifest["time_budget_us"]),
                 _reached(page_at, image_pages),
             )
         )

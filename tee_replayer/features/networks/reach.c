@@ -64,4 +64,28 @@ uint64_t gr_is_foreign(const struct gr_replayer *r, uint64_t page)
         return 1 & ~((uint64_t)reach(r)[page] >> r->network);
     return is_outside(&r->networks[r->network], page * GR_PAGE_BYTES, (page + 1) * GR_PAGE_BYTES);
 }
+
+bool gr_have_owners(struct gr_replayer *r)
+{
+    for (uint32_t i = 0; i < r->piece_count; i++) {
+        const uint8_t *row = gr_aligned(r->pieces + (size_t)i * GR_PIECE_BYTES);
+        const uint64_t begin = (uint64_t)gr_load32(row + GR_PIECE_AT_PAGE) * GR_PAGE_BYTES,
+                       all = gr_load32(row + GR_PIECE_AT_BYTES) / GR_PAGE_BYTES;
+        uint32_t owners = 0;
+        r->report.offset = i;
+        for (uint32_t number = 0; number < GR_COUNT(r); number++) {
+            uint64_t pages = 0;
+            GR_CHOOSE(r, number);
+            for (uint64_t at = begin; at < begin + all * GR_PAGE_BYTES; at += GR_PAGE_BYTES)
+                pages += GR_HAS_MEMORY(r, at, at + GR_PAGE_BYTES);
+            if (pages && pages != all && row[GR_PIECE_AT_FLAGS] & GR_PIECE_FLAG_RESIDENT)
+                return false;
+            owners += pages == all;
+        }
+        if (!owners)
+            return false;
+    }
+    GR_CHOOSE(r, 0u);
+    return true;
+}
 #endif

@@ -136,30 +136,6 @@ enum gr_status gr_take_pieces(struct loader *l, const uint8_t *rows, uint64_t by
     return r->read_only_end <= r->carveout_bytes ? GR_STATUS_OK : GR_STATUS_PIECES;
 }
 
-#ifdef GRAMOPHONE_NETWORKS
-bool gr_have_owners(struct gr_replayer *r)
-{
-    for (uint32_t i = 0; i < r->piece_count; i++) {
-        const uint64_t all = piece_field(r, i, GR_PIECE_AT_BYTES) / GR_PAGE_BYTES;
-        uint32_t owners = 0;
-        r->report.offset = i;
-        for (uint32_t number = 0; number < GR_COUNT(r); number++) {
-            uint64_t pages = 0;
-            GR_CHOOSE(r, number);
-            for (uint64_t at = begin_of(r, i); at < end_of(r, i); at += GR_PAGE_BYTES)
-                pages += GR_HAS_MEMORY(r, at, at + GR_PAGE_BYTES);
-            if (pages && pages != all && is_resident(r, i))
-                return false;
-            owners += pages == all;
-        }
-        if (!owners)
-            return false;
-    }
-    GR_CHOOSE(r, 0u);
-    return true;
-}
-#endif
-
 /* Whether a piece is the selected network's: as a whole, or not at all. */
 static bool is_own(const struct gr_replayer *r, uint32_t index)
 {
