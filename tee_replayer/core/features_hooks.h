@@ -16,7 +16,7 @@
 #include "../features/trust/trust.h"
 
 /* Fields of struct gr_stream, struct loader. */
-#define GR_STREAM_FIELDS GR_ENCRYPTION_STREAM_FIELDS
+#define GR_STREAM_FIELDS GR_ENCRYPTION_STREAM_FIELDS GR_STREAMING_STREAM_FIELDS
 #define GR_LOADER_FIELDS GR_TRUST_LOADER_FIELDS GR_STREAMING_LOADER_FIELDS
 
 /* Flags of a trace's header that bring the head a section each. */

@@ -52,7 +52,7 @@ static enum gr_status next_chunk(struct gr_stream *s)
         return GR_STATUS_BUDGET;
     if (!gr_is_same(digest, s->hashes, sizeof digest))
         return GR_STATUS_CHUNK;
-    s->differing |= hash_difference(digest, s->hashes);
+    s->differing |= hash_difference(digest, s->hashes) | GR_IS_HASHED(s);
     gr_decrypt(s, bytes);
     s->offset += bytes;
     s->left -= bytes;

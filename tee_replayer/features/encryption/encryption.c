@@ -10,7 +10,7 @@
 enum {
     KEY_BYTES = 16,
     COUNTER_BYTES = 16, /* of which the last four are zero, and count blocks */
-    BLOCK_BYTES = 16,
+    CIPHER_BLOCK_BYTES = 16,
     SECRET_BYTES = 32,
     HASH_BYTES = 32,
     HASH_BLOCK_BYTES = 64,
@@ -194,11 +194,12 @@ void gr_decrypt(struct gr_stream *s, uint32_t bytes)
         return;
     struct gr_cipher cipher;
     uint8_t counter[COUNTER_BYTES];
-    uint32_t block = s->index * (s->chunk_bytes / BLOCK_BYTES);
+    uint32_t block = s->index * (s->chunk_bytes / CIPHER_BLOCK_BYTES);
     memcpy(counter, s->body_key + KEY_BYTES, sizeof counter);
     for (uint32_t i = sizeof counter; block; block >>= 8)
         counter[--i] = (uint8_t)block;
     if (gr_cipher_begin(&cipher, s->body_key, counter))
-        s->opened += gr_cipher_apply(&cipher, s->chunk, (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES);
+        s->opened +=
+            gr_cipher_apply(&cipher, s->chunk, (bytes + CIPHER_BLOCK_BYTES - 1) / CIPHER_BLOCK_BYTES);
     gr_cipher_end(&cipher);
 }

@@ -284,7 +284,7 @@ static enum gr_status fetch(struct gr_replayer *r, uint32_t index)
                    end = step_end(r, index, again);
     s.differing |= ((r->body_at + at) ^ (r->stream_at + offset + again)) |
                    ((s.offset - (uint64_t)(s.end - s.at)) ^ (r->stream_at + (end - r->pieces_at))) |
-                   (s.index ^ ((end - 1) / r->chunk_bytes + 1)) |
+                   (s.index ^ ((end - 1) / r->chunk_bytes + 1)) | (s.index ^ (chunk + s.hashed)) |
                    GR_UNOPENED(r, &s, s.offset - r->body_at - skipped);
     if (s.status == GR_STATUS_OK && s.differing)
         s.status = GR_STATUS_CHUNK;

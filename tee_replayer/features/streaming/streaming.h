@@ -7,6 +7,10 @@
 
 #define GR_STREAMING_FLAG GR_HEADER_FLAG_STREAMED
 #define GR_LAST_OF_BODY GR_SECTION_TYPE_STREAM
+/* Zero: a chunk is compared with its hash. */
+#define GR_STREAMING_STREAM_FIELDS uint32_t hashed;
+#define GR_IS_HASHED(s) ((s)->hashed++, UINT64_C(0))
+
 #define GR_STREAMING_LOADER_FIELDS                                                                           \
     uint32_t pieces_section; /* number of STREAM; 0: none has been seen */                                   \
     uint64_t pieces_at, pieces_bytes;
@@ -55,6 +59,8 @@ GR_INTERNAL enum gr_status gr_read_ahead(struct gr_replayer *r, uint32_t line);
 
 #define GR_STREAMING_FLAG 0u
 #define GR_LAST_OF_BODY GR_SECTION_TYPE_IMAGE
+#define GR_STREAMING_STREAM_FIELDS
+#define GR_IS_HASHED(s) UINT64_C(0)
 #define GR_STREAMING_LOADER_FIELDS
 #define GR_READ_ONLY_END(r) ((r)->image_end)
 #define gr_takes_section(l, index, s) true

@@ -10,8 +10,13 @@
 #else
 #define AND_BLOCKS(s)
 #endif
+#ifdef GRAMOPHONE_STREAMING
+#define AND_HASHED(s) s->hashed,
+#else
+#define AND_HASHED(s)
+#endif
 #define OPENED(s) \
-    s->offset, s->left, s->hashes, s->index, s->at, s->stop, s->end, s->differing, AND_BLOCKS(s) \
+    s->offset, s->left, s->hashes, s->index, s->at, s->stop, s->end, s->differing, AND_BLOCKS(s) AND_HASHED(s) \
     s->chunk[0 .. s->chunk_bytes - 1]
 /* clang-format on */
 #define TAKEN(s) s->section, s->status, OPENED(s)
