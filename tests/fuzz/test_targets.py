@@ -135,8 +135,8 @@ PLANTED = {
                                          "a->b < GR_READ_ONLY_END(r) / GR_PAGE_BYTES",
                                          "a->b < r->image_end / GR_PAGE_BYTES"),
     "a changed piece": ("core-streaming-v3d42", "stream.c",
-                        "        return GR_STATUS_CHUNK;\n    s->differing |= hash_difference(digest, s->hashes);",
-                        "        s->differing = 0;"),
+                        "        return GR_STATUS_CHUNK;\n    s->differing |= hash_difference(digest, s->hashes)",
+                        "        s->differing = 0;\n    s->differing |= 0"),
     "a job without its pieces": ("core-streaming-v3d42", "run.c",
                                  "            status = gr_fetch_pieces(r, &action);\n"
                                  "        if (status == GR_STATUS_OK && gr_lacks_pieces(r, i))\n"
@@ -192,7 +192,7 @@ PLANTED = {
     "recipients behind the end": ("encryption", "encryption.c",
                                   "bytes != MESSAGE_BYTES + (uint64_t)*count * ROW_BYTES", "false"),
     "a key that was not wrapped": ("encryption", "encryption.c", "return good && same == 1;", "return good;"),
-    "a key schedule that stays": ("encryption", "encryption.c", "    gr_cipher_end(cipher);\n", ""),
+    "a key schedule that stays": ("encryption", "encryption.c", "    gr_cipher_end(&cipher);\n", ""),
     "a body of any counter": ("encryption", "encryption.c", "!gr_is_zero(m + COUNTER_AT + 12, 4) ||", "false ||"),
     "another session's slots": ("pta-sharing", "gramophone_pta_sharing.c",
                                 "if (network->owner != sharing.caller)", "if (false)"),

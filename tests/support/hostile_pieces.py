@@ -194,7 +194,7 @@ LOADS: tuple[Hostile, ...] = rows(
         sectioned("packed PIECES", packed(SectionType.PIECES)),
         sectioned("packed STREAM", packed(SectionType.STREAM)),
         sectioned("raw and streamed", list, RESERVED, HEADER_FLAG_STREAMED | HEADER_FLAG_RAW),
-        sectioned("joint and streamed", list, RESERVED, HEADER_FLAG_STREAMED | HEADER_FLAG_JOINT),
+        sectioned("joint, without networks", list, SECTION, HEADER_FLAG_STREAMED | HEADER_FLAG_JOINT),
         streamed("no flag", sections("", list, flags=0)[1], "SECTIONS", errors.SectionRangeError),  # type: ignore[arg-type]
         streamed(
             "the GPU may write to a resident piece",

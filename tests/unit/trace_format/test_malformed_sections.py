@@ -60,7 +60,7 @@ MALFORMED: list[Malformed] = [
     ("header flag 2", header("flags", 4), errors.VersionError, 38, "(join its traces again)"),
     ("header flags 2 and 3", header("flags", 12), errors.VersionError, 38, "an old joint trace"),
     ("header flag 3 without networks", header("flags", 8), errors.SectionError, 64, "the head's sections"),
-    ("header flags 0 and 3", header("flags", 9), errors.ReservedError, 38, "a joint trace is neither"),
+    ("header flags 0 and 3", header("flags", 9), errors.ReservedError, 38, "a joint trace is not raw"),
     ("header flag 4 without pieces", header("flags", 16), errors.SectionError, 64, "the head's sections"),
     ("header flag 5", header("flags", 32), errors.ReservedError, 38, "reserved header flags"),
     ("header flag 15", header("flags", 0x8000), errors.ReservedError, 38, "reserved header flags"),
