@@ -8,7 +8,7 @@ it must be there. A resident piece stays for later replays: neither the GPU nor 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -198,6 +198,11 @@ def check(pieces: Sequence[Piece], limits: Limits, where: str = "") -> None:
                 raise PieceError(
                     f"{where}piece {index}: its memory", expected="no other piece's", found=f"piece {other}'s"
                 )
+
+
+def in_order(pieces: Iterable[Piece]) -> list[Piece]:
+    """As a trace has them: a device reads pieces in this order."""
+    return sorted(pieces, key=lambda piece: (piece.first_job, piece.from_job, piece.page))
 
 
 def check_owners(pieces: Sequence[Piece], networks: Sequence[Network], where: str = "") -> None:

@@ -40,7 +40,7 @@ from trace_format.errors import GramophoneError, TraceError
 from trace_format.layout import HEADER_BYTES, SECTION_BYTES
 from trace_format.schema import HASH_BYTES, MAX_PIECE_BYTES, MAX_PIECES, MAX_SECTIONS, PAGE_BYTES
 from trace_format.slots import notes_with_splits
-from trace_format.streamed import Piece
+from trace_format.streamed import Piece, in_order
 from trace_format.trace import Trace, notes_bytes
 
 _PIECE_PAGES = MAX_PIECE_BYTES // PAGE_BYTES
@@ -49,7 +49,7 @@ _LEADS = (2, 1)  # jobs before its first one in which a piece's memory is its ow
 _ROUNDS = 3  # in which jobs that still need too much are cut again
 _MOST_PARTS = 64  # of a job
 _SHARES = 8  # a job's weights take one at most, if it can be cut: others are read into the rest meanwhile
-_WORTH = 1.02  # what may stay for later replays if the first takes so many times as long
+_WORTH = 1.02  # pieces stay for later replays if the first one then takes at most this many times as long
 _MOST_PIECES = MAX_PIECES * 3 // 4  # the others are for pieces whose frames do not lie together
 
 
@@ -146,7 +146,7 @@ class _Streaming:
         enough, as many are wanted as let the network fit into the least memory.
 
         Args:
-            shares: where not all weights fit, a job that takes more than one of so many is too large.
+            shares: where not all weights fit, a job may take 1 / shares of the room for weights.
         """
         held = pressure(self.working, self.count)
         weights = pressure(self.pieces, self.count)
@@ -283,10 +283,9 @@ class _Streaming:
         memory.move(target)
         memory.trace = self._base
         memory.carveout_bytes = (at + placed.pages) * PAGE_BYTES
-        rows.sort(key=lambda piece: (piece.first_job, piece.from_job, piece.page))
         if len(rows) > MAX_PIECES:
             raise Conflict(f"it would have {len(rows)} pieces, and a device takes at most {MAX_PIECES}")
-        return replace(memory.emit(), streamed=rows)
+        return replace(memory.emit(), streamed=in_order(rows))
 
 
 def _image_pages(memory: Memory, target: Mapping[int, int]) -> int:

@@ -9,7 +9,7 @@ and pieces that are read again, lie in memory of one network, unless networks ar
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -26,7 +26,7 @@ from trace_format.network import Network
 from trace_format.operands import Type
 from trace_format.schema import MAX_CARVEOUT_BYTES, MAX_NETWORKS, MAX_PIECES, PAGE_BYTES
 from trace_format.slots import Slot
-from trace_format.streamed import Piece, read_only_end
+from trace_format.streamed import Piece, in_order, read_only_end
 from trace_format.trace import Trace
 
 _TEXT_BYTES = {"recorder": 32, "kernel": 64, "driver": 64, "framework": 64}
@@ -130,7 +130,7 @@ def joint(rows: Sequence[Joining], name: str, *, exclusive: bool = False) -> Joi
         meta=_meta(rows, name),
         notes={NOTES: {row.name: row.trace.notes for row in rows}},
         networks=found,
-        streamed=_in_order(streamed),
+        streamed=in_order(streamed),
     )
     if len(streamed) > MAX_PIECES:
         raise JoinError(f"together they have {len(streamed)} pieces: a trace has at most {MAX_PIECES}")
@@ -184,7 +184,7 @@ def differences(whole: Trace, network: Network, own: Trace) -> list[str]:
         found += [
             f"action {at} is another: expected {expected[at]}, found {actions[at]}" for at in other[:1].tolist()
         ]
-    found += _other_pieces(whole, network, own, page_at, jobs)
+    found += _other_pieces(whole, network, own, stay, network.first_page - len(page_at), jobs)
     if network.image != _reached(page_at, read_only_end(whole.streamed, len(whole.image))):
         found.append("it reaches other pages of the image")
     slots = [replace(slot, name=_slot_name(network.name, slot.name)) for slot in own.slots]
@@ -209,14 +209,21 @@ def differences(whole: Trace, network: Network, own: Trace) -> list[str]:
     return found
 
 
-def _other_pieces(whole: Trace, network: Network, own: Trace, page_at: NDArray[np.int64], jobs: int) -> list[str]:
-    """As `differences`, of what is read while its jobs run: they have these numbers from `jobs` on."""
+def _other_pieces(
+    whole: Trace, network: Network, own: Trace, stay: Mapping[bytes, Piece], delta: int, jobs: int
+) -> list[str]:
+    """As `differences`, for pieces.
+
+    Args:
+        stay: resident pieces of the whole trace, by content.
+        delta: pages between a piece's places in both traces.
+        jobs: number of the network's first job in the whole trace.
+    """
     end = jobs + own.jobs
-    late = {bytes(piece.data): piece.first_job for piece in whole.streamed if piece.resident}
     found = [
         f"the resident piece at page {piece.page} is read too late"
         for piece in _staying(own)
-        if late[bytes(piece.data)] > piece.first_job + jobs
+        if stay[bytes(piece.data)].first_job > piece.first_job + jobs
     ]
     theirs = [
         piece
@@ -226,7 +233,7 @@ def _other_pieces(whole: Trace, network: Network, own: Trace, page_at: NDArray[n
         and piece.from_job < end
         and piece.last_job >= jobs
     ]
-    if theirs != _in_order(_passing(own, network.first_page - len(page_at), jobs)):
+    if theirs != in_order(_passing(own, delta, jobs)):
         found.append("its pieces are others")
     return found
 
@@ -296,17 +303,12 @@ def _staying(trace: Trace) -> list[Piece]:
 
 
 def _passing(trace: Trace, delta: int, jobs: int) -> list[Piece]:
-    """Pieces that are read again, so many pages and jobs further on."""
+    """Pieces that are read again, moved by `delta` pages and `jobs` jobs."""
     return [
         Piece(piece.page + delta, piece.from_job + jobs, piece.first_job + jobs, piece.last_job + jobs, piece.data)
         for piece in trace.streamed
         if not piece.resident
     ]
-
-
-def _in_order(pieces: Sequence[Piece]) -> list[Piece]:
-    """As a trace has them."""
-    return sorted(pieces, key=lambda piece: (piece.first_job, piece.page))
 
 
 def _moved(trace: Trace, page_at: NDArray[np.int64], first_page: int, first_slot: int, jobs: int) -> Actions:
