@@ -15,7 +15,8 @@
 /* Pieces that are read meanwhile, and the buffer for their chunks, which lies behind what the GPU uses. */
 #ifdef GRAMOPHONE_STREAMING
 #define WRITTEN(r) \
-    r->pieces_read[0 .. GR_PIECES - 1], PROGRESS(r).next_job, r->next_action, \
+    r->pieces_read[0 .. GR_PIECES - 1], r->pieces_hashed[0 .. GR_PIECES - 1], PROGRESS(r).next_job, \
+    r->begun_action, r->next_action, \
     r->memory.base[r->image_end .. r->memory.bytes - 1]
 #else
 #define WRITTEN(r) r->memory.base[r->image_end .. r->low_bytes - 1]
@@ -35,6 +36,13 @@ enum gr_status gr_try_once(struct gr_replayer *r);
     assigns r->report, PROGRESS(r).started, PROGRESS(r).tables, r->locked;
 */
 bool gr_may_try_again(struct gr_replayer *r);
+
+#ifdef GRAMOPHONE_STREAMING
+/*@ requires \valid(r);
+    assigns \nothing;
+*/
+bool gr_ends_early(const struct gr_replayer *r);
+#endif
 
 #ifdef GRAMOPHONE_STORE
 /*@ requires \valid(r);
