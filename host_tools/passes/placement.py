@@ -104,8 +104,7 @@ def spread(
 
 
 def _idle(used: NDArray[np.int64], free: NDArray[np.bool_], count: int, *, torn: bool) -> Frames | None:
-    """So many frames that have been free the longest: a run of them, else the longest runs; None: there are not
-    so many.
+    """The `count` frames that have been free the longest: a run, else the longest runs; None: fewer are free.
 
     Args:
         torn: no run that has been free for a shorter time.

@@ -66,7 +66,7 @@ def cum_prod(X: Tensor, axis: Tensor, exclusive: int = 0, reverse: int = 0) -> T
 
 
 def gather(x: Tensor, indices: Any, axis: int = 0) -> Tensor:
-    """Gather; constants come as lists, of which tinygrad's own takes one row, and makes a piece of each number."""
+    """Gather, also by a constant table: tinygrad's takes no nested list, and reads each number of a list apart."""
     if isinstance(indices, (Tensor, int)):
         made: Tensor = onnx_ops["Gather"](x, indices, axis=axis)
         return made

@@ -40,8 +40,8 @@ Tensors = Mapping[str, NDArray[Any]]
 
 def moves(model: OnnxModel, inputs: Tensors) -> float:
     """How far ONNX Runtime's results are from each other, relative to the largest value: with its optimisations
-    and without, and with the last bit of each input moved. States of an LSTM that rounds within are also moved:
-    what comes before it may hide the inputs' last bits from it.
+    and without, and with the last bit of each input moved. States of an LSTM that rounds within are also moved,
+    because layers before the LSTM may round the inputs' last bits away.
 
     Raises:
         RecordError: it cannot run the network.

@@ -75,9 +75,8 @@ def classifier(graph: Graph, node: Node) -> list[Name]:
     )
     made = graph.node("Add", product, graph.of(rho[0], "float32"))
     label = scores.label_of_best(graph, made, labels)
-    if len(labels) == 2 and not len(
-        node.floats("prob_a")
-    ):  # ONNX Runtime: the second label if either score is large enough
+    # ONNX Runtime, without probabilities: the second label if either score is large enough.
+    if len(labels) == 2 and not len(node.floats("prob_a")):
         largest = graph.node("ReduceMax", made, axes=[-1], keepdims=0)
         compare, bound = ("GreaterOrEqual", 0.5) if np.all(coefficients >= 0) else ("Greater", 0)
         above = graph.node(compare, largest, graph.of(bound, "float32"))

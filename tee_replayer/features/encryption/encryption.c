@@ -9,7 +9,7 @@
 
 enum {
     KEY_BYTES = 16,
-    COUNTER_BYTES = 16, /* of which the last four are zero, and count blocks */
+    COUNTER_BYTES = 16, /* the last four are zero in a message, and count blocks */
     CIPHER_BLOCK_BYTES = 16,
     SECRET_BYTES = 32,
     HASH_BYTES = 32,

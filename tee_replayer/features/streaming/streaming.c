@@ -317,8 +317,8 @@ enum gr_status gr_fetch_pieces(struct gr_replayer *r, const struct gr_action *a)
     if (!r->piece_count || a->op != GR_OP_JOB)
         return GR_STATUS_OK;
     enum gr_status status = gr_settle(r);
-    if (job !=
-        GR_PROGRESS(r)->next_job) { /* a replay begins, or goes on after a fault: others may lie there */
+    if (job != GR_PROGRESS(r)->next_job) {
+        /* A replay begins, or goes on after a fault: others may lie there. */
         for (uint32_t i = 0; i < r->piece_count; i++) {
             if (is_own(r, i) && (!is_resident(r, i) || !is_there(r, i)))
                 r->pieces_read[i] = r->pieces_hashed[i] = 0;
