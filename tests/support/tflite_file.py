@@ -20,6 +20,7 @@ TYPES = {
     "uint8": "UINT8",
     "int32": "INT32",
     "bool": "BOOL",
+    "complex64": "COMPLEX64",
 }
 
 

@@ -7,8 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from host_tools.extras.tflite.file import Operator
+from host_tools.extras.tflite.file import COMPLEX, Operator
 from host_tools.extras.tflite.graph import FILE, PICTURE, Build, axes_in, counted, option, tflite
+from host_tools.extras.tflite.spectra import part
 from host_tools.record.onnx_graph import Name
 from host_tools.record.preflight import NetworkError
 
@@ -133,8 +134,14 @@ def _selected(b: Build, operator: Operator) -> None:
 
 @tflite("CAST")
 def _cast(b: Build, operator: Operator) -> None:
+    before, after = b.value(operator, 0).dtype, b.result(operator).dtype
+    if after == COMPLEX:
+        raise NetworkError("to complex numbers, which it is not taken with")
+    if before == COMPLEX:
+        b.put(operator, b.cast(part(0, b, b.x(operator)), after))
+        return
     layout = b.layout(operator, [0])
-    b.put(operator, b.cast(b.operand(operator, 0, layout), b.result(operator).dtype), layout)
+    b.put(operator, b.cast(b.operand(operator, 0, layout), after), layout)
 
 
 def _reduced(kind: str, b: Build, operator: Operator) -> None:
@@ -156,6 +163,18 @@ def _reduced(kind: str, b: Build, operator: Operator) -> None:
 
 for name, kind in REDUCED.items():
     tflite(name)(partial(_reduced, kind))
+
+
+@tflite("UNSORTED_SEGMENT_SUM")
+def _segments(b: Build, operator: Operator) -> None:
+    """A product with a matrix that has a one where a row is of a segment; rows of no segment are left out."""
+    shape, where = b.value(operator, 0).shape, b.value(operator, 1).shape
+    made = b.result(operator)
+    count, rows = int(b.constant(operator, 2)), int(np.prod(where))
+    segments = b.g.constant(np.arange(count, dtype=b.value(operator, 1).dtype).reshape(count, 1))
+    of = b.cast(b.g.node("Equal", segments, b.g.reshaped(b.x(operator, 1), [1, rows])), made.dtype)
+    data = b.g.reshaped(b.x(operator), [rows, int(np.prod(shape[len(where) :]))])
+    b.put(operator, b.g.reshaped(b.g.node("MatMul", of, data), made.shape))
 
 
 @tflite("REDUCE_ANY", "REDUCE_ALL")

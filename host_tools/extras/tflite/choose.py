@@ -86,7 +86,7 @@ def _translated(path: Path, shapes: Mapping[str, Shape]) -> Translated:
     made = converted(graphs)  # says what cannot be translated before LiteRT is asked
     data = read_file(path, limits.MODEL_BYTES)
     judge = Judge(data, sizes)
-    if sizes:
+    if sizes or any(any(value.is_open) for value in graphs[0].values):  # also sizes between operators may be open
         graphs = _resized(graphs, judge, sizes)
         made = converted(graphs)
     cut = converted(graphs, cut=True)

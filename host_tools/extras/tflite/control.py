@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from host_tools.extras.tflite.file import Operator
 from host_tools.extras.tflite.graph import TABLE, Build, option, tflite
+from host_tools.extras.tflite.spectra import check_complex
 from host_tools.record.onnx_graph import Name
 from host_tools.record.preflight import NetworkError
 from trace_format.errors import printable
@@ -23,6 +24,7 @@ def translate(b: Build) -> None:
         name = b.graph.values[operator.outputs[0]].name if operator.outputs else ""
         place = f"operator {number} ({printable(operator.kind)}{', ' + printable(name) if name else ''})"
         try:
+            check_complex(b, operator)
             TABLE[operator.kind](b, operator)
         except NetworkError as error:
             raise NetworkError(f"{place}: {error}") from None

@@ -10,7 +10,7 @@ from typing import Any
 import onnx
 
 from host_tools.extras.tflite import arithmetic, control, layers, shapes
-from host_tools.extras.tflite.file import Subgraph, Value
+from host_tools.extras.tflite.file import COMPLEX, Subgraph, Value
 from host_tools.extras.tflite.graph import TABLE, Build
 from host_tools.record.onnx_graph import OPSET, Graph, Name, kind_of
 from host_tools.record.preflight import NetworkError
@@ -96,4 +96,6 @@ def _output(b: Build, name: str, made: Name, value: Value) -> Any:
 
 
 def _info(name: str, value: Value) -> Any:
+    if value.dtype == COMPLEX:
+        raise NetworkError(f"{printable(name)} is of complex numbers, which slots have not")
     return onnx.helper.make_tensor_value_info(name, kind_of(value.dtype), value.shape)

@@ -37,7 +37,9 @@ TYPES = [
     "UINT32",
     "UINT64",
     "BOOL",
+    "COMPLEX64",
 ]
+COMPLEX = "complex64"
 DTYPES = {getattr(schema.TensorType, name): name.lower() for name in TYPES}
 RESOURCE = "resource"  # a variable's handle
 KINDS = {number: name for name, number in vars(schema.BuiltinOperator).items() if isinstance(number, int)}
@@ -185,7 +187,10 @@ def _value(model: Any, tensor: Any) -> Value:
         raise NetworkError(f"tensor {printable(name)} of the type {kind}, which is not taken")
     if min(shape, default=1) < 0:
         raise NetworkError(f"tensor {printable(name)} has a negative size")
-    return Value(name, shape, dtype, _constant(model, tensor, shape, dtype), _steps(tensor, dtype), is_open)
+    constant = _constant(model, tensor, shape, dtype)
+    if constant is not None and dtype == COMPLEX:
+        raise NetworkError(f"tensor {printable(name)} is a constant of complex numbers, which is not taken")
+    return Value(name, shape, dtype, constant, _steps(tensor, dtype), is_open)
 
 
 def _steps(tensor: Any, dtype: str) -> Steps | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from host_tools.extras.tflite.file import Operator
+from host_tools.extras.tflite.file import COMPLEX, Operator
 from host_tools.extras.tflite.graph import FILE, PICTURE, Build, Layout, axes_in, counted, option, tflite
 from host_tools.record.onnx_graph import Name
 from host_tools.record.preflight import NetworkError
@@ -25,7 +25,8 @@ def _put_moved(b: Build, operator: Operator, kind: str, *more: Name | None, **ho
 
 @tflite("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 def _reshape(b: Build, operator: Operator) -> None:
-    _put_moved(b, operator, "Reshape", b.g.constant(b.result(operator).shape))
+    made = b.result(operator)
+    _put_moved(b, operator, "Reshape", b.g.constant([*made.shape, *[2] * (made.dtype == COMPLEX)]))
 
 
 @tflite("TRANSPOSE")

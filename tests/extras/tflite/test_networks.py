@@ -115,3 +115,21 @@ def test_pictures_stay_as_they_are(tmp_path: Path) -> None:
     kinds = [node.op_type for node in converted(graphs).model.graph.node]
     assert kinds.count("Transpose") == 2
     assert kinds.count("Conv") == 4
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_sums_by_segment(dtype: str, tmp_path: Path) -> None:
+    """LiteRT computes the same; a segment may have no rows, and a row no segment."""
+    file = File()
+    x, y = file.tensor((4, 2, 3), dtype), file.tensor((3, 2, 3), dtype)
+    of = [2, -1, 0, 2]
+    numbers = (file.constant(np.array(value, np.int32)) for value in (of, 3))
+    file.add("UNSORTED_SEGMENT_SUM", [x, *numbers], [y])
+    model = translated(file.write(tmp_path / "n.tflite", [x], [y]), {}).model
+    value = np.arange(24).reshape(4, 2, 3).astype(dtype)
+    (found,) = onnx_model.run(model, {"t0": value}).values()
+    expected = np.zeros((3, 2, 3))
+    for row, segment in zip(value, of, strict=True):
+        if segment >= 0:
+            expected[segment] += row
+    assert found.tolist() == expected.tolist()
