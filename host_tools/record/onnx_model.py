@@ -20,11 +20,13 @@ import onnxruntime
 from google.protobuf.message import DecodeError
 
 from host_tools.machine.errors import RecordError
-from host_tools.record import exact_sums
+from host_tools.record import exact_sigmoids, exact_sums
 from host_tools.record.inputs import check_fits, no_input
 from host_tools.record.onnx_answers import numbers_only
+from host_tools.record.onnx_messages import nodes_of, tensors_of
 from host_tools.record.other_files import HEAD_BYTES, instead
 from host_tools.record.preflight import NetworkError
+from host_tools.record.rewriting.qonnx import without_quant
 from host_tools.record.rewriting.table import TABLE
 from host_tools.support import contained
 from host_tools.support.sandbox import Sandbox
@@ -39,6 +41,7 @@ OWN_DOMAINS = ("", "ai.onnx")
 RUNTIME_OPERATORS = {("com.microsoft", "DynamicQuantizeLSTM")}
 REWRITTEN = {(domain, kind) for domain, kinds in TABLE.items() for kind in kinds}
 OPTIMISED, LESS_OPTIMISED = "ORT_ENABLE_ALL", ("ORT_ENABLE_BASIC", "ORT_DISABLE_ALL")
+BRANCHING = ("If", "Loop")
 MOVES = frozenset(
     ("Concat", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze")
 )
@@ -55,7 +58,7 @@ class OnnxModel:
         types: of inputs, NumPy's names.
         outputs: names.
         operators: type -> names of the nodes that are of it.
-        sigmoids, rounded: outputs that are computed by a Sigmoid, or a QuantizeLinear, and moved at most.
+        sigmoids, rounded: outputs that are made by a Sigmoid of float32, or a QuantizeLinear, and moved at most.
     """
 
     data: bytes
@@ -74,16 +77,20 @@ class OnnxModel:
         """
         if unknown := sorted(given.keys() - self.inputs.keys()):
             raise NetworkError(no_input(unknown[0], self.inputs))
-        found = {}
+        found, left = {}, {}
         for name, sizes in self.inputs.items():
             shape = given.get(name, tuple(size or 0 for size in sizes))
             text = "x".join(str(size or "?") for size in sizes)
             if 0 in shape:
-                raise NetworkError(f"input {name} has the shape {text}: give --shape {name}=... for what is open")
+                left[name] = f"input {name} has the shape {text}"
+                continue
             if len(shape) != len(sizes) or any(b not in (None, a) for a, b in zip(shape, sizes, strict=True)):
                 size = "x".join(map(str, shape))
                 raise NetworkError(f"input {name}: expected a shape like {text}, batch and all, found {size}")
             found[name] = shape
+        if left:
+            options = " ".join(f"--shape {name}=..." for name in left)
+            raise NetworkError(f"{', '.join(left.values())}: give {options} for what is open")
         return found
 
 
@@ -128,7 +135,7 @@ def _named(path: Path) -> list[tuple[str, str]]:
     """Tensors whose values lie in other files, and the names of these."""
     return [
         (tensor.name, next((entry.value for entry in tensor.external_data if entry.key == "location"), ""))
-        for tensor in _tensors(_load(path))
+        for tensor in tensors_of(_load(path))
         if onnx.external_data_helper.uses_external_data(tensor)
     ]
 
@@ -138,6 +145,7 @@ def _read(path: Path) -> OnnxModel:
     try:
         onnx.external_data_helper.load_external_data_for_model(model, str(path.parent))
         numbers_only(model)
+        without_quant(model)
         check_domains(model)
     except (onnx.checker.ValidationError, ValueError, FileNotFoundError) as error:
         raise NetworkError(f"weights in another file: {' '.join(str(error).split())}") from None
@@ -150,20 +158,22 @@ def described(model: Any) -> OnnxModel:
     Raises:
         LimitError: it has too many operators.
     """
-    limits.check("operators of the network", sum(1 for _ in _nodes(model)), limits.OPERATORS)
+    limits.check("operators of the network", sum(1 for _ in nodes_of(model)), limits.OPERATORS)
     constants = {item.name for item in model.graph.initializer}
     operators: dict[str, list[str]] = {}
     for node in model.graph.node:
         operators.setdefault(node.op_type, []).append(_name(node))
     given = [item for item in model.graph.input if item.name not in constants]
     outputs = tuple(item.name for item in model.graph.output)
+    single = onnx.TensorProto.FLOAT
+    floats = {item.name for item in model.graph.output if item.type.tensor_type.elem_type == single}
     return OnnxModel(
         model.SerializeToString(),
         {item.name: _sizes(item) for item in given},
         {item.name: _type(item) for item in given},
         outputs,
         operators,
-        _made_by("Sigmoid", model),
+        tuple(name for name in _made_by("Sigmoid", model) if name in floats),
         _made_by("QuantizeLinear", model),
     )
 
@@ -235,13 +245,18 @@ def optimized(network: Any, path: Path) -> Any:
     options = _options()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.optimized_model_filepath = str(path)
-    try:
-        onnxruntime.InferenceSession(network.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # its exceptions have no common class but this
-        raise NetworkError(f"ONNX Runtime cannot load it: {' '.join(str(error).split())[:300]}") from None
-    left = onnx.load_model_from_string(read_file(path, limits.MODEL_BYTES))
-    check_domains(left)
-    return left
+    before = None
+    while before != len(network.graph.node):
+        before = len(network.graph.node)
+        try:
+            onnxruntime.InferenceSession(network.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # its exceptions have no common class but this
+            raise NetworkError(f"ONNX Runtime cannot load it: {' '.join(str(error).split())[:300]}") from None
+        network = onnx.load_model_from_string(read_file(path, limits.MODEL_BYTES))
+        if not any(node.op_type in BRANCHING for node in network.graph.node):
+            break  # else what decides may follow from shapes that only this pass has found
+    check_domains(network)
+    return network
 
 
 def run(model: OnnxModel, inputs: Mapping[str, Numbers]) -> dict[str, Numbers]:
@@ -282,6 +297,8 @@ def session(
     # ONNX models": U8S8 on AVX2): another result on another processor. This asks for the exact products.
     options.add_session_config_entry("session.x64quantprecision", "1")
     data = exact_sums.exact(model.data, nudge) if exact_sums.KIND in model.operators else model.data
+    if model.sigmoids:
+        data = exact_sigmoids.exact(data, model.sigmoids, MOVES)
     with _failing():
         try:
             loaded = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
@@ -329,27 +346,6 @@ def _check_external(named: Sequence[tuple[str, str]], path: Path, external: Coll
         if (file := path.parent / location).exists():  # what is missing, ONNX names
             check_size(file, limits.MODEL_BYTES)
     return [path.parent / location for _, location in named]
-
-
-def _tensors(message: Any) -> Iterator[Any]:
-    """All tensors in a message of ONNX's, those of attributes and subgraphs among them."""
-    for field, value in message.ListFields():
-        if field.message_type is not None:
-            for item in value if isinstance(value, Sequence) else [value]:
-                if isinstance(item, onnx.TensorProto):
-                    yield item
-                else:
-                    yield from _tensors(item)
-
-
-def _nodes(message: Any) -> Iterator[Any]:
-    """All operators in a message of ONNX's, those of subgraphs and functions among them."""
-    for field, value in message.ListFields():
-        if field.message_type is not None and not isinstance(value, onnx.TensorProto):
-            for item in value if isinstance(value, Sequence) else [value]:
-                if isinstance(item, onnx.NodeProto):
-                    yield item
-                yield from _nodes(item)
 
 
 def _name(node: Any) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from host_tools.record.onnx_graph import Graph, Name
 from host_tools.record.rewriting.node import FLOAT, Node, Rewrite, plain
 
+INSIDE = "DynamicQuantizeLSTM"  # rounds within, where nothing can be cut: its results are cut
+ROUNDING = ("DynamicQuantizeLinear", INSIDE, "QLinearConv", "QLinearMatMul", "QuantizeLinear")  # of activations
 POOL = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
 
 

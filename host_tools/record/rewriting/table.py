@@ -9,6 +9,7 @@ from typing import Any
 import onnx
 
 from host_tools.record.onnx_graph import Graph
+from host_tools.record.onnx_messages import put_nodes
 from host_tools.record.rewriting import columns, eight_bits, fused, linear, support_vectors, trees
 from host_tools.record.rewriting.node import Rewrite, read
 
@@ -58,7 +59,5 @@ def rewritten(network: Any) -> None:
         made.nodes.clear()
         pairs = zip(results, node.output, strict=False)
         nodes += [onnx.helper.make_node("Identity", [ours], [theirs]) for ours, theirs in pairs if ours and theirs]
-    kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
-    del graph.node[:]
-    graph.node.extend(kept)
+    put_nodes(graph, nodes)
     graph.initializer.extend(made.constants)

@@ -144,6 +144,40 @@ def by_rate(path: Path) -> onnx_model.OnnxModel:
     return graphs.model(path, nodes, inputs, {"y": "float32"}, {"high": np.array(16000)})
 
 
+def test_branches_that_shapes_decide_one_after_the_other(tmp_path: Path) -> None:
+    """ONNX Runtime's optimizer stops after ten rounds, and each of these needs a round of its own."""
+    stages = 14
+
+    def branch(name: str, kind: str, value: str) -> Any:
+        result = onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
+        return onnx.helper.make_graph([node(kind, value, name)], name, [], [result])
+
+    nodes = []
+    for at in range(stages):
+        nodes += [
+            node("DynamicQuantizeLinear", f"x{at}", f"whole{at} step{at} zero{at}"),
+            node("MatMulInteger", f"whole{at} w zero{at}", f"sums{at}"),
+            graphs.cast(f"sums{at}", f"numbers{at}", "float32"),
+            node("Shape", f"numbers{at}", f"sizes{at}"),
+            node("Slice", f"sizes{at} none one", f"rows{at}"),
+            node("Concat", f"rows{at} rest", f"shape{at}", axis=0),
+            node("Reshape", f"numbers{at} shape{at}", f"r{at}"),
+            node("Shape", f"r{at}", f"again{at}"),
+            node("ReduceProd", f"again{at}", f"count{at}", keepdims=0),
+            node("Equal", f"count{at} size", f"is{at}"),
+        ]
+        ways = (branch(f"{kind}{at}", kind, f"r{at}") for kind in ("Abs", "Neg"))
+        nodes.append(node("If", f"is{at}", f"x{at + 1}", then_branch=next(ways), else_branch=next(ways)))
+    constants = {"size": np.array(6), "w": np.eye(3, dtype=np.int8), "rest": np.array([-1])}
+    constants |= {"none": np.array([0]), "one": np.array([1])}
+    end = {f"x{stages}": "float32"}
+    model = graphs.model(tmp_path / "n.onnx", nodes, {"x0": ("float32", [2, 3])}, end, constants)
+    left = onnx_model.optimized(onnx.load_model_from_string(model.data), tmp_path / "left.onnx")
+    kinds = [item.op_type for item in left.graph.node]
+    assert kinds.count("Abs") == stages
+    assert not {"If", "Neg", "Shape"} & set(kinds)
+
+
 def test_an_input_that_is_a_constant_decides(tmp_path: Path) -> None:
     model = onnx_model.with_constants(by_rate(tmp_path / "n.onnx"), {"rate": np.array(16000, np.int32)})
     assert model.inputs == {"x": (None, None)}
