@@ -15,6 +15,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from host_tools.record.onnx_graph import Graph, Name
+from host_tools.record.onnx_messages import put_nodes
 
 KIND, DOMAIN = "DynamicQuantizeLSTM", "com.microsoft"
 AXES_AS_INPUT = 13  # of Unsqueeze, from this set of operators on
@@ -45,9 +46,7 @@ def exact(data: bytes, nudge: float = 0.0) -> bytes:
         made.nodes.clear()
         pairs = zip(results, node.output, strict=False)
         nodes += [helper.make_node("Identity", [ours], [theirs]) for ours, theirs in pairs if theirs]
-    kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
-    del graph.node[:]
-    graph.node.extend(kept)
+    put_nodes(graph, nodes)
     graph.initializer.extend(made.constants)
     return bytes(network.SerializeToString())
 

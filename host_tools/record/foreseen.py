@@ -22,6 +22,8 @@ PLAN_S = 5.5  # the command, one boot, ONNX Runtime
 CHARACTER_S = 9.3e-5  # of a kernel: glslang, lavapipe and the guest's driver compile it
 WAITING_S = 1.6e-4  # more, where threads wait for each other: lavapipe makes coroutines of them
 BOUNDED_S = 0.1  # a load behind a condition: the guest's driver runs out of registers, and compiles again
+CALL_S = 0.1  # a job: its registers are recorded, replayed twice and named, however small its kernel is
+MOST_BOUNDED = 32  # in a kernel: the driver has a few ways to compile it again, and then is done
 ACCESS_S = 1.7e-8  # to an element by a thread: lavapipe, the recording, and what checks and names its jobs
 NCNN_S = 45.0  # a boot that compiles ncnn's shaders, and three boots after it, two at a time
 JOB_S, GMAC_S = 0.2, 90.0  # by ncnn; the latter of a thousand million multiplications with additions
@@ -72,9 +74,9 @@ def of_plan(plan: Plan) -> float:
     """Seconds for a plan, as `Foreseen` has them."""
     counts = [_counted(kernel) for kernel in plan.kernels]
     text = sum(len(kernel) * (CHARACTER_S + WAITING_S * ("barrier()" in kernel)) for kernel in plan.kernels)
-    bounded = sum(loads for _, loads in counts)
+    bounded = sum(min(loads, MOST_BOUNDED) for _, loads in counts)
     accesses = sum(prod(call.groups) * counts[call.kernel][0] for call in plan.calls)
-    return PLAN_S + text + BOUNDED_S * bounded + ACCESS_S * accesses
+    return PLAN_S + text + BOUNDED_S * bounded + CALL_S * len(plan.calls) + ACCESS_S * accesses
 
 
 def by_ncnn(jobs: int, macs: int) -> float:

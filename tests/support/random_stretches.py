@@ -27,7 +27,7 @@ from host_tools.families.speed import speed_of
 from host_tools.machine.errors import RecordError
 from host_tools.record import onnx_model
 from host_tools.record.compiled import network, runner, schedule, simplified, stretches
-from host_tools.record.compiled.layout import Layout
+from host_tools.record.compiled.layout import Layout, laid_out
 from tests.support import node_guest, onnx_quantised, tflite_networks
 from tests.support.onnx_quantised import UndrawnError
 
@@ -76,10 +76,10 @@ def ready(kind: str, seed: int, wide: bool = False) -> Ready:
         kept = onnx_model.described(onnx.load_model_from_string(data))
         given = onnx_quantised.inputs(kept, np.random.default_rng(seed))
         made = stretches.cut(data, given)
-        path = Path(name) / "cut.onnx"
-        path.write_bytes(made.data)
+        path = Path(name) / "whole.onnx"
+        path.write_bytes(data)
         layout, shaders = network.ready(schedule.compiled(path, wide=wide))
-        return Ready(made, layout, shaders, given | made.expected)
+        return Ready(made, laid_out(layout.plan.cut(made.probes)), shaders, given | made.expected)
 
 
 def _judged(case: Ready, judge: Callable[[], Tensors]) -> str:

@@ -9,7 +9,7 @@ step off at most.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from host_tools.machine.errors import RecordError
 from host_tools.record import onnx_model
 from host_tools.record.compiled import runner
-from host_tools.record.compiled.layout import Layout
+from host_tools.record.compiled.layout import Layout, laid_out
 from host_tools.record.differences import relative_difference
 from host_tools.record.onnx_model import OnnxModel
+from host_tools.record.rewriting.eight_bits import INSIDE, ROUNDING
 from host_tools.record.tolerances import INT8_TOLERANCE, TOLERANCE
 from host_tools.support import contained
 from host_tools.support.messages import LOG
@@ -31,8 +32,6 @@ from host_tools.support.progress import phase
 LAST_BIT = 2.0**-23
 NUDGES = (LAST_BIT, -LAST_BIT, 2 * LAST_BIT)  # what computes a sigmoid another way is off by as much
 DRAWS = 3  # of inputs whose last bits are moved
-ROUNDING = ("DynamicQuantizeLinear", "DynamicQuantizeLSTM", "QLinearConv", "QLinearMatMul", "QuantizeLinear")
-INSIDE = "DynamicQuantizeLSTM"  # rounds within, where nothing can be cut; its results are cut, too
 STEPS = 1
 SPREAD = 2  # times as far as the reference moves, a result may be off
 Tensors = Mapping[str, NDArray[Any]]
@@ -82,12 +81,14 @@ class Cut:
         loose: of these inputs, those that are no more exact than roundings of what they are made of.
         expected: what ONNX Runtime computes for these inputs, by the names of the inputs and of the network's
             outputs.
+        rounded: outputs of the network that are roundings, moved at most.
     """
 
     data: bytes
     probes: dict[str, str]
     loose: tuple[str, ...]
     expected: dict[str, NDArray[Any]]
+    rounded: tuple[str, ...] = ()
 
 
 def cut(data: bytes, inputs: Tensors) -> Cut:
@@ -113,7 +114,8 @@ def cut(data: bytes, inputs: Tensors) -> Cut:
     ]
     for name in rounded:
         graph.output.append(onnx.helper.make_empty_tensor_value_info(name))
-    expected = onnx_model.session(onnx_model.described(network))(inputs)
+    described = onnx_model.described(network)
+    expected = onnx_model.session(described)(inputs)
     del graph.output[len(ends) :]
     probes = {name: f"{name}/computed" for name in rounded}
     for node in graph.node:
@@ -125,7 +127,7 @@ def cut(data: bytes, inputs: Tensors) -> Cut:
         graph.output.append(onnx.helper.make_tensor_value_info(probe, kind, None))
     loose = tuple(name for node in graph.node if node.op_type == INSIDE for name in node.output)
     inside = tuple(name for name, probe in probes.items() if probe in loose)
-    return Cut(network.SerializeToString(), probes, inside, expected)
+    return Cut(network.SerializeToString(), probes, inside, expected, described.rounded)
 
 
 def alternatives(cut: Cut, inputs: Tensors) -> list[dict[str, NDArray[Any]]]:
@@ -145,10 +147,11 @@ def wrong(cut: Cut, found: Tensors, others: Sequence[Tensors] = ()) -> str | Non
 
     Args:
         cut: the network.
-        found: its results.
+        found: its results, without probes of values that the plan does not hold.
         others: from `alternatives`; each is as right as what is expected.
     """
-    ends = [*cut.probes.items(), *((name, name) for name in cut.expected if name not in cut.probes)]
+    probes = {name: probe for name, probe in cut.probes.items() if probe in found}
+    ends = [*probes.items(), *((name, name) for name in cut.expected if name not in cut.probes)]
     for name, probe in ends:
         expected = cut.expected[name]
         value = found[probe].reshape(expected.shape)
@@ -159,7 +162,10 @@ def wrong(cut: Cut, found: Tensors, others: Sequence[Tensors] = ()) -> str | Non
             )
         else:
             apart = np.abs(value.astype(np.int64) - expected.astype(np.int64))
-            difference, most = float(apart.max(initial=0)), STEPS if name in cut.probes else 0
+            difference, most = (
+                float(apart.max(initial=0)),
+                STEPS if name in cut.probes or name in cut.rounded else 0,
+            )
         if not difference <= most:
             return f"{name}, by {difference:.3g} where {most:.3g} is allowed"
     return None
@@ -171,30 +177,24 @@ def steady(model: OnnxModel, inputs: Tensors) -> float:
         return contained.call("ONNX Runtime", lambda: moves(model, inputs), float)
 
 
-def compare(
-    data: bytes, inputs: Tensors, own: float, ready: Callable[[bytes], tuple[Layout, list[bytes]]]
-) -> None:
+def compare(data: bytes, inputs: Tensors, why: str, layout: Layout, shaders: Sequence[bytes]) -> None:
     """Compare the stretches between roundings of a network whose end cannot be compared.
 
     Args:
         data: its file, as it is compiled.
         inputs: of the network.
-        own: by how much ONNX Runtime's results are apart.
-        ready: compiles a file.
+        why: the end says nothing.
+        layout, shaders: of the network's plan, which is cut at what its buffers hold (`Plan.cut`).
 
     Raises:
+        PlanError: what is cut needs more memory than there is.
         RecordError: a stretch computes something else.
     """
-    LOG.info(
-        "note: ONNX Runtime itself moves by %.2g, between its ways to compute this and with inputs' last bits; "
-        "compared are the stretches between two roundings",
-        own,
-    )
+    LOG.info("note: %s; compared are the stretches between two roundings", why)
     made = contained.call("ONNX Runtime", lambda: cut(data, inputs), Cut)
     others = contained.call("ONNX Runtime", lambda: alternatives(made, inputs), list[dict[str, NDArray[Any]]])
-    layout, shaders = ready(made.data)
     with phase("trying the stretches between roundings on this machine"):
-        found = runner.judged(layout, shaders, {**inputs, **made.expected})
+        found = runner.judged(laid_out(layout.plan.cut(made.probes)), shaders, {**inputs, **made.expected})
     if said := wrong(made, found, others):
         raise RecordError(
             "a stretch between two roundings computes something else than ONNX Runtime does from the same rounded "

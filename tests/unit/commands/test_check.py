@@ -17,7 +17,16 @@ from host_tools.demo import PARAM, RAW, WEIGHTS
 from host_tools.record import needs, onnx_model
 from host_tools.record.compiled.network import compile_onnx
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
-from host_tools.record.foreseen import ACCESS_S, BOUNDED_S, CHARACTER_S, PLAN_S, WAITING_S, Foreseen, of_plan
+from host_tools.record.foreseen import (
+    ACCESS_S,
+    BOUNDED_S,
+    CALL_S,
+    CHARACTER_S,
+    PLAN_S,
+    WAITING_S,
+    Foreseen,
+    of_plan,
+)
 from host_tools.record.frontends import convert_onnx
 from host_tools.record.ncnn import dispatches
 from host_tools.record.preflight import preflight
@@ -172,7 +181,13 @@ def test_seconds_follow_what_kernels_do() -> None:
     work = [Buffer(Kind.WORK, 4)]
     calls = [Call(number, (5, 2, 1), (View(0, 0, 4),), (0,)) for number in (0, 0, 1)]
     accesses = 1 + 128 * (1 + 3)  # the first of the declaration
-    wanted = PLAN_S + CHARACTER_S * (len(KERNEL) + len(waiting)) + WAITING_S * len(waiting) + BOUNDED_S * (3 + 3)
+    wanted = (
+        PLAN_S
+        + CALL_S * len(calls)
+        + CHARACTER_S * (len(KERNEL) + len(waiting))
+        + WAITING_S * len(waiting)
+        + BOUNDED_S * (3 + 3)
+    )
     wanted += ACCESS_S * 10 * 32 * (2 * (accesses + 1) + accesses)
     assert of_plan(Plan(work, [KERNEL, waiting], calls)) == pytest.approx(wanted, rel=1e-12)
 
