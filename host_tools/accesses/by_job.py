@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.accesses.job_starts import JobStarts
-from host_tools.accesses.proof import AccessMap, Flags
+from host_tools.accesses.proof import AccessMap, Flags, Job
+from host_tools.model.frames import Mask
 from host_tools.model.interpreter import Interpreter
+from host_tools.model.memory import Memory
 from host_tools.vgpu.binding import ACCESS_READ_FIRST, ACCESS_WRITTEN
 from trace_format.actions import Action
 from trace_format.schema import PAGE_BYTES
@@ -79,6 +81,20 @@ def then(before: Flags, flags: Flags) -> Flags:
     was_written = before // np.uint8(ACCESS_WRITTEN) & np.uint8(1)  # several times as fast as np.where
     found: Flags = before | flags & ~(was_written * np.uint8(ACCESS_READ_FIRST))
     return found
+
+
+def left(memory: Memory, jobs: Sequence[Job]) -> dict[int, Mask]:
+    """State, which a replay leaves for the next: frame -> PAGE_BYTES booleans.
+
+    The prologue also fills constants for its own jobs. Where it has jobs, only what jobs write is state.
+    """
+    state = {frame: page.state for frame, page in memory.pages.items() if page.has_state}
+    if not memory.prepares:
+        return state
+    written = joined([job.accesses for job in jobs])
+    return {
+        frame: mask & (written[frame] & ACCESS_WRITTEN != 0) for frame, mask in state.items() if frame in written
+    }
 
 
 def joined(jobs: Sequence[AccessMap]) -> AccessMap:

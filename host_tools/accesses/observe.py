@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.accesses.by_job import ByJob, joined, one_of
-from host_tools.accesses.proof import AccessMap, Flags, InOrder, Job, changed, commands_of, job_of
+from host_tools.accesses.by_job import ByJob, joined, left, one_of
+from host_tools.accesses.proof import AccessMap, Flags, InOrder, Job, Part, changed, commands_of, job_of
 from host_tools.model.frames import Mask
 from host_tools.model.mappings import Mappings
 from host_tools.model.memory import Conflict, Memory
 from host_tools.support.pages import pieces
 from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN
-from trace_format.actions import Action, Op
+from trace_format.actions import Action, Columns, Op
 from trace_format.operators import operands
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.slots import Slot
@@ -109,11 +109,11 @@ class Watched:
 
     Attributes:
         jobs: in the order in which they start; equal arrays are mostly one.
-        given: where others than jobs may write: frame, and part of it.
+        given: where others than jobs of this replay may write: frame, and part of it.
     """
 
     jobs: Sequence[Job]
-    given: Sequence[tuple[int, slice]]
+    given: Sequence[Part]
 
     @cached_property
     def union(self) -> AccessMap:
@@ -190,7 +190,7 @@ def judged(trace: Trace, first: Watched) -> Observation:
     return Observation(union, depends_on_data=True, jobs=first.jobs, opened=reach)
 
 
-def proved(jobs: Sequence[Job], given: Iterable[tuple[int, slice]]) -> list[bool]:
+def proved(jobs: Sequence[Job], given: Iterable[Part]) -> list[bool]:
     """Which jobs do the same with all data."""
     written: dict[int, Mask] = {}
     for frame, part in given:
@@ -223,7 +223,19 @@ def _replayed(trace: Trace, inputs: Mapping[str, NDArray[Any]], last: int | None
     """What jobs do in a replay, which ends with the job `last`."""
     run = _Watch(trace, last)
     run.replay(inputs)
-    return Watched(run.jobs, run.given)
+    return Watched(run.jobs, [*run.given, *_left(trace, run.jobs)])
+
+
+def _left(trace: Trace, jobs: Sequence[Job]) -> Iterable[Part]:
+    """As `left`; memory is only read for it where the prologue fills some."""
+    columns = Columns(trace.actions)
+    starts = np.flatnonzero(columns.is_op(Op.REPLAY_START))
+    if not len(starts) or not columns.is_op(Op.UPLOAD, Op.CLEAR)[: starts[0]].any():
+        return ()
+    try:
+        return left(Memory.of(trace), jobs).items()
+    except Conflict:  # state cannot be kept then
+        return ()
 
 
 def _equal(one: AccessMap, other: AccessMap) -> bool:
@@ -240,7 +252,7 @@ class _Watch(ByJob):
     def __init__(self, trace: Trace, last: int | None) -> None:
         super().__init__(trace, last)
         self.jobs: list[Job] = []
-        self.given: list[tuple[int, slice]] = []
+        self.given: list[Part] = []
         self._kept: dict[bytes, Flags] = {}
 
     def _step(self, row: Action) -> None:

@@ -28,6 +28,7 @@ from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_WRITTEN
 from trace_format.schema import PAGE_BYTES
 
 Flags = NDArray[np.uint8]
+Part = tuple[int, slice | Mask]  # bytes of a frame
 AccessMap = Mapping[int, Flags]  # frame -> PAGE_BYTES of ACCESS_*
 _CHANGED = ACCESS_COMMAND | ACCESS_WRITTEN
 _NONE: Mask = np.zeros(PAGE_BYTES, np.bool_)
@@ -79,12 +80,12 @@ def commands_of(jobs: Iterable[Job]) -> dict[int, Mask]:
     return found
 
 
-def cover(given: Iterable[tuple[int, slice]], commands: Mapping[int, Mask]) -> bool:
+def cover(given: Iterable[Part], commands: Mapping[int, Mask]) -> bool:
     """Whether what others than jobs write, frames and parts of them, has some of the bytes that decide."""
     return any(commands[frame][part].any() for frame, part in given if frame in commands)
 
 
-def changed(jobs: Iterable[Job], given: Iterable[tuple[int, slice]]) -> bool:
+def changed(jobs: Iterable[Job], given: Iterable[Part]) -> bool:
     """Whether anybody, at any time, may change what decides what jobs do that do not vary.
 
     Args:

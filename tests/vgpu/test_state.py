@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from host_tools import runners
+from host_tools.accesses.observe import proved, watched
 from host_tools.audit.dynamic import lint_dynamic
 from host_tools.model.frames import Page
 from host_tools.model.interpreter import interpreter
@@ -20,6 +21,7 @@ from host_tools.model.memory import Memory
 from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
 from host_tools.runners.replay import InputError, ReplayResult, RunnerError
+from host_tools.vgpu.binding import ACCESS_COMMAND
 from signing.delivery import Delivery
 from tests.support import replayer_samples as s
 from tests.support.sampling import few
@@ -60,6 +62,23 @@ def run(on: str, trace: Trace, batches: Ints = BATCHES, each: Sequence[str] = ()
     result = runners.run(on, Delivery(s.signed(trace)), s.KEY, inputs, **options)
     assert result.ok, result.error
     return result
+
+
+def test_what_a_replay_leaves_is_given_to_the_next() -> None:
+    """One replay does not prove what a job accesses that state decides (host_tools/accesses/proof.py)."""
+    trace = kept(in_place=True)
+    state = {frame: page.state for frame, page in Memory.of(trace).pages.items() if page.has_state}
+    given = [(frame, part) for frame, part in watched(trace).given if frame in state]
+    assert state
+    masks = [part for _, part in given if not isinstance(part, slice)]
+    assert all(any(np.array_equal(part, mask) for part in masks) for mask in state.values())
+    jobs = watched(sums(in_place=True)).jobs
+    decided = [
+        replace(job, varies=False, accesses={min(state): np.full(PAGE_BYTES, ACCESS_COMMAND, np.uint8)})
+        for job in jobs
+    ]
+    assert proved(decided, ()) == [True] * len(jobs)
+    assert proved(decided, given) == [False] * len(jobs)
 
 
 @pytest.mark.sampled(2)
