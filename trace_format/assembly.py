@@ -20,13 +20,16 @@ from trace_format.schema import (
     SectionType,
 )
 
-DEFAULT_CHUNK_BYTES = 16384
+DEFAULT_CHUNK_BYTES = 1 << 14
+# A streamed trace's: a device hashes the head twice before its first job, and it has half as many hashes of these.
+STREAMED_CHUNK_BYTES = 1 << 15
 
 
 def chunk_bytes_for(head: list[Part], body: list[Part]) -> int:
-    """Size of chunks: DEFAULT_CHUNK_BYTES, or more where the head has no room for a hash of each."""
+    """Size of chunks: as above, or more where the head has no room for a hash of each."""
     room = MAX_HEAD_BYTES - _table_bytes(head, body) - _stored_bytes(head)
-    size = DEFAULT_CHUNK_BYTES
+    is_streamed = any(part.type == SectionType.STREAM for part in body)
+    size = STREAMED_CHUNK_BYTES if is_streamed else DEFAULT_CHUNK_BYTES
     while size < MAX_CHUNK_BYTES and HASH_BYTES * -(-_stored_bytes(body) // size) > room:
         size *= 2
     return size

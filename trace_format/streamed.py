@@ -20,8 +20,7 @@ from trace_format.networks import pages_of
 from trace_format.schema import ALIGNMENT, MAX_PIECE_BYTES, MAX_PIECES, PAGE_BYTES, PIECE_FLAG_RESIDENT, Codec
 
 BYTES = packing.size_of("piece")
-# A device decodes a packed piece in one step, for which the GPU may wait: two chunks.
-MAX_PACKED_BYTES = 1 << 15
+MAX_PACKED_BYTES = 1 << 15  # a device decodes a packed piece in one step, for which the GPU may wait
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trace_format.assembly import DEFAULT_CHUNK_BYTES
+from trace_format.assembly import STREAMED_CHUNK_BYTES
 from trace_format.streamed import Piece
 
 RATE = 60.0  # MB/s: a guess for one core of a Raspberry Pi 4, which has no instructions for SHA-256
@@ -79,8 +79,8 @@ def reading(pieces: Sequence[Piece], job_us: Sequence[float], bytes_per_us: floa
     def read(index: int, job: int, us: float = math.inf) -> float:
         """Read on in a piece for so long, and to the end of a chunk; how long that takes."""
         piece, wanted = pieces[index], us * bytes_per_us
-        steps = left[index] if wanted >= left[index] else math.ceil(wanted / DEFAULT_CHUNK_BYTES)
-        taken = min(left[index], steps * DEFAULT_CHUNK_BYTES)
+        steps = left[index] if wanted >= left[index] else math.ceil(wanted / STREAMED_CHUNK_BYTES)
+        taken = min(left[index], steps * STREAMED_CHUNK_BYTES)
         if left[index] == len(piece.data):
             held[job : piece.last_job + 1] += len(piece.data)
         left[index] -= taken

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from host_tools.accesses.by_job import left
 from host_tools.accesses.observe import beside, proved
 from host_tools.accesses.proof import Flags, Job
 from host_tools.accesses.slot_places import parts_in
@@ -71,7 +72,8 @@ class _Uses:
 
 def _uses(program: Program, memory: Memory, jobs: Sequence[Job]) -> _Uses:
     slots = operators.given(memory.stream, program.slots)
-    holds = proved(jobs, parts_in(memory, {frame for job in jobs for frame in job.accesses}, slots))
+    own = parts_in(memory, {frame for job in jobs for frame in job.accesses}, slots)
+    holds = proved(jobs, [*own, *left(memory, jobs).items()])
     written = memory.cpu_written_frames()
     given = memory.slot_frames(*SlotKind) | {frame for frame, page in memory.pages.items() if page.has_state}
     found = _Uses({frame: [] for frame in written}, {}, given)

@@ -35,7 +35,7 @@ from host_tools.passes.streaming_report import Streamed, StreamingFacts
 from host_tools.passes.units import during, filled_first, units_of, working_units
 from trace_format import packing
 from trace_format.actions import MAP_EXECUTE
-from trace_format.assembly import DEFAULT_CHUNK_BYTES
+from trace_format.assembly import STREAMED_CHUNK_BYTES
 from trace_format.errors import GramophoneError, TraceError
 from trace_format.layout import HEADER_BYTES, SECTION_BYTES
 from trace_format.schema import HASH_BYTES, MAX_PIECE_BYTES, MAX_PIECES, MAX_SECTIONS, PAGE_BYTES
@@ -44,7 +44,7 @@ from trace_format.streamed import Piece, in_order
 from trace_format.trace import Trace, notes_bytes
 
 _PIECE_PAGES = MAX_PIECE_BYTES // PAGE_BYTES
-_FINE_PAGES = 16  # of a piece, unless there would be too many: the GPU may wait for the end of one
+_FINE_PAGES = 48  # of a piece, unless there would be too many: the GPU may wait for the end of one
 _LEADS = (2, 1)  # jobs before its first one in which a piece's memory is its own, where the budget allows it
 _ROUNDS = 3  # in which jobs that still need too much are cut again
 _MOST_PARTS = 64  # of a job
@@ -66,20 +66,59 @@ def stream(program: Program) -> str:
     return ""
 
 
+class _TooManyPieces(Conflict):
+    """More than a device takes, because they lie in several places."""
+
+
 def _fitted(program: Program, budget: int) -> Trace:
-    """As `_Streaming.fitted`; jobs that need more than there is are cut first."""
-    streaming, whys, enough = _Streaming(program), dict[int, str](), list[int]()
+    """As `_fitted_with`, with larger pieces where there would be too many."""
+    most = _MOST_PIECES
+    while True:
+        try:
+            return _fitted_with(program, budget, most)
+        except _TooManyPieces:
+            most //= 2
+            if not most:
+                raise
+
+
+def _fitted_with(program: Program, budget: int, most: int) -> Trace:
+    """As `_Streaming.fitted`; jobs that need more than there is are cut first.
+
+    Args:
+        most: pieces, before any is torn apart.
+    """
+    uncut = program.trace(), program.pieces
+    streaming, whys = _cut_jobs(program, budget, most)
+    if streaming.least_bytes > budget:  # as for no memory at all, so that the least that an error names is enough
+        _restore(program, *uncut)
+        streaming, whys = _cut_jobs(program, 0, most)
+    return streaming.fitted(budget, whys)
+
+
+def _cut_jobs(program: Program, budget: int, most: int) -> tuple[_Streaming, dict[int, str]]:
+    """The memory with jobs cut, and why those that need more than there is are not cut."""
+    streaming = _Streaming(program, most)
     for number in range(_ROUNDS):
-        enough.append(streaming.least_bytes)
         wanted = streaming.too_large(budget, 1 if number else _SHARES)
         if not wanted:
             break
-        jobs = streaming.count
+        before, kept = streaming, (program.trace(), program.pieces)
         whys = cut_for_memory(program, wanted)
-        if program.trace().jobs == jobs:
-            break
-        streaming, whys = _Streaming(program), {}
-    return streaming.fitted(budget, min(enough), whys)
+        if program.trace().jobs == before.count:
+            return before, whys
+        streaming = _Streaming(program, most)
+        if streaming.least_bytes > max(before.least_bytes, budget):  # what more jobs take is more than they save
+            _restore(program, *kept)
+            return before, {}
+    return streaming, {}
+
+
+def _restore(program: Program, trace: Trace, pieces: Sequence[int]) -> None:
+    """Let a program be as it was before its jobs were cut."""
+    program.actions = trace.actions
+    program.replace(notes=trace.notes)
+    program.pieces = pieces
 
 
 class _Streaming:
@@ -93,8 +132,8 @@ class _Streaming:
 
     lead = 0
 
-    def __init__(self, program: Program) -> None:
-        self._profile = program.profile
+    def __init__(self, program: Program, most: int = _MOST_PIECES) -> None:
+        self._profile, self._most = program.profile, most
         family = family_of(program.profile)
         spans = family.spans(program)  # jobs may run for it, and memory is read anew then
         if not spans:
@@ -120,14 +159,14 @@ class _Streaming:
         mappings = self.memory.mappings
         code = mappings.frames[mappings.flags & MAP_EXECUTE != 0] if self._profile.forbids_execution else []
         frames = (self.memory.in_image() & read.keys()) - commands - slots - set(code)
-        size = min(max(_FINE_PAGES, -(-len(frames) * 4 // (3 * _MOST_PIECES))), _PIECE_PAGES)
+        size = min(max(_FINE_PAGES, -(-len(frames) * 4 // (3 * self._most))), _PIECE_PAGES)
         found = [
             part
             for unit in units_of(self.memory, {frame: during(*read[frame], self.count) for frame in frames})
             for part in _cut(unit, size)
         ]
         found.sort(key=lambda unit: -len(unit.frames))
-        return found[:_MOST_PIECES]
+        return found[: self._most]
 
     @cached_property
     def least(self) -> Trace:
@@ -159,11 +198,10 @@ class _Streaming:
         too_large = (held + weights > room) | (shares * weights > room - held) & (shares > 1)
         return {job: min(int(parts[job]), _MOST_PARTS) for job in np.flatnonzero(too_large).tolist()}
 
-    def fitted(self, budget: int, enough: int, whys: Mapping[int, str]) -> Trace:
+    def fitted(self, budget: int, whys: Mapping[int, str]) -> Trace:
         """A trace that takes at most so much secure memory, with as many resident pieces as fit.
 
         Args:
-            enough: a budget for which there is one.
             whys: why jobs that need more are not cut.
 
         Raises:
@@ -176,7 +214,7 @@ class _Streaming:
             why = f", and is not cut: {whys[job]}" if job in whys else ""
             raise TraceError(
                 f"--secure-memory: job {job}{name} needs {int(full[job]) * PAGE_BYTES} bytes at once{why}",
-                expected=f"at least {min(enough, self.least_bytes)} bytes of secure memory",
+                expected=f"at least {self.least_bytes} bytes of secure memory",
                 found=budget,
             )
         fits = self.least
@@ -284,7 +322,7 @@ class _Streaming:
         memory.trace = self._base
         memory.carveout_bytes = (at + placed.pages) * PAGE_BYTES
         if len(rows) > MAX_PIECES:
-            raise Conflict(f"it would have {len(rows)} pieces, and a device takes at most {MAX_PIECES}")
+            raise _TooManyPieces(f"it would have {len(rows)} pieces, and a device takes at most {MAX_PIECES}")
         return replace(memory.emit(), streamed=in_order(rows))
 
 
@@ -325,10 +363,10 @@ def secure_bytes(trace: Trace) -> int:
     slots = len(trace.slots) * packing.size_of("slot")
     content = sum(len(piece.data) for piece in trace.streamed) + len(trace.image) + trace.actions.nbytes
     content += len(notes_bytes(notes_with_splits(trace.notes, trace.slots)))
-    hashes = HASH_BYTES * (content // DEFAULT_CHUNK_BYTES + 2)
+    hashes = HASH_BYTES * (content // STREAMED_CHUNK_BYTES + 2)
     rows = len(trace.streamed) * packing.size_of("piece")
     head = HEADER_BYTES + MAX_SECTIONS * SECTION_BYTES + packing.size_of("manifest") + slots + hashes + rows
-    return memory_for(trace, head, DEFAULT_CHUNK_BYTES)
+    return memory_for(trace, head, STREAMED_CHUNK_BYTES)
 
 
 def _report(trace: Trace, budget: int) -> Streamed:

@@ -5,7 +5,7 @@
 
 #include "crypto.h"
 
-enum { BLOCK_BYTES = 64, LENGTH_BYTES = 8, STATE_WORDS = 8 };
+enum { BLOCK_BYTES = 64, LENGTH_BYTES = 8, STATE_WORDS = 8, AT_ONCE = 4 };
 
 /* blocks > 0, and data at a multiple of 8: without an MMU, what is wider than a byte must be aligned. */
 void sha256_block_data_order_hw(uint32_t state[STATE_WORDS], const uint8_t *data, size_t blocks);
@@ -32,7 +32,7 @@ GR_SEAM bool gr_sha256(const void *data, size_t bytes, uint8_t digest[32])
 {
     uint32_t state[STATE_WORDS] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}; /* FIPS 180-4, 5.3.3 */
-    _Alignas(uint64_t) uint8_t last[2 * BLOCK_BYTES];
+    _Alignas(uint64_t) uint8_t last[AT_ONCE * BLOCK_BYTES];
     const uint8_t *at = data;
     const size_t whole = bytes / BLOCK_BYTES, rest = bytes % BLOCK_BYTES;
     const size_t blocks = rest < BLOCK_BYTES - LENGTH_BYTES ? 1 : 2;
@@ -41,9 +41,10 @@ GR_SEAM bool gr_sha256(const void *data, size_t bytes, uint8_t digest[32])
         add_blocks(state, at, whole);
         at += whole * BLOCK_BYTES;
     } else {
-        for (const uint8_t *const end = at + whole * BLOCK_BYTES; at < end; at += BLOCK_BYTES) {
-            memcpy(last, at, BLOCK_BYTES);
-            add_blocks(state, last, 1);
+        for (size_t left = whole, n; left; left -= n, at += n * BLOCK_BYTES) {
+            n = left < AT_ONCE ? left : AT_ONCE;
+            memcpy(last, at, n * BLOCK_BYTES);
+            add_blocks(state, last, n);
         }
     }
     memset(last, 0, sizeof last);

@@ -1,39 +1,51 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Networks in a budget of secure memory: built with and without it, replayed with the same inputs, compared.
 
-`python -m tests.bench.streaming [NAME=MIB...] [--json]`: a row a network of tests/bench/breadth.py, which records
-it unless the user's cache has it. Replays are those of the compiled core on the virtual GPU. Exit status 1 if a
-network does not fit, or an output differs in a bit.
+`python -m tests.bench.streaming [NAME=MIB...] [--json]`: a row a network of tests/bench/breadth.py, or decoder of
+DECODERS, which is recorded unless the user's cache has it. Replays are those of the compiled core on the virtual
+GPU; a decoder's are of TOKENS tokens. Exit status 1 if a network does not fit, or an output differs in a bit.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import hashlib
 import json
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from host_tools import runners
 from host_tools.accesses.observe import random_inputs
+from host_tools.extras.gguf.recording import record_gguf
+from host_tools.machine.root import ready_root
 from host_tools.passes.pipeline import build
 from host_tools.passes.streaming import PASS
 from host_tools.runners.needs import secure_bytes
 from host_tools.runners.replay import ReplayResult
+from host_tools.support.cache import cache_dir, written_whole
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tests.bench.breadth import NETWORKS, recording
+from tests.bench.recordings import BOOT_S
+from tests.support.gguf_models import Decoder, words
 from trace_format.errors import TraceError
 from trace_format.trace import Trace
 
 SEED = 11
 MIB = 1 << 20
-BUDGETS = {"mobilenet_v1": 8, "resnet50": 16, "vgg16": 32, "vision_transformer": 32}  # MiB
+BUDGETS = {"mobilenet_v1": 8, "resnet50": 16, "vgg16": 32, "vision_transformer": 32, "decoder": 16}  # MiB
+# SmolLM2's layers, as many as have 57 MB of weights; these are random, and the vocabulary is small.
+DECODERS = {"decoder": Decoder(layers=26, width=576, hidden=1536, heads=9, groups=3, tokens=272)}
+TOKENS = 2
 
 
 @dataclass(frozen=True)
@@ -65,13 +77,13 @@ class Row:
 
 def measure(name: str, budget: int) -> Row:
     """Build both ways, replay both, compare; what does not fit is a row, too."""
-    raw = Trace.parse(recording(name, NETWORKS[name]()).read_bytes())
+    raw = Trace.parse(_recording(name).read_bytes())
     signer = FileSigner(generate(Algorithm.ES256))
-    inputs = random_inputs(raw, SEED)
 
     def replayed(trace: Trace) -> tuple[ReplayResult, int]:
         delivery = Delivery(sign_trace(trace.build(), signer))
-        return runners.run("vgpu", delivery, signer.public, inputs), secure_bytes(delivery)
+        repeat, inputs = TOKENS if name in DECODERS else 1, random_inputs(trace, SEED)
+        return runners.run("vgpu", delivery, signer.public, inputs, repeat=repeat), secure_bytes(delivery)
 
     start = time.monotonic()
     try:
@@ -102,6 +114,21 @@ def measure(name: str, budget: int) -> Row:
     return row
 
 
+def _recording(name: str) -> Path:
+    if name in NETWORKS:
+        return recording(name, NETWORKS[name]())
+    decoder = DECODERS[name]
+    key = hashlib.sha256(repr((ready_root().key, decoder)).encode()).hexdigest()[:16]
+    kept = cache_dir("bench") / f"{name}-{key}.raw.gtr"
+    if not kept.exists():
+        how: dict[str, Any] = {"positions": 256, "name": name, "gpu": "v3d42", "timeout": BOOT_S, "snapshot": ""}
+        with tempfile.TemporaryDirectory() as folder, written_whole(kept) as path:
+            model = decoder.write(Path(folder) / "m.gguf", **words())
+            trace = record_gguf(model, **how, check=False, logits=True, tolerance=None)
+            path.write_bytes(trace.build())
+    return kept
+
+
 def table(rows: list[Row]) -> Table:
     """What to print."""
     titles = ["network", "budget", "jobs", "cut into", "needs", "takes", "pieces", "weights", "again", "build"]
@@ -118,8 +145,10 @@ def table(rows: list[Row]) -> Table:
 
 def _budget(text: str) -> tuple[str, int]:
     name, equals, mib = text.partition("=")
-    if name not in NETWORKS or (equals and not mib.isdecimal()) or not (equals or name in BUDGETS):
-        raise argparse.ArgumentTypeError(f"expected NAME=MIB, a network of tests/bench/breadth.py, found {text}")
+    if name not in NETWORKS | DECODERS or (equals and not mib.isdecimal()) or not (equals or name in BUDGETS):
+        raise argparse.ArgumentTypeError(
+            f"expected NAME=MIB, a network of tests/bench/breadth.py or DECODERS, found {text}"
+        )
     return name, int(mib or BUDGETS[name]) * MIB
 
 

@@ -22,6 +22,7 @@ from host_tools.audit.report.piece_chart import piece_chart
 from host_tools.cli import main
 from host_tools.model.interpreter import interpreter
 from host_tools.model.secure_memory import memory_for
+from host_tools.passes import streaming
 from host_tools.passes.pipeline import build
 from host_tools.passes.streaming import PASS, secure_bytes
 from host_tools.vgpu.binding import VirtualGpu
@@ -69,6 +70,20 @@ def test_each_budget_gives_the_same_outputs() -> None:
         )  # pieces are packed
         sizes.append(sum(len(piece.data) for piece in trace.streamed if not piece.resident))
     assert (max(sizes), sizes[-1]) == (WEIGHTS * PAGE_BYTES, 0)
+
+
+def test_pieces_are_larger_where_there_would_be_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    budget = smallest()
+    before = len(made(budget).streamed)
+    monkeypatch.setattr(streaming, "MAX_PIECES", before - 1)
+    monkeypatch.setattr(streaming, "_MOST_PIECES", WEIGHTS)
+    trace = made(budget + WEIGHTS * PAGE_BYTES)
+    assert 0 < len(trace.streamed) < before
+    with interpreter(trace) as run:
+        assert run.run({"in": INPUT})["out"].tolist() == expected(weighted(WEIGHTS))
+    monkeypatch.setattr(streaming, "MAX_PIECES", 0)
+    with pytest.raises(TraceError, match="--secure-memory: it would have 1 pieces, and a device takes at most 0"):
+        made(budget + WEIGHTS * PAGE_BYTES)
 
 
 def test_a_budget_that_is_too_small_names_the_least_and_the_job() -> None:

@@ -45,10 +45,10 @@ class _Making:
         self.buffers.append(buffer)
         return View(len(self.buffers) - 1, 0, buffer.size)
 
-    def constant(self, value: NDArray[Any]) -> View:
-        """A constant."""
+    def constant(self, value: NDArray[Any], kind: Kind = Kind.CONSTANT) -> View:
+        """A constant, or a table."""
         data = value.tobytes()
-        return self.view(Buffer(Kind.CONSTANT, len(data), data))
+        return self.view(Buffer(kind, len(data), data))
 
     def work(self, elements: int) -> View:
         """Floats between calls."""
@@ -67,9 +67,9 @@ class _Making:
         writes = tuple(at for at, (_, _, written) in enumerate(bound.values()) if written)
         self.calls.append(Call(number, (groups, 1, 1), views, writes, name))
 
-    def table(self, matrix: Matrix) -> dict[str, Bound]:
+    def table(self, matrix: Matrix, kind: Kind = Kind.CONSTANT) -> dict[str, Bound]:
         """A matrix's buffers, by the names that kernels know."""
-        return {name: (TYPES[name], self.constant(words), False) for name, words in matrix.parts.items()}
+        return {name: (TYPES[name], self.constant(words, kind), False) for name, words in matrix.parts.items()}
 
 
 class _Decoder(_Making):
@@ -95,7 +95,7 @@ class _Decoder(_Making):
         self.v, self.sums = self.work(longest), self.work(longest // kernels.GROUP)
         self.many = self.work(max(own + 2 * shared, 2 * z.hidden))
         angle = np.arange(positions)[:, None] * model.frequencies
-        self.angles = self.constant(np.stack([np.cos(angle), np.sin(angle)], -1).astype("<f4"))
+        self.angles = self.constant(np.stack([np.cos(angle), np.sin(angle)], -1).astype("<f4"), Kind.TABLE)
 
     def vector(self, kind: str) -> dict[str, Bound]:
         """The vector that the next product reads, to be written, its elements of this type."""
@@ -207,7 +207,7 @@ def plan(model: Model, positions: int, *, wide: bool = False, before: Reference 
     """
     m = _Decoder(model, positions, wide)
     matrix = laid_out(model.matrix("token_embd.weight"))
-    table = m.table(matrix)
+    table = m.table(matrix, Kind.TABLE)
     m.embed(matrix, table)
     for layer in range(model.size.layers):
         m.attention(layer)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from host_tools.accesses.by_job import joined
+from host_tools.accesses.by_job import joined, left
 from host_tools.accesses.proof import AccessMap, InOrder, Job
 from host_tools.accesses.slot_places import bytes_of
 from host_tools.families.accesses import Span
@@ -143,5 +143,7 @@ def chain_memory(program: Program) -> ChainMemory:
         jobs = program.jobs()
     except Conflict:
         jobs = []
-    given = operators.given(program.memory.stream, program.slots)
-    return ChainMemory(program.memory, jobs, bytes_of(program.memory, given))
+    given = bytes_of(program.memory, operators.given(program.memory.stream, program.slots))
+    for frame, mask in left(program.memory, jobs).items():
+        given[frame] = given.get(frame, False) | mask
+    return ChainMemory(program.memory, jobs, given)

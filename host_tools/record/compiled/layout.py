@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Where a plan's buffers lie, and the files that the guest's runner takes.
 
-Three memories, each one buffer object of the driver's: constants; inputs and outputs, behind a page with a mark by
-which a recording shows where they lie (compiled/recording.py); and work, whose buffers share what is free.
+Four memories, each one buffer object of the driver's: constants; inputs and outputs, behind a page with a mark by
+which a recording shows where they lie (compiled/recording.py); work, whose buffers share what is free; and tables.
+A job whose accesses depend on data may access all of a buffer object (host_tools/accesses/observe.py), so that
+tables lie apart from constants, and unmapped pages lie between.
 """
 
 from __future__ import annotations
@@ -16,11 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.model.noted_states import NEXT
+from host_tools.record.compiled.plan import TENSORS as NAMED
 from host_tools.record.compiled.plan import Call, Kind, Plan
 from trace_format.schema import PAGE_BYTES
 
 ALIGNMENT = 256  # bytes; Vulkan lets drivers demand as much of a binding's offset
-CONSTANTS, TENSORS, WORK = range(3)
+CONSTANTS, TENSORS, WORK, TABLES = range(4)
+GRANULARITY = 1 << 17  # bytes between the places of buffer objects of a V3D (Linux v3d_bo.c, GMP_GRANULARITY)
 MAGIC = 0x4E4C5047
 MAX_MEMORY = 1 << 30  # bytes of each, so that a mistake does not fill the guest's memory
 Tensors = Mapping[str, NDArray[np.generic]]
@@ -37,13 +41,13 @@ class Layout:
     Attributes:
         plan: it.
         places: for each buffer, its memory and its offset there, in bytes.
-        sizes: of the three memories, in bytes.
+        sizes: of the four memories, in bytes.
         mark: what the tensors' memory begins with.
     """
 
     plan: Plan
     places: Sequence[tuple[int, int]]
-    sizes: tuple[int, int, int]
+    sizes: tuple[int, int, int, int]
     mark: bytes
 
     def words(self, shaders: Sequence[bytes]) -> bytes:
@@ -56,7 +60,7 @@ class Layout:
             PlanError: a part of a buffer begins where Vulkan allows no binding.
         """
         bindings = {call.kernel: len(call.views) for call in self.plan.calls}
-        parts = [struct.pack("<6I", MAGIC, *self.sizes, len(shaders), len(self.plan.calls))]
+        parts = [struct.pack("<7I", MAGIC, *self.sizes, len(shaders), len(self.plan.calls))]
         for number, shader in enumerate(shaders):
             parts += [struct.pack("<2I", bindings[number], len(shader) // 4), shader]
         for call in self.plan.calls:
@@ -69,8 +73,9 @@ class Layout:
         return b"".join(parts)
 
     def constants(self) -> bytes:
-        """The file CONSTANTS."""
-        return self._filled(CONSTANTS, {at: buffer.data for at, buffer in enumerate(self.plan.buffers)})
+        """The file CONSTANTS: constants, then tables."""
+        content = {at: buffer.data for at, buffer in enumerate(self.plan.buffers)}
+        return self._filled(CONSTANTS, content) + self._filled(TABLES, content)
 
     def tensors(self, inputs: Tensors) -> bytes:
         """The file TENSORS for these inputs, by name.
@@ -116,21 +121,24 @@ def laid_out(plan: Plan) -> Layout:
     """
     mark = hashlib.sha256("".join(plan.kernels).encode() + repr(plan.calls).encode()).digest()
     places: dict[int, tuple[int, int]] = {}
-    ends = [0, PAGE_BYTES, 0]
+    ends = [0, PAGE_BYTES, 0, 0]
     for at, buffer in enumerate(plan.buffers):
         if buffer.kind != Kind.WORK:
-            memory = CONSTANTS if buffer.kind == Kind.CONSTANT else TENSORS
+            memory = TENSORS if buffer.kind in NAMED else TABLES if buffer.kind == Kind.TABLE else CONSTANTS
             places[at] = memory, ends[memory]
             ends[memory] += _room(buffer.size)
     for at, offset in _shared(plan).items():
         places[at] = WORK, offset
         ends[WORK] = max(ends[WORK], offset + _room(plan.buffers[at].size))
-    for name, size in zip(("constants", "inputs and outputs", "intermediate results"), ends, strict=True):
+    if ends[TABLES]:
+        ends = [end + (PAGE_BYTES if -end % GRANULARITY < PAGE_BYTES else 0) for end in ends]
+    for name, size in zip(
+        ("constants", "inputs and outputs", "intermediate results", "tables"), ends, strict=True
+    ):
         if size > MAX_MEMORY:
             raise PlanError(f"its {name} need {size} bytes, the largest is {MAX_MEMORY}")
-    return Layout(
-        plan, [places.get(at, (WORK, 0)) for at in range(len(plan.buffers))], (ends[0], ends[1], ends[2]), mark
-    )
+    found = [places.get(at, (WORK, 0)) for at in range(len(plan.buffers))]
+    return Layout(plan, found, (ends[0], ends[1], ends[2], ends[3]), mark)
 
 
 def _room(size: int) -> int:

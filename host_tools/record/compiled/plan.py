@@ -21,12 +21,14 @@ class Kind(enum.Enum):
     """What a buffer is for."""
 
     CONSTANT = "constant"
+    TABLE = "table"  # a constant that data index
     INPUT = "input"
     OUTPUT = "output"
     STATE = "state"  # calls change it in place, and the next run finds it so
     WORK = "work"
 
 
+FIXED = (Kind.CONSTANT, Kind.TABLE)  # what the file has, and nobody writes
 TENSORS = (Kind.INPUT, Kind.OUTPUT, Kind.STATE)  # what has a name
 
 
@@ -37,8 +39,9 @@ class Buffer:
     Attributes:
         kind: what it is for.
         size: in bytes.
-        data: content of a constant, first value of state, else empty.
-        name, dtype, shape: of an input, output or state: its name, NumPy's name of the element type, dimensions.
+        data: content of a constant or table, first value of state, else empty.
+        name, dtype, shape: of an input, output or state: its name, NumPy's name of the element type, dimensions;
+            of work too, where it holds a value of the network that was rounded.
     """
 
     kind: Kind
@@ -110,7 +113,7 @@ class Plan:
         for call in self.calls:
             for buffer in call.written:
                 writers[buffer] = writers.get(buffer, 0) + 1
-        known = {at for at, buffer in enumerate(self.buffers) if buffer.kind == Kind.CONSTANT}
+        known = {at for at, buffer in enumerate(self.buffers) if buffer.kind in FIXED}
         first, rest = [], []
         for call in self.calls:
             only = all(self.buffers[at].kind == Kind.WORK and writers[at] == 1 for at in call.written)
@@ -137,6 +140,29 @@ class Plan:
         for name, value in values.items():
             buffers[int(name)] = replace(buffers[int(name)], kind=Kind.CONSTANT, data=value.tobytes())
         return Plan(buffers, self.kernels, self.calls)
+
+    def cut(self, probes: Mapping[str, str]) -> Plan:
+        """The plan with inputs in place of values: what is computed for such a value is an output.
+
+        Args:
+            probes: name of a value -> name of that output; values that no buffer holds stay as they are.
+        """
+        buffers = list(self.buffers)
+        outputs = {}
+        for at, buffer in enumerate(self.buffers):
+            if buffer.kind == Kind.WORK and buffer.name in probes:
+                outputs[at] = len(buffers)
+                buffers[at] = replace(buffer, kind=Kind.INPUT)
+                buffers.append(replace(buffer, kind=Kind.OUTPUT, name=probes[buffer.name]))
+
+        def moved(view: View, is_written: bool) -> View:
+            return replace(view, buffer=outputs.get(view.buffer, view.buffer)) if is_written else view
+
+        calls = [
+            replace(call, views=tuple(moved(view, at in call.writes) for at, view in enumerate(call.views)))
+            for call in self.calls
+        ]
+        return Plan(buffers, self.kernels, calls)
 
     def trimmed(self) -> Plan:
         """The plan without what no call names, but for inputs, outputs and state."""

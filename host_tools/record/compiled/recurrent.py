@@ -78,7 +78,8 @@ def quantized_lstm(
     of_input, zero_input, of_state, zero_state = scales
     fed, fed_back = product(W, of_input, zero_input), product(R, of_state, zero_state)
     sizes = W.shape[0], R.shape[1]
-    return _lstm(X, fed, fed_back, sizes, B, sequence_lens, [initial_h, initial_c], P, options)
+    y, h, c = _lstm(X, fed, fed_back, sizes, B, sequence_lens, [initial_h, initial_c], P, options)
+    return y.contiguous(), h.contiguous(), c.contiguous()  # a plan is cut where values lie in memory
 
 
 def _lstm(

@@ -48,6 +48,7 @@ from host_tools.record.compiled.pieces import settled
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
 from host_tools.record.compiled.refusals import saying_where, saying_which
 from host_tools.record.compiled.unrolling import within_registers
+from host_tools.record.rewriting.eight_bits import ROUNDING
 from host_tools.record.rewriting.table import TABLE
 
 REDUCTIONS = (
@@ -148,7 +149,25 @@ def compiled(
     with Context(MAX_KERNEL_BUFFERS=MAX_BINDINGS):
         first, *others = outputs.values()
         linear += first.schedule_linear(*others).src
-        return _plan(linear, inputs, outputs, program or partial(_program, renderer=Glsl(wide)))
+        held = _rounded(runner)
+        return _plan(linear, inputs, outputs, held, program or partial(_program, renderer=Glsl(wide)))
+
+
+def _rounded(runner: OnnxRunner) -> dict[str, Tensor]:
+    """What was rounded to 8 bits and lies in memory as the network has it, by name."""
+    names = (name for node in runner.graph_nodes if node.op in ROUNDING for name in node.outputs if name)
+    values = {name: runner.graph_values[name] for name in names}
+    return {
+        name: value
+        for name, value in values.items()
+        if value.uop.has_buffer_identity() and not _is_known(value.uop.base)
+    }
+
+
+def _is_known(base: UOp) -> bool:
+    """Whether a buffer's content is there before anything runs."""
+    held = buffers.get(base)
+    return held is not None and held.is_allocated()
 
 
 def _program(ast: UOp, _: int, renderer: Glsl) -> UOp:
@@ -159,9 +178,11 @@ def _plan(
     linear: Sequence[UOp],
     inputs: dict[str, Tensor],
     outputs: dict[str, Tensor],
+    held: dict[str, Tensor],
     program_of_call: Callable[[UOp, int], UOp],
 ) -> Plan:
-    named = {tensor.uop.base: (Kind.INPUT, name, tensor) for name, tensor in inputs.items()}
+    named = {tensor.uop.base: (Kind.WORK, name, tensor) for name, tensor in held.items()}
+    named |= {tensor.uop.base: (Kind.INPUT, name, tensor) for name, tensor in inputs.items()}
     named |= {tensor.uop.base: (Kind.OUTPUT, name, tensor) for name, tensor in outputs.items()}
     numbers: dict[UOp, int] = {}
     kernels: dict[str, int] = {}
@@ -196,7 +217,7 @@ def _plan(
     # It cuts kernels with more buffers than it is told, but not at each operator.
     if (most := max((len(call.views) for call in calls), default=0)) > MAX_BINDINGS:
         raise NotImplementedError(f"a kernel with {most} buffers, where the driver has {MAX_BINDINGS}")
-    for base in named:  # an input that nothing reads
+    for base in (tensor.uop.base for tensor in (*inputs.values(), *outputs.values())):  # an input may be unread
         numbers.setdefault(base, len(numbers))
     return Plan([_buffer(base, named.get(base)) for base in numbers], list(kernels), calls)
 
@@ -211,9 +232,8 @@ def _buffer(base: UOp, known: Any) -> Buffer:
     if known is not None:
         kind, name, tensor = known
         return Buffer(kind, size, b"", name, numpy_name(tensor.dtype), tuple(map(int, tensor.shape)))
-    held = buffers.get(base)
-    if held is not None and held.is_allocated():
-        return Buffer(Kind.CONSTANT, size, bytes(held.as_memoryview()))
+    if _is_known(base):
+        return Buffer(Kind.CONSTANT, size, bytes(buffers[base].as_memoryview()))
     return Buffer(Kind.WORK, size)
 
 

@@ -42,25 +42,25 @@ static volatile uint32_t *mark_at(const struct gr_replayer *r, uint64_t at)
     return (volatile uint32_t *)(void *)(r->memory.base + at);
 }
 
-static void mark(const struct gr_replayer *r, uint32_t index, uint32_t value)
+/* Mark a piece's pages. False: a page's mark is above `most`. */
+static bool mark(const struct gr_replayer *r, uint32_t index, uint32_t most, uint32_t value)
 {
-    for (uint64_t at = begin_of(r, index); at < end_of(r, index) && at < r->carveout_bytes;
-         at += GR_PAGE_BYTES)
-        *mark_at(r, at) = value;
+    const uint64_t limit = r->carveout_bytes, end = end_of(r, index) < limit ? end_of(r, index) : limit;
+    for (uint64_t at = begin_of(r, index); at < end; at += GR_PAGE_BYTES) {
+        volatile uint32_t *page = mark_at(r, at);
+        if (*page > most)
+            return false;
+        *page = value;
+    }
+    return true;
 }
 
 /* Whether no piece before has a page of this one and a job in common with it. Its jobs begin no later, so
- * that a page's mark, the job after its last one, says all. */
+ * that a page's mark, one more than the job after its last one, says all. */
 static bool is_alone(const struct gr_replayer *r, uint32_t index)
 {
-    const uint32_t from = piece_field(r, index, GR_PIECE_AT_FROM_JOB);
-    for (uint64_t at = begin_of(r, index); at < end_of(r, index) && at < r->carveout_bytes;
-         at += GR_PAGE_BYTES) {
-        if (*mark_at(r, at) > from)
-            return false;
-    }
-    mark(r, index, piece_field(r, index, GR_PIECE_AT_LAST_JOB) + 1);
-    return true;
+    return mark(r, index, piece_field(r, index, GR_PIECE_AT_FROM_JOB) + 1,
+                piece_field(r, index, GR_PIECE_AT_LAST_JOB) + 2);
 }
 
 /* Whether a row keeps the rules, with those before it; trace_format/streamed.py has the same. */
@@ -126,7 +126,7 @@ enum gr_status gr_take_pieces(struct loader *l, const uint8_t *rows, uint64_t by
         r->report.offset = i;
         if (!is_piece(l, i, jobs))
             return GR_STATUS_PIECES;
-        mark(r, i, 0);
+        mark(r, i, UINT32_MAX, 0);
     }
     for (uint32_t i = 0; i < r->piece_count; i++) {
         r->report.offset = i;
@@ -163,7 +163,8 @@ GR_NOINLINE uint64_t gr_piece_differences(const struct loader *l, const uint8_t 
 {
     struct gr_replayer *r = l->r;
     const uint64_t count = GR_HAS(l, GR_STREAMING_FLAG) ? bytes / GR_PIECE_BYTES : 0,
-                   jobs = gr_load32(gr_aligned(r->manifest) + GR_MANIFEST_AT_JOB_COUNT);
+                   jobs = gr_load32(gr_aligned(r->manifest) + GR_MANIFEST_AT_JOB_COUNT),
+                   limit = r->carveout_bytes;
     uint64_t stays_end = r->image_end,
              wrong = (count ^ r->piece_count) | ((uintptr_t)r->chunk ^ (uintptr_t)l->stream.chunk) |
                      ((uintptr_t)(r->hashes + l->stream.index * UINT64_C(32)) ^ (uintptr_t)l->stream.hashes);
@@ -186,17 +187,18 @@ GR_NOINLINE uint64_t gr_piece_differences(const struct loader *l, const uint8_t 
         if (stays && end > stays_end)
             stays_end = end;
     }
-    /* From the last piece to the first: a page's mark is the first job of those behind. What is wrong until
-     * now is not used as a place. */
-    for (uint64_t pass = 2; pass-- && !wrong;) {
-        for (uint64_t i = count; i--;) {
-            const volatile uint32_t *row = (const volatile void *)gr_aligned(rows + i * GR_PIECE_BYTES);
-            const uint64_t begin = row[GR_PIECE_AT_PAGE / 4] * (uint64_t)GR_PAGE_BYTES,
-                           end = begin + row[GR_PIECE_AT_BYTES / 4];
-            for (uint64_t at = begin; at < end && at < r->carveout_bytes; at += GR_PAGE_BYTES) {
-                wrong |= 1 ^ (pass | comes_before(row[GR_PIECE_AT_LAST_JOB / 4], *mark_at(r, at)));
-                *mark_at(r, at) = pass ? UINT32_MAX : row[GR_PIECE_AT_FROM_JOB / 4];
-            }
+    /* From the last piece to the first: a page's mark is one more than the first job of those behind. Behind
+     * the last one it is 0, or what is_alone has left there. What is wrong until now is not used as a place.
+     */
+    for (uint64_t i = wrong ? 0 : count; i--;) {
+        const volatile uint32_t *row = (const volatile void *)gr_aligned(rows + i * GR_PIECE_BYTES);
+        const uint64_t begin = row[GR_PIECE_AT_PAGE / 4] * (uint64_t)GR_PAGE_BYTES,
+                       end = begin + row[GR_PIECE_AT_BYTES / 4], last = row[GR_PIECE_AT_LAST_JOB / 4];
+        const uint32_t from = row[GR_PIECE_AT_FROM_JOB / 4];
+        for (uint64_t at = begin; at < end && at < limit; at += GR_PAGE_BYTES) {
+            volatile uint32_t *page = mark_at(r, at);
+            wrong |= 1 ^ comes_before(last, *page - 1);
+            *page = from + 1;
         }
     }
     return wrong | (stays_end ^ r->read_only_end);

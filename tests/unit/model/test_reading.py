@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from host_tools.model.reading import Read, reading
-from trace_format.assembly import DEFAULT_CHUNK_BYTES
+from trace_format.assembly import STREAMED_CHUNK_BYTES
 from trace_format.schema import PAGE_BYTES
 from trace_format.streamed import Piece
 
@@ -42,8 +42,8 @@ def test_a_piece_that_is_being_read_is_read_to_its_end_and_no_other_is_begun() -
 
 
 def test_a_piece_is_read_to_the_end_of_a_chunk_and_on_later() -> None:
-    pages = 2 * DEFAULT_CHUNK_BYTES // PAGE_BYTES
-    found = reading([piece(0, 1, 1, pages=pages)], [10.0, 1.0], DEFAULT_CHUNK_BYTES / 20)
+    pages = 2 * STREAMED_CHUNK_BYTES // PAGE_BYTES
+    found = reading([piece(0, 1, 1, pages=pages)], [10.0, 1.0], STREAMED_CHUNK_BYTES / 20)
     assert found.reads == [Read(0, 1, False)]
     assert found.us == 20.0 + 20.0 + 1.0
     assert found.held_bytes == [pages * PAGE_BYTES] * 2

@@ -4,8 +4,9 @@
 // made. More such fours are more plans, one after the other, on one device, whose driver compiles equal
 // kernels once; the memory of all stays until the end.
 //
-// PLAN is of 32-bit little-endian words, as host_tools/record/compiled/layout.py writes them. It has three
-// memories: constants and tensors begin as the files of these names, work as zeros. All pipelines exist
+// PLAN is of 32-bit little-endian words, as host_tools/record/compiled/layout.py writes them. It has four
+// memories: constants, then tables, begin as the file CONSTANTS, tensors as TENSORS, work as zeros. Without
+// tables there is no buffer object for them. All pipelines exist
 // before anything is submitted, so that no code reaches the GPU's memory after the first job; one submission
 // has all calls.
 #include <stdio.h>
@@ -13,7 +14,7 @@
 #include <string.h>
 #include <vulkan/vulkan.h>
 
-enum { CONSTANTS, TENSORS, WORK, MEMORIES };
+enum { CONSTANTS, TENSORS, WORK, TABLES, MEMORIES };
 enum { MAGIC = 0x4e4c5047, MAX_BINDINGS = 8, FILES = 4 };
 
 static void die(const char *what, long found)
@@ -153,10 +154,10 @@ static struct gpu open_gpu(void)
 // the GPU.
 static struct memory open_memory(const struct gpu *gpu, uint32_t bytes)
 {
-    struct memory memory = {.bytes = bytes ? bytes : 4};
+    struct memory memory = {.bytes = bytes};
     const VkBufferCreateInfo create = {
         .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
-        .size = memory.bytes,
+        .size = bytes ? bytes : 4,
         .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT,
     };
     check(vkCreateBuffer(gpu->device, &create, NULL, &memory.buffer), "buffer");
@@ -186,17 +187,21 @@ static struct memory open_memory(const struct gpu *gpu, uint32_t bytes)
     return memory;
 }
 
-static void fill(struct memory *memory, const char *path)
+static FILE *opened(const char *path)
 {
     FILE *file = fopen(path, "rb");
     if (!file) {
         die("cannot read constants or tensors", 0);
     }
-    const size_t found = fread(memory->mapped, 1, memory->bytes, file);
-    if (found < memory->bytes && found != 0) {
+    return file;
+}
+
+static void fill(struct memory *memory, FILE *file)
+{
+    const size_t found = memory->bytes ? fread(memory->mapped, 1, memory->bytes, file) : 0;
+    if (found < memory->bytes) {
         die("constants or tensors end early, at byte", (long)found);
     }
-    fclose(file);
 }
 
 struct kernel {
@@ -322,10 +327,15 @@ static void run(const struct gpu *gpu, char **files)
     struct plan plan = read_plan(files[0]);
     struct memory memories[MEMORIES];
     for (int i = 0; i < MEMORIES; i++) {
-        memories[i] = open_memory(gpu, next(&plan));
+        const uint32_t bytes = next(&plan);
+        memories[i] = bytes || i != TABLES ? open_memory(gpu, bytes) : (struct memory){0};
     }
-    fill(&memories[CONSTANTS], files[1]);
-    fill(&memories[TENSORS], files[2]);
+    FILE *constants = opened(files[1]), *tensors = opened(files[2]);
+    fill(&memories[CONSTANTS], constants);
+    fill(&memories[TABLES], constants);
+    fill(&memories[TENSORS], tensors);
+    fclose(constants);
+    fclose(tensors);
     memset(memories[WORK].mapped, 0, memories[WORK].bytes);
     const uint32_t count = next(&plan), calls = next(&plan);
     struct kernel *kernels = allocate(count, sizeof *kernels);

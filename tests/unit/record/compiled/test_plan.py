@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from host_tools.record.compiled.layout import ALIGNMENT, CONSTANTS, MAGIC, TENSORS, WORK, PlanError, laid_out
+from host_tools.record.compiled.layout import (
+    ALIGNMENT,
+    CONSTANTS,
+    GRANULARITY,
+    MAGIC,
+    TABLES,
+    TENSORS,
+    WORK,
+    PlanError,
+    laid_out,
+)
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
 from trace_format.schema import PAGE_BYTES
 
@@ -62,13 +72,24 @@ def test_words_of_the_runner() -> None:
     layout = laid_out(Plan(BUFFERS, ["a", "b"], [call(0, 5, 3, 0), call(1, 4, 5)]))
     data = layout.words([b"spir", b"v..."])
     words = struct.unpack(f"<{len(data) // 4}I", data)
-    assert words[:6] == (MAGIC, *layout.sizes, 2, 2)
-    assert layout.sizes == (ALIGNMENT, PAGE_BYTES + 2 * ALIGNMENT, ALIGNMENT)
-    first, second = words[12:25], words[25:]
-    assert words[6:8] == (3, 1)
+    assert words[:7] == (MAGIC, *layout.sizes, 2, 2)
+    assert layout.sizes == (ALIGNMENT, PAGE_BYTES + 2 * ALIGNMENT, ALIGNMENT, 0)
+    first, second = words[13:26], words[26:]
+    assert words[7:9] == (3, 1)
     assert first[:4] == (0, 1, 1, 1)
     assert first[4:] == (WORK, 0, 4, TENSORS, PAGE_BYTES, 4, CONSTANTS, 0, 4)
     assert second[0] == 1
+
+
+@pytest.mark.parametrize("size", [1, GRANULARITY - PAGE_BYTES, GRANULARITY - ALIGNMENT, GRANULARITY])
+def test_tables_lie_apart(size: int) -> None:
+    """What a driver puts behind a buffer object, at the next multiple of GRANULARITY, is not mapped next to it."""
+    buffers = [*BUFFERS, Buffer(Kind.TABLE, 4, b"rows"), Buffer(Kind.CONSTANT, size, bytes(size))]
+    layout = laid_out(Plan(buffers, ["a"], [call(0, 5, 6, 7)]))
+    assert layout.places[6] == (TABLES, 0)
+    assert layout.constants()[layout.sizes[CONSTANTS] :][:4] == b"rows"
+    assert len(layout.constants()) == layout.sizes[CONSTANTS] + layout.sizes[TABLES]
+    assert all(-end % GRANULARITY >= PAGE_BYTES for end in layout.sizes)
 
 
 def test_tensors_in_and_out() -> None:
@@ -106,3 +127,18 @@ def test_buffers_that_live_at_the_same_time_do_not_overlap(lives: list[tuple[int
             begin, begin2 = layout.places[one][1], layout.places[other][1]
             assert not together or begin + size <= begin2 or begin2 + size2 <= begin
     assert layout.sizes[WORK] <= sum(-(-size // ALIGNMENT) * ALIGNMENT for size, *_ in lives)
+
+
+def test_a_plan_that_is_cut_where_a_value_lies() -> None:
+    """Who makes the value writes an output, and who takes it reads an input."""
+    buffers = [
+        Buffer(Kind.INPUT, 4, name="x", dtype="float32", shape=(1,)),
+        Buffer(Kind.WORK, 4, name="q", dtype="int8", shape=(4,)),
+        Buffer(Kind.OUTPUT, 4, name="y", dtype="float32", shape=(1,)),
+    ]
+    first, second = (Call(0, (1, 1, 1), (View(at, 0, 4), View(at + 1, 0, 4)), (1,)) for at in (0, 1))
+    made = Plan(buffers, ["kernel"], [first, second]).cut({"q": "q/computed", "lost": "lost/computed"})
+    assert made.named(Kind.INPUT) == {"x": 0, "q": 1}
+    assert made.named(Kind.OUTPUT) == {"y": 2, "q/computed": 3}
+    assert [call.written for call in made.calls] == [{3}, {2}]
+    assert [call.read for call in made.calls] == [{0}, {1}]
