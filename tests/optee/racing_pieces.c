@@ -7,7 +7,7 @@
  */
 #include "racing.h"
 
-enum { PAGE_BYTES = 4096, MAX_PAGES = 64, TRIES = 40, INPUT = 0, OUTPUT = 1, TENSOR_BYTES = 64, CALM = 5 };
+enum { PAGE_BYTES = 4096, MAX_PAGES = 64, TRIES = 400, INPUT = 0, OUTPUT = 1, TENSOR_BYTES = 64, CALM = 5 };
 
 struct outcome {
     uint32_t result; /* of RUN */

@@ -31,8 +31,10 @@ from signing.delivery import Delivery
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
 from tests.support import gguf_models
+from tests.support import replayer_samples as s
 from tests.support.gguf_models import Decoder
 from tests.support.signing_samples import ES256
+from tests.support.streamed import made, smallest
 from tests.support.wheels import unpacked
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
@@ -92,11 +94,15 @@ def test_a_decoder_in_the_secure_world(root: RecordRoot, tmp_path: Path) -> None
     assert np.abs(found["logits"] - expected).max() < 1e-4 * np.abs(expected).max()
     again = replayed("qemu", trace, key, given)
     assert all(np.array_equal(found[name], again[name]) for name in names - {"given", *SETTINGS})
-    bare = build(without_logits(Trace.parse((tmp_path / "raw.gtr").read_bytes())), trust_note=True)
+    raw = Trace.parse((tmp_path / "raw.gtr").read_bytes())
+    bare = build(without_logits(raw), trust_note=True)
     assert {slot.name for slot in bare.slots} == names - {"logits"}
     with interpreter(bare) as run:
         one = {"given": np.array([7], np.int32), **SETTINGS}
         assert run.run(one)["chosen"].tolist() == chosen[:1]
+    _forget(bare)
+    matrices = sum(len(data) for _, shape, data in decoder.tensors.values() if len(shape) > 1)
+    _stream(raw, found, key, given, matrices)
     _talk(decoder, trace, key, tmp_path)
 
 
@@ -126,6 +132,42 @@ def test_the_demo_asks_a_model(root: RecordRoot, tmp_path: Path, capfd: pytest.C
     assert capfd.readouterr().out.rpartition("vgpu\n")[2] == said.rpartition("vgpu\n")[2] != ""
     assert (tmp_path / "model.raw.gtr").stat().st_mtime_ns == raw
     assert chat.asked(tmp_path / "none.gguf", tmp_path, "the") == 2
+
+
+def _forget(trace: Trace) -> None:
+    """Who talks after another user finds what nobody has talked to: in memory, and by its answers."""
+
+    def said(device: s.Virtual, *tokens: int) -> list[int]:
+        given = np.zeros(1, np.int32)
+        device.bind("given", given)
+        for name, value in SETTINGS.items():
+            device.bind(name, value.copy())
+        device.bind("left", np.zeros(1, np.int32))
+        chosen, found = device.bind("chosen", np.zeros(1, np.int32)), []
+        for token in tokens:
+            given[0] = token
+            device.replayer.run()
+            found.append(int(chosen[0]))
+        return found
+
+    with s.virtual(trace) as used, s.virtual(trace) as fresh:
+        first = said(used, 7, 50, 3, -1)
+        assert said(used, 7, 50, 3, -1) != first  # what was said before counts
+        used.replayer.restart()
+        for tokens in ((9,), (-1, 4, -1)):
+            assert said(used, *tokens) == said(fresh, *tokens)
+            assert bytes(used.memory[:]) == bytes(fresh.memory[:])
+
+
+def _stream(
+    raw: Trace, expected: dict[str, NDArray[Any]], key: PublicKey, given: list[int], matrices: int
+) -> None:
+    """In the least memory, weights are read again for each token: the same outputs, to the bit."""
+    trace = made(raw, smallest(raw))
+    assert sum(len(piece.data) for piece in trace.streamed if not piece.resident) > matrices // 2
+    for on in ("vgpu", "qemu"):
+        found = replayed(on, Delivery(sign_trace(trace.build(), ES256)), key, given)
+        assert all(np.array_equal(found[name], expected[name]) for name in ("chosen", "left", "logits"))
 
 
 def _talk(decoder: Decoder, trace: Delivery, key: PublicKey, folder: Path) -> None:
