@@ -46,13 +46,13 @@ class Observation:
         access: the union over the inputs tried.
         depends_on_data: the inputs did not all give the same accesses, or others may give other ones.
         jobs: what each did.
-        opened: frames that jobs may access of which that is not known.
+        opened: frame -> numbers of the jobs that may access it, of those of which that is not known.
     """
 
     access: AccessMap
     depends_on_data: bool
     jobs: Sequence[Job] = ()
-    opened: Collection[int] = ()
+    opened: Mapping[int, Collection[int]] = field(default_factory=dict)
     _masks: dict[tuple[int, int], Mask] = field(default_factory=dict, repr=False)
 
     def touched(self, frame: int) -> bool:
@@ -175,16 +175,19 @@ def judged(trace: Trace, first: Watched) -> Observation:
             union[frame] = union.get(frame, flags) | flags
         jobs += second.jobs
     holds = proved(first.jobs, first.given)
-    opened = [job for number, job in enumerate(jobs) if not holds[number % len(holds)]]
+    opened = [(number % len(holds), job) for number, job in enumerate(jobs) if not holds[number % len(holds)]]
     commands = commands_of(jobs)
     try:
         mappings = Memory.of(trace).mappings
     except Conflict:  # no pass over memory does anything then
         return Observation(union, depends_on_data=True)
-    reach = beside(mappings, {frame for job in opened for frame in job.accesses})
+    reach: dict[int, set[int]] = {}
+    for number, job in opened:
+        for frame in beside(mappings, job.accesses.keys()):
+            reach.setdefault(frame, set()).add(number)
     for frame in reach:
         union[frame] = union.get(frame, _NOTHING) | _READ
-    wrote = {frame for job in opened for frame, flags in job.accesses.items() if (flags & ACCESS_WRITTEN).any()}
+    wrote = {frame for _, job in opened for frame, flags in job.accesses.items() if (flags & ACCESS_WRITTEN).any()}
     for frame in beside(mappings, wrote) - commands.keys():
         union[frame] = union.get(frame, _NOTHING) | _WRITTEN
     return Observation(union, depends_on_data=True, jobs=first.jobs, opened=reach)

@@ -36,6 +36,12 @@ class Unit:
         """The first of these jobs."""
         return int(np.argmax(self.jobs))
 
+    @property
+    def times(self) -> list[tuple[int, int]]:
+        """First and last job of each time that they are in use."""
+        edges = np.flatnonzero(np.diff(self.jobs, prepend=False, append=False)).tolist()
+        return [(first, end - 1) for first, end in zip(edges[::2], edges[1::2], strict=True)]
+
 
 @dataclass(frozen=True)
 class Placed:

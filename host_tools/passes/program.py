@@ -7,7 +7,7 @@ they are register accesses and a memory model. Sizes are known without writing i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -233,7 +233,13 @@ class Program:
         return found
 
     def spans(self, jobs: int) -> dict[int, Span]:
-        """Frame -> first and last job that accesses it, where that is known for all data.
+        """Frame -> first and last job that accesses it, where that is known for all data; as `uses`."""
+        return {frame: (min(use), max(use)) for frame, use in self.uses(jobs).items()}
+
+    def uses(self, jobs: int) -> dict[int, Set[int]]:
+        """Frame -> numbers of the jobs that access it, where that is known for all data.
+
+        What a job may access that is not known counts, but where somebody writes to the page.
 
         Args:
             jobs: how many there are; {} where others have been observed.
@@ -241,21 +247,20 @@ class Program:
         before, seen = self._latest or (self.memory.mappings, self.observed())
         if len(seen.jobs) != jobs:
             return {}
-        use: dict[int, Span] = {}
+        use: dict[int, set[int]] = {frame: set(numbers) for frame, numbers in seen.opened.items()}
         for number, job in enumerate(seen.jobs):
             for frame in job.accesses:
-                use[frame] = use.get(frame, (number, number))[0], number
+                use.setdefault(frame, set()).add(number)
         frames = dict(zip(self.memory.mappings.keys.tolist(), self.memory.mappings.frames.tolist(), strict=True))
-        found: dict[int, Span] = {}
+        fixed = self.memory.in_image()
+        found: dict[int, set[int]] = {}
         unknown = set()
         for key, frame in zip(before.keys.tolist(), before.frames.tolist(), strict=True):
             if key in frames and frame in use:
-                first, last = use[frame]
-                other = found.get(frames[key], (first, last))
-                found[frames[key]] = min(first, other[0]), max(last, other[1])
-            if key in frames and frame in seen.opened:
+                found.setdefault(frames[key], set()).update(use[frame])
+            if key in frames and frame in seen.opened and frames[key] not in fixed:
                 unknown.add(frames[key])
-        return {frame: span for frame, span in found.items() if frame not in unknown}
+        return {frame: numbers for frame, numbers in found.items() if frame not in unknown}
 
     def _ran(self) -> Observation:
         """What its jobs do to memory, by running them, if they have not been run as they are now."""

@@ -4,13 +4,14 @@
 A device reads, checks and decodes a piece while an earlier job runs, into memory that is free by then. What is in
 use when follows from what jobs access (host_tools/accesses/liveness.py). Code, and what else decides what a job
 accesses, stays in the image, which nothing writes; so does memory of which it is not known for all data when it
-is used. Where the budget allows it, a piece has its memory up to two jobs early, so that it is read meanwhile;
-with what is left, pieces stay for later replays, those first that are used when memory is fullest.
+is used. What is used twice, with many jobs between, is read twice, and its memory is free meanwhile. Where the
+budget allows it, a piece has its memory up to two jobs early, so that it is read meanwhile. With what is left,
+pieces stay for later replays: those first that are read twice, then those of the jobs that need most memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from host_tools.accesses.job_times import job_times
 from host_tools.accesses.liveness import Jobs
-from host_tools.families.accesses import NotFollowedError, Span
+from host_tools.families.accesses import NotFollowedError
 from host_tools.families.family import family_of
 from host_tools.model.job_names import job_names
 from host_tools.model.memory import Conflict, Memory
@@ -32,7 +33,7 @@ from host_tools.passes.planning import REPLANS
 from host_tools.passes.program import Program
 from host_tools.passes.registry import Option, Pass
 from host_tools.passes.streaming_report import Streamed, StreamingFacts
-from host_tools.passes.units import during, filled_first, units_of, working_units
+from host_tools.passes.units import during, early, filled_first, parts_of, units_of, used_by, working_units
 from trace_format import packing
 from trace_format.actions import MAP_EXECUTE
 from trace_format.assembly import STREAMED_CHUNK_BYTES
@@ -73,10 +74,12 @@ class _TooManyPieces(Conflict):
 def _fitted(program: Program, budget: int) -> Trace:
     """As `_fitted_with`, with larger pieces where there would be too many."""
     most = _MOST_PIECES
+    uncut = program.trace(), program.pieces
     while True:
         try:
             return _fitted_with(program, budget, most)
         except _TooManyPieces:
+            _restore(program, *uncut)
             most //= 2
             if not most:
                 raise
@@ -151,9 +154,13 @@ class _Streaming:
         self._names = job_names(self._base)
         written = self.memory.frames - self.memory.in_image()
         self.working = working_units(program, spans, written, filled_first(self.memory))
-        self.pieces = self._pieces(spans)
+        if family.follow is None:
+            used = {frame: used_by(numbers, self.count) for frame, numbers in program.uses(self.count).items()}
+        else:
+            used = {frame: during(*span, self.count) for frame, span in spans.items()}
+        self.pieces = self._pieces(used)
 
-    def _pieces(self, read: Mapping[int, Span]) -> list[Unit]:
+    def _pieces(self, read: Mapping[int, Jobs]) -> list[Unit]:
         commands = {frame for job in self._jobs for frame, _ in job.commands}
         slots = self.memory.frames_of(self._base.slots)
         mappings = self.memory.mappings
@@ -162,8 +169,8 @@ class _Streaming:
         size = min(max(_FINE_PAGES, -(-len(frames) * 4 // (3 * self._most))), _PIECE_PAGES)
         found = [
             part
-            for unit in units_of(self.memory, {frame: during(*read[frame], self.count) for frame in frames})
-            for part in _cut(unit, size)
+            for unit in units_of(self.memory, {frame: read[frame] for frame in frames})
+            for part in parts_of(unit, size)
         ]
         found.sort(key=lambda unit: -len(unit.frames))
         return found[: self._most]
@@ -234,8 +241,8 @@ class _Streaming:
         job_us = self._job_us()
         if not job_us:
             return found
-        late, early = (reading(one.streamed, job_us, RATE).us for one in (found, alone))
-        return found if late <= early * _WORTH else alone
+        kept, again = (reading(one.streamed, job_us, RATE).us for one in (found, alone))
+        return found if kept <= again * _WORTH else alone
 
     def _job_us(self) -> list[float]:
         """What each job takes; none: the time model does not know it."""
@@ -267,11 +274,11 @@ class _Streaming:
 
     def _resident(self, full: NDArray[np.int64], room: int) -> list[Unit]:
         """Pieces that stay, if memory may have so many pages more than without; the fullest jobs' first."""
-        early = [(unit, _early(unit, self.lead)) for unit in self.pieces]
-        needed = pressure([*self.working, *(replace(unit, jobs=jobs) for unit, jobs in early)], self.count)
+        soon = [(unit, early(unit, self.lead)) for unit in self.pieces]
+        needed = pressure([*self.working, *(replace(unit, jobs=jobs) for unit, jobs in soon)], self.count)
         room += int(needed.max())
         stay: list[Unit] = []
-        for unit, jobs in sorted(early, key=lambda item: (-int(full[item[0].jobs].max()), item[0].first)):
+        for unit, jobs in sorted(soon, key=lambda item: _rank(item[0], full)):
             without = needed - jobs * len(unit.frames)
             if int(without.max()) + len(unit.frames) <= room:
                 stay.append(unit)
@@ -281,8 +288,8 @@ class _Streaming:
 
     def _placed(self, pieces: Sequence[Unit]) -> Placed:
         """Working memory, and pieces that are not resident, together."""
-        early = [replace(unit, jobs=_early(unit, self.lead)) for unit in pieces]
-        return place([*self.working, *early], self.count)
+        soon = [replace(unit, jobs=early(unit, self.lead)) for unit in pieces]
+        return place([*self.working, *soon], self.count)
 
     def _trace(self, stay: Sequence[Unit]) -> Trace:
         """The trace in which some pieces are resident."""
@@ -316,8 +323,9 @@ class _Streaming:
             for part in runs(frames):
                 data = b"".join(content[frame].tobytes() for frame in unit.frames[part])
                 where = slice(int(frames[part][0]), int(frames[part][-1]) + 1)
-                jobs = _free_from(placed, where, unit.first - lead), unit.first, _last(unit)
-                rows.append(Piece(at + where.start, *jobs, data))
+                for first, last in unit.times:
+                    jobs = _free_from(placed, where, first - lead), first, last
+                    rows.append(Piece(at + where.start, *jobs, data))
         memory.move(target)
         memory.trace = self._base
         memory.carveout_bytes = (at + placed.pages) * PAGE_BYTES
@@ -335,21 +343,9 @@ def _image_pages(memory: Memory, target: Mapping[int, int]) -> int:
     return alone.packing().image_pages
 
 
-def _cut(unit: Unit, size: int) -> Iterable[Unit]:
-    """A unit as several of so many pages."""
-    for at in range(0, len(unit.frames), size):
-        yield Unit(unit.frames[at : at + size], unit.jobs)
-
-
-def _last(unit: Unit) -> int:
-    return int(np.flatnonzero(unit.jobs)[-1])
-
-
-def _early(unit: Unit, lead: int) -> Jobs:
-    """The jobs of a unit, and some before."""
-    jobs = unit.jobs.copy()
-    jobs[max(unit.first - lead, 0) : unit.first] = True
-    return jobs
+def _rank(unit: Unit, full: NDArray[np.int64]) -> tuple[int, int, int]:
+    """The lower, the rather a piece stays for later replays."""
+    return -len(unit.times), -int(full[unit.jobs].max()), unit.first
 
 
 def _free_from(placed: Placed, where: slice, first: int) -> int:
@@ -361,7 +357,8 @@ def _free_from(placed: Placed, where: slice, first: int) -> int:
 def secure_bytes(trace: Trace) -> int:
     """Secure memory that a device with one key takes for a streamed trace, if nothing of it packs."""
     slots = len(trace.slots) * packing.size_of("slot")
-    content = sum(len(piece.data) for piece in trace.streamed) + len(trace.image) + trace.actions.nbytes
+    stored = {id(piece.data): len(piece.data) for piece in trace.streamed}  # one that is read twice is stored once
+    content = sum(stored.values()) + len(trace.image) + trace.actions.nbytes
     content += len(notes_bytes(notes_with_splits(trace.notes, trace.slots)))
     hashes = HASH_BYTES * (content // STREAMED_CHUNK_BYTES + 2)
     rows = len(trace.streamed) * packing.size_of("piece")

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
+from itertools import pairwise
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from host_tools.passes.program import Program
 from trace_format.actions import Op, actions_of
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.slots import Slot
+
+_APART = 16  # jobs between two uses of memory from which on it is let go of meanwhile
 
 
 def pinned(memory: Memory) -> set[int]:
@@ -89,3 +92,27 @@ def during(first: int, last: int, jobs: int) -> Jobs:
     found = np.zeros(jobs, np.bool_)
     found[first : last + 1] = True
     return found
+
+
+def used_by(numbers: Collection[int], jobs: int) -> Jobs:
+    """All jobs from the first of some to the last one, but for the widest gap between two if it is wide."""
+    ordered = sorted(numbers)
+    found = during(ordered[0], ordered[-1], jobs)
+    gap, end = max(((later - one, later) for one, later in pairwise(ordered)), default=(0, 0))
+    if gap > _APART:
+        found[end - gap + 1 : end] = False
+    return found
+
+
+def early(unit: Unit, lead: int) -> Jobs:
+    """The jobs of a unit, and some before."""
+    jobs = unit.jobs.copy()
+    for first, _ in unit.times:
+        jobs[max(first - lead, 0) : first] = True
+    return jobs
+
+
+def parts_of(unit: Unit, size: int) -> Iterable[Unit]:
+    """A unit as several of so many pages."""
+    for at in range(0, len(unit.frames), size):
+        yield Unit(unit.frames[at : at + size], unit.jobs)

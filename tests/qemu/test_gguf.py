@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from docs.examples import chat
 from host_tools import runners
 from host_tools.cli import main
+from host_tools.extras.gguf import products
 from host_tools.extras.gguf.chat import settings
 from host_tools.extras.gguf.file import Head
 from host_tools.extras.gguf.model import read_model
@@ -34,7 +35,7 @@ from tests.support import gguf_models
 from tests.support import replayer_samples as s
 from tests.support.gguf_models import Decoder
 from tests.support.signing_samples import ES256
-from tests.support.streamed import made, smallest
+from tests.support.streamed import accesses_outside, made, smallest
 from tests.support.wheels import unpacked
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
@@ -73,11 +74,14 @@ def replayed(on: str, trace: Delivery, key: PublicKey, given: list[int]) -> dict
     return result.outputs
 
 
-def test_a_decoder_in_the_secure_world(root: RecordRoot, tmp_path: Path) -> None:
+def test_a_decoder_in_the_secure_world(
+    root: RecordRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Three tokens of a caller's, then three that were chosen; caches and position are no slots.
 
-    The state begins after the system message, whose tokens no replay takes.
+    The state begins after the system message, whose tokens no replay takes. The table of tokens is in parts.
     """
+    monkeypatch.setattr(products, "PART_BYTES", 1 << 12)
     decoder = Decoder(tokens=272)
     trace, key = signed(decoder.write(tmp_path / "m.gguf", **gguf_models.words()), tmp_path, "--logits")
     assert isinstance(trace.trace, Trace)
@@ -165,6 +169,9 @@ def _stream(
     """In the least memory, weights are read again for each token: the same outputs, to the bit."""
     trace = made(raw, smallest(raw))
     assert sum(len(piece.data) for piece in trace.streamed if not piece.resident) > matrices // 2
+    contents = [piece.data for piece in trace.streamed]
+    assert len(contents) - len({*contents}) >= 3  # parts of the table, which its first jobs and its last ones read
+    assert not accesses_outside(trace)
     for on in ("vgpu", "qemu"):
         found = replayed(on, Delivery(sign_trace(trace.build(), ES256)), key, given)
         assert all(np.array_equal(found[name], expected[name]) for name in ("chosen", "left", "logits"))

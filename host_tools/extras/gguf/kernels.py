@@ -30,13 +30,23 @@ def shader(lanes: int, buffers: dict[str, tuple[str, bool]], body: str) -> str:
     return "\n".join([*lines, body, ""])
 
 
-def embed(table: Matrix, tokens: int) -> str:
-    """`x`: the row of a token, the caller's or, below 0, the one that was chosen last. A lane has a block."""
+def embed(table: Matrix, first: int, tokens: int) -> str:
+    """`x`: the row of a token, the caller's or, below 0, the one that was chosen last. A lane has a block.
+
+    Args:
+        table: a part of the table, from the row `first` on. It is read for any token, which shows that the job
+            reads this part; `x` stays what it was if the row is not here.
+        tokens: of the whole table.
+    """
     lines, weights = row(table, "t", "b")
-    stores = [f"  x[b*{COLUMNS}+{at}] = {weight};" for at, weight in enumerate(weights)]
+    places = [f"x[b*{COLUMNS}+{at}]" for at in range(len(weights))]
+    kept = [f"mix({place}, {new}, here)" for place, new in zip(places, weights, strict=True)] if first else weights
+    stores = [f"  {place} = {new};" for place, new in zip(places, kept, strict=True)]
     return f"""void main() {{
   int b = int(gl_LocalInvocationID.x);
-  int t = clamp(mix(given[0], token[0], given[0] < 0), 0, {tokens - 1});
+  int at = clamp(mix(given[0], token[0], given[0] < 0), 0, {tokens - 1}) - {first};
+  int t = clamp(at, 0, {table.rows - 1});
+  bool here = t == at;
 {chr(10).join([*lines, *stores])}
 }}"""
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from host_tools.extras.gguf import kernels
 from host_tools.extras.gguf.blocks import COLUMNS
 from host_tools.extras.gguf.model import BIASES, NORMS, Model
-from host_tools.extras.gguf.products import LANES, TYPES, Matrix, joined, laid_out, product
+from host_tools.extras.gguf.products import LANES, TYPES, Matrix, joined, laid_out, parted, product
 from host_tools.extras.gguf.reference import Reference
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
 
@@ -125,11 +125,14 @@ class _Decoder(_Making):
             self.product(name, matrix, self.table(matrix), out, first, adds=adds)
             first += matrix.rows
 
-    def embed(self, table: Matrix, bound: dict[str, Bound]) -> None:
-        """The token's row."""
-        body = kernels.embed(table, self.model.size.tokens)
+    def embed(self, parts: list[tuple[Matrix, dict[str, Bound]]]) -> None:
+        """The token's row, of a table in parts."""
         given: dict[str, Bound] = {"given": ("int", self.given, False), "token": ("int", self.token, False)}
-        self.call("embed", 1, table.columns // COLUMNS, body, **bound, **given, x=("float", self.x, True))
+        first = 0
+        for table, bound in parts:
+            body = kernels.embed(table, first, self.model.size.tokens)
+            self.call("embed", 1, table.columns // COLUMNS, body, **bound, **given, x=("float", self.x, True))
+            first += table.rows
 
     def norm(self, name: str, tensor: str) -> None:
         """The vector from the residual one."""
@@ -206,17 +209,21 @@ def plan(model: Model, positions: int, *, wide: bool = False, before: Reference 
         before: tokens with which the state begins; None: none.
     """
     m = _Decoder(model, positions, wide)
-    matrix = laid_out(model.matrix("token_embd.weight"))
-    table = m.table(matrix, Kind.TABLE)
-    m.embed(matrix, table)
+    parts = [
+        (matrix, m.table(matrix, Kind.TABLE)) for matrix in parted(laid_out(model.matrix("token_embd.weight")))
+    ]
+    m.embed(parts)
     for layer in range(model.size.layers):
         m.attention(layer)
         m.dense(layer)
     m.norm("last norm", "output_norm.weight")
     if model.output != "token_embd.weight":
         matrix = laid_out(model.matrix(model.output))
-        table = m.table(matrix)
-    m.product("head", matrix, table, m.logits)
+        parts = [(matrix, m.table(matrix))]
+    first = 0
+    for matrix, table in parts:
+        m.product("head", matrix, table, m.logits, first)
+        first += matrix.rows
     m.choose()
     if before is not None:
         m.begin(before)

@@ -12,7 +12,8 @@ the sum over all words of a block.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from host_tools.extras.gguf.blocks import COLUMNS, SUPER, Blocks, Form
 
 LANES = 16  # rows that lie side by side
+PART_BYTES = 4 << 20  # of a table that data index, at most: devices with less memory read one after the other
 XYZW = "xyzw"
 FOURS, REST, SUPERS = "fours", "rest", "supers"  # a kernel's buffers of a matrix
 TYPES = {FOURS: "uvec4", REST: "uint", SUPERS: "uint"}  # of their elements
@@ -133,6 +135,21 @@ def joined(matrices: list[Matrix]) -> Matrix:
     first = matrices[0]
     parts = {name: np.concatenate([one.parts[name] for one in matrices]) for name in first.parts}
     return Matrix(first.form, first.bits, sum(one.rows for one in matrices), first.columns, parts)
+
+
+def parted(matrix: Matrix) -> list[Matrix]:
+    """A matrix as several, one under the other, each of about PART_BYTES at most."""
+    groups = 2 if matrix.rows % (2 * LANES) == 0 else 1  # of rows, so that a lane can compute two
+    count = -(-sum(words.nbytes for words in matrix.parts.values()) // PART_BYTES)
+    ends = [matrix.rows // (groups * LANES) * at // count * groups for at in range(count + 1)]
+    return [
+        replace(
+            matrix,
+            rows=(end - begin) * LANES,
+            parts={name: words[begin:end] for name, words in matrix.parts.items()},
+        )
+        for begin, end in pairwise(ends)
+    ]
 
 
 def product(matrix: Matrix, rows: int, first: int, adds: bool, wide: bool) -> str:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Where a plan's buffers lie, and the files that the guest's runner takes.
 
-Four memories, each one buffer object of the driver's: constants; inputs and outputs, behind a page with a mark by
-which a recording shows where they lie (compiled/recording.py); work, whose buffers share what is free; and tables.
-A job whose accesses depend on data may access all of a buffer object (host_tools/accesses/observe.py), so that
-tables lie apart from constants, and unmapped pages lie between.
+Memories, each one buffer object of the driver's: constants; inputs and outputs, behind a page with a mark by which
+a recording shows where they lie (compiled/recording.py); work, whose buffers share what is free; and one for each
+table. A job whose accesses depend on data may access all of a buffer object (host_tools/accesses/observe.py), so
+that a table lies apart from everything else, and unmapped pages lie between.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from host_tools.record.compiled.plan import Call, Kind, Plan
 from trace_format.schema import PAGE_BYTES
 
 ALIGNMENT = 256  # bytes; Vulkan lets drivers demand as much of a binding's offset
-CONSTANTS, TENSORS, WORK, TABLES = range(4)
+CONSTANTS, TENSORS, WORK, TABLES = range(4)  # the last one is the first table's
 GRANULARITY = 1 << 17  # bytes between the places of buffer objects of a V3D (Linux v3d_bo.c, GMP_GRANULARITY)
 MAGIC = 0x4E4C5047
 MAX_MEMORY = 1 << 30  # bytes of each, so that a mistake does not fill the guest's memory
@@ -41,13 +41,13 @@ class Layout:
     Attributes:
         plan: it.
         places: for each buffer, its memory and its offset there, in bytes.
-        sizes: of the four memories, in bytes.
+        sizes: of the memories, in bytes.
         mark: what the tensors' memory begins with.
     """
 
     plan: Plan
     places: Sequence[tuple[int, int]]
-    sizes: tuple[int, int, int, int]
+    sizes: Sequence[int]
     mark: bytes
 
     def words(self, shaders: Sequence[bytes]) -> bytes:
@@ -60,7 +60,8 @@ class Layout:
             PlanError: a part of a buffer begins where Vulkan allows no binding.
         """
         bindings = {call.kernel: len(call.views) for call in self.plan.calls}
-        parts = [struct.pack("<7I", MAGIC, *self.sizes, len(shaders), len(self.plan.calls))]
+        head = (MAGIC, len(self.sizes), *self.sizes, len(shaders), len(self.plan.calls))
+        parts = [struct.pack(f"<{len(head)}I", *head)]
         for number, shader in enumerate(shaders):
             parts += [struct.pack("<2I", bindings[number], len(shader) // 4), shader]
         for call in self.plan.calls:
@@ -75,7 +76,8 @@ class Layout:
     def constants(self) -> bytes:
         """The file CONSTANTS: constants, then tables."""
         content = {at: buffer.data for at, buffer in enumerate(self.plan.buffers)}
-        return self._filled(CONSTANTS, content) + self._filled(TABLES, content)
+        memories = [CONSTANTS, *range(TABLES, len(self.sizes))]
+        return b"".join(self._filled(memory, content) for memory in memories)
 
     def tensors(self, inputs: Tensors) -> bytes:
         """The file TENSORS for these inputs, by name.
@@ -121,24 +123,26 @@ def laid_out(plan: Plan) -> Layout:
     """
     mark = hashlib.sha256("".join(plan.kernels).encode() + repr(plan.calls).encode()).digest()
     places: dict[int, tuple[int, int]] = {}
-    ends = [0, PAGE_BYTES, 0, 0]
+    ends = [0, PAGE_BYTES, 0]
     for at, buffer in enumerate(plan.buffers):
-        if buffer.kind != Kind.WORK:
-            memory = TENSORS if buffer.kind in NAMED else TABLES if buffer.kind == Kind.TABLE else CONSTANTS
+        if buffer.kind == Kind.TABLE:
+            places[at] = len(ends), 0
+            ends.append(_room(buffer.size))
+        elif buffer.kind != Kind.WORK:
+            memory = TENSORS if buffer.kind in NAMED else CONSTANTS
             places[at] = memory, ends[memory]
             ends[memory] += _room(buffer.size)
     for at, offset in _shared(plan).items():
         places[at] = WORK, offset
         ends[WORK] = max(ends[WORK], offset + _room(plan.buffers[at].size))
-    if ends[TABLES]:
+    if len(ends) > TABLES:
         ends = [end + (PAGE_BYTES if -end % GRANULARITY < PAGE_BYTES else 0) for end in ends]
-    for name, size in zip(
-        ("constants", "inputs and outputs", "intermediate results", "tables"), ends, strict=True
-    ):
+    names = ["constants", "inputs and outputs", "intermediate results"] + ["table"] * (len(ends) - TABLES)
+    for name, size in zip(names, ends, strict=True):
         if size > MAX_MEMORY:
             raise PlanError(f"its {name} need {size} bytes, the largest is {MAX_MEMORY}")
     found = [places.get(at, (WORK, 0)) for at in range(len(plan.buffers))]
-    return Layout(plan, found, (ends[0], ends[1], ends[2], ends[3]), mark)
+    return Layout(plan, found, tuple(ends), mark)
 
 
 def _room(size: int) -> int:

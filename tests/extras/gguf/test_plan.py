@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from host_tools.extras.gguf import products
 from host_tools.extras.gguf.chat import settings
 from host_tools.extras.gguf.model import Model, read_model
 from host_tools.extras.gguf.plan import CHOSEN, LEFT, LOGITS, plan
@@ -80,6 +81,22 @@ def test_a_plan_computes_the_decoder(name: str, tmp_path: Path) -> None:
         assert left[LEFT][0] == POSITIONS - number - 1
         tokens.append(int(left[CHOSEN][0]))
         made = with_state(made, left)
+
+
+@pytest.mark.parametrize("name", ["F16", "Q4_1", "Q6_K"])
+def test_a_table_in_parts(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever a token's row is, the same as from one table, to the bit."""
+    model = read_model(replace(DECODERS[name], tied=True, layers=1).write(tmp_path / "m.gguf"))
+    whole = plan(model, POSITIONS)
+    table = products.laid_out(model.matrix("token_embd.weight"))
+    monkeypatch.setattr(products, "PART_BYTES", sum(words.nbytes for words in table.parts.values()) // 3)
+    parts = plan(model, POSITIONS)
+    assert len(parts.calls) >= len(whole.calls) + 4  # two more of what embeds, and of the head
+    shaders = [spirv(made.kernels) for made in (whole, parts)]
+    rows = model.size.tokens
+    for token in (0, rows // 2, rows - 1):
+        one, other = (run(made, code, given=token) for made, code in zip((whole, parts), shaders, strict=True))
+        assert one[LOGITS].tobytes() == other[LOGITS].tobytes()
 
 
 @pytest.fixture(scope="module")

@@ -4,18 +4,17 @@
 // made. More such fours are more plans, one after the other, on one device, whose driver compiles equal
 // kernels once; the memory of all stays until the end.
 //
-// PLAN is of 32-bit little-endian words, as host_tools/record/compiled/layout.py writes them. It has four
-// memories: constants, then tables, begin as the file CONSTANTS, tensors as TENSORS, work as zeros. Without
-// tables there is no buffer object for them. All pipelines exist
-// before anything is submitted, so that no code reaches the GPU's memory after the first job; one submission
-// has all calls.
+// PLAN is of 32-bit little-endian words, as host_tools/record/compiled/layout.py writes them. Its memories are
+// constants, tensors, work, and any number of tables: constants and then tables begin as the file CONSTANTS,
+// tensors as TENSORS, work as zeros. All pipelines exist before anything is submitted, so that no code reaches
+// the GPU's memory after the first job; one submission has all calls.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <vulkan/vulkan.h>
 
-enum { CONSTANTS, TENSORS, WORK, TABLES, MEMORIES };
-enum { MAGIC = 0x4e4c5047, MAX_BINDINGS = 8, FILES = 4 };
+enum { CONSTANTS, TENSORS, WORK, TABLES };
+enum { MAGIC = 0x4e4c5047, MAX_BINDINGS = 8, MAX_MEMORIES = 256, FILES = 4 };
 
 static void die(const char *what, long found)
 {
@@ -259,7 +258,8 @@ static struct kernel make_kernel(const struct gpu *gpu, struct plan *plan)
 }
 
 static void add_call(const struct gpu *gpu, struct plan *plan, const struct kernel *kernels, uint32_t count,
-                     const struct memory *memories, VkDescriptorPool pool, VkCommandBuffer commands)
+                     const struct memory *memories, uint32_t memory_count, VkDescriptorPool pool,
+                     VkCommandBuffer commands)
 {
     const uint32_t number = next(plan);
     if (number >= count) {
@@ -279,7 +279,7 @@ static void add_call(const struct gpu *gpu, struct plan *plan, const struct kern
     VkWriteDescriptorSet writes[MAX_BINDINGS];
     for (uint32_t i = 0; i < kernel->bindings; i++) {
         const uint32_t memory = next(plan), offset = next(plan), bytes = next(plan);
-        if (memory >= MEMORIES || offset > memories[memory].bytes ||
+        if (memory >= memory_count || offset > memories[memory].bytes ||
             bytes > memories[memory].bytes - offset) {
             die("a binding outside of its memory, at", offset);
         }
@@ -325,14 +325,19 @@ static void submit(const struct gpu *gpu, VkCommandBuffer commands)
 static void run(const struct gpu *gpu, char **files)
 {
     struct plan plan = read_plan(files[0]);
-    struct memory memories[MEMORIES];
-    for (int i = 0; i < MEMORIES; i++) {
-        const uint32_t bytes = next(&plan);
-        memories[i] = bytes || i != TABLES ? open_memory(gpu, bytes) : (struct memory){0};
+    const uint32_t memory_count = next(&plan);
+    if (memory_count < TABLES || memory_count > MAX_MEMORIES) {
+        die("memories", memory_count);
+    }
+    struct memory memories[MAX_MEMORIES];
+    for (uint32_t i = 0; i < memory_count; i++) {
+        memories[i] = open_memory(gpu, next(&plan));
     }
     FILE *constants = opened(files[1]), *tensors = opened(files[2]);
     fill(&memories[CONSTANTS], constants);
-    fill(&memories[TABLES], constants);
+    for (uint32_t i = TABLES; i < memory_count; i++) {
+        fill(&memories[i], constants);
+    }
     fill(&memories[TENSORS], tensors);
     fclose(constants);
     fclose(tensors);
@@ -365,7 +370,7 @@ static void run(const struct gpu *gpu, char **files)
     const VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
     check(vkBeginCommandBuffer(commands, &begin), "command buffer");
     for (uint32_t i = 0; i < calls; i++) {
-        add_call(gpu, &plan, kernels, count, memories, pool, commands);
+        add_call(gpu, &plan, kernels, count, memories, memory_count, pool, commands);
     }
     submit(gpu, commands);
     FILE *result = fopen(files[3], "wb");

@@ -72,8 +72,8 @@ def test_words_of_the_runner() -> None:
     layout = laid_out(Plan(BUFFERS, ["a", "b"], [call(0, 5, 3, 0), call(1, 4, 5)]))
     data = layout.words([b"spir", b"v..."])
     words = struct.unpack(f"<{len(data) // 4}I", data)
-    assert words[:7] == (MAGIC, *layout.sizes, 2, 2)
-    assert layout.sizes == (ALIGNMENT, PAGE_BYTES + 2 * ALIGNMENT, ALIGNMENT, 0)
+    assert words[:7] == (MAGIC, 3, *layout.sizes, 2, 2)
+    assert layout.sizes == (ALIGNMENT, PAGE_BYTES + 2 * ALIGNMENT, ALIGNMENT)
     first, second = words[13:26], words[26:]
     assert words[7:9] == (3, 1)
     assert first[:4] == (0, 1, 1, 1)
@@ -84,11 +84,15 @@ def test_words_of_the_runner() -> None:
 @pytest.mark.parametrize("size", [1, GRANULARITY - PAGE_BYTES, GRANULARITY - ALIGNMENT, GRANULARITY])
 def test_tables_lie_apart(size: int) -> None:
     """What a driver puts behind a buffer object, at the next multiple of GRANULARITY, is not mapped next to it."""
-    buffers = [*BUFFERS, Buffer(Kind.TABLE, 4, b"rows"), Buffer(Kind.CONSTANT, size, bytes(size))]
-    layout = laid_out(Plan(buffers, ["a"], [call(0, 5, 6, 7)]))
-    assert layout.places[6] == (TABLES, 0)
-    assert layout.constants()[layout.sizes[CONSTANTS] :][:4] == b"rows"
-    assert len(layout.constants()) == layout.sizes[CONSTANTS] + layout.sizes[TABLES]
+    tables = [Buffer(Kind.TABLE, 4, b"rows"), Buffer(Kind.TABLE, 4, b"more")]
+    layout = laid_out(
+        Plan([*BUFFERS, *tables, Buffer(Kind.CONSTANT, size, bytes(size))], ["a"], [call(0, 5, 6, 8)])
+    )
+    assert layout.places[6:8] == [(TABLES, 0), (TABLES + 1, 0)]
+    constants, _, _, first, second = layout.sizes
+    assert layout.constants()[constants:][:4] == b"rows"
+    assert layout.constants()[constants + first :][:4] == b"more"
+    assert len(layout.constants()) == constants + first + second
     assert all(-end % GRANULARITY >= PAGE_BYTES for end in layout.sizes)
 
 
