@@ -138,6 +138,7 @@ def boot(
     plugin_args: Mapping[str, str] | None = None,
     *,
     timeout: float = BOOT_TIMEOUT_S,
+    console: Path | None = None,
 ) -> GuestResult:
     """Boot the machine, run the job, power off.
 
@@ -147,6 +148,7 @@ def boot(
         plugin: the virtual GPU as a QEMU plugin.
         plugin_args: more arguments of the plugin (capture, latency); where the GPU sits is added here.
         timeout: host seconds after which the machine is stopped.
+        console: file for what the guest sends, for a caller who reads it meanwhile.
 
     Raises:
         RecordError: QEMU is missing or failed, the kernel panicked, the machine did not power off in time, the
@@ -163,6 +165,7 @@ def boot(
         raise RecordError(f"the job's files are {len(archive)} bytes, more than {MAX_JOB_BYTES}")
     with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
         folder = Path(name)
+        console = console or folder / "console"
         (folder / "job").write_bytes(archive)
         del archive
         arguments = {
@@ -174,7 +177,7 @@ def boot(
 
         def run() -> str:
             ready = _ready(job, root, plugin_option(plugin, place), timeout)
-            return _run_job(ready, root, plugin_option(plugin, arguments), folder / "console", timeout)
+            return _run_job(ready, root, plugin_option(plugin, arguments), console, timeout)
 
         try:
             stderr = run()
@@ -186,7 +189,7 @@ def boot(
         counters = read_counters(folder / "stats.json")
         if counters["faults"]:
             raise RecordError(f"the GPU raised {counters['faults']} MMU faults")
-        result = read_console(read_file(folder / "console"), stderr, counters)
+        result = read_console(read_file(console), stderr, counters)
     if job.uses_gpu and not counters["jobs"]:
         raise RecordError(
             f"no compute job reached the GPU; the program said: {last_lines(result.output.encode())}"

@@ -63,14 +63,18 @@ class Buffers:
         return {row.slot.name: row.data.reshape(first[row.replays > 0] + row.slot.tensor_shape) for row in found}
 
     def for_guest(self) -> tuple[dict[str, bytes], list[str]]:
-        """Files for a program in the guest, by path, and its options: what is given in /job, outputs to /out."""
+        """Files for a program in the guest, by path, and its options: what is given in /job, outputs to /out.
+
+        A series has an option of its own, which only `gramophone-gpu` takes.
+        """
         files, words = {}, []
         for row in self.rows:
             if row.slot.kind == SlotKind.OUTPUT:
-                words += ["--output", f"{row.slot.name}=/out/{row.index}.npy"]
+                words += ["--each" if row.replays else "--output", f"{row.slot.name}=/out/{row.index}.npy"]
             else:
                 files[f"job/{row.index}.npy"] = npy(row.data)
                 option = "--input" if row.slot.kind == SlotKind.INPUT else "--param"
+                option = "--series" if row.replays else option
                 words += [option, f"{row.slot.name}=/job/{row.index}.npy"]
         return files, words
 

@@ -11,6 +11,7 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from host_tools.families.family import profile_of
@@ -23,7 +24,8 @@ from host_tools.runners.buffers import bound
 from host_tools.runners.firmware import CROSS, compile_firmware, compiled_once
 from host_tools.runners.needs import algorithms_in, decryption_for, gpu_of, is_streamed
 from host_tools.runners.replay import ReplayResult, RunnerError, result
-from host_tools.runners.requests import MachineRequest
+from host_tools.runners.requests import MachineRequest, WatchedRequest
+from host_tools.runners.watching import followed
 from host_tools.vgpu.build import qemu_plugin
 from signing.trust import Anchor
 from signing.trust_verdict import NO_ID
@@ -37,14 +39,22 @@ from trace_format.files import read_file
 from trace_format.schema.trust import KeyKind
 
 DEVICE = "QEMU virt, Linux, user space"
-REQUEST = MachineRequest
+CONSOLE = "/dev/ttyAMA0"
 PROGRAM, OVERLAY = "gramophone-gpu", "carveout.dtbo"
 # The last 256 MiB of the guest's memory; its device tree has sizes of 64 bits.
 PLACE = ("CARVEOUT=0xb0000000", "MIB=256", "SIZE_CELLS=2")
 LOAD = "".join(f"insmod /usr/lib/modules/{name}.ko || exit\n" for name in (uio_module.NEEDED, uio_module.NAME))
 
 
-def replay(request: MachineRequest) -> ReplayResult:
+@dataclass(frozen=True, kw_only=True)
+class LinuxRequest(MachineRequest, WatchedRequest):
+    """What it takes."""
+
+
+REQUEST = LinuxRequest
+
+
+def replay(request: LinuxRequest) -> ReplayResult:
     """As Runner: the command takes the GPU, verifies, loads and replays, and gives it back.
 
     Raises:
@@ -71,15 +81,18 @@ def replay(request: MachineRequest) -> ReplayResult:
     )
     tensors, options = buffers.for_guest()
     words = [PROGRAM, "replay", "/job/net.sgtr", "--json", "--repeat", str(request.repeat), *options]
-    command = f"{LOAD}{PROGRAM} take && {shlex.join(words)} >/out/answer; {PROGRAM} give-back"
+    words, shown = ([*words, "--follow"], f"| tee {CONSOLE} ") if request.watch else (words, "")
+    command = f"{LOAD}{PROGRAM} take && {shlex.join(words)} {shown}>/out/answer; {PROGRAM} give-back"
     root = ready_root()
     job = job_with(root, folder, command, {"job/net.sgtr": delivery.data, **tensors}, gpu)
-    done = boot(job, root, qemu_plugin(), request.plugin_args, timeout=request.timeout_s or BOOT_TIMEOUT_S)
+    timeout_s = request.timeout_s or BOOT_TIMEOUT_S
+    with tempfile.TemporaryDirectory() as name, followed(request, console := Path(name) / "console"):
+        done = boot(job, root, qemu_plugin(), request.plugin_args, timeout=timeout_s, console=console)
     try:
-        report = Report(**json.loads(done.files["answer"]))
+        report = Report(**json.loads(done.files["answer"].splitlines()[-1]))
         if report.ok:
             buffers.take_from_guest(done.files)
-    except (KeyError, ValueError, TypeError) as error:
+    except (LookupError, ValueError, TypeError) as error:
         raise RunnerError(f"{PROGRAM} gave no answer: {done.output.strip()}") from error
     return result(report, DEVICE, buffers.outputs, None, delivery, gpu)
 

@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Outputs of each replay while a machine runs: its memory is a file that this process maps, too."""
+"""Outputs of each replay while a machine runs: in its memory, a file that this process maps, too, or on a console
+that it writes to.
+"""
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 
+from host_tools.machine.errors import RecordError
 from host_tools.runners.buffers import Buffer, Buffers
 from host_tools.runners.mailbox import Layout
 from host_tools.runners.replay import RunnerError
@@ -15,6 +21,7 @@ from host_tools.support import programs
 
 EVERY_S = 0.05
 BLANK = 0xA5  # fills the memory of what is watched
+LINE = re.compile(rb"replay (\d+) (.+) ([0-9a-f]+)\r?")  # `gramophone-gpu replay --follow`
 AHEAD = 8  # replays that are looked for: outputs of these bytes alone are told of with later ones
 
 
@@ -45,13 +52,34 @@ def watched(request: WatchedRequest, memory: memoryview, buffers: Buffers, place
     ]
     for row, at in rows:
         memory[at : at + row.data.nbytes] = bytes([BLANK]) * row.data.nbytes
+    with _telling(partial(_tell, request.watch, memory, rows, request.repeat)):
+        yield
+
+
+@contextmanager
+def followed(request: WatchedRequest, console: Path) -> Iterator[None]:
+    """As `watched`, of a machine in which `gramophone-gpu replay --follow` prints to the console.
+
+    Raises:
+        EnoughError: `request.watch` returned True.
+    """
+    if request.watch is None:
+        yield
+        return
+    console.touch()
+    with _telling(partial(_tell_lines, request, console)):
+        yield
+
+
+@contextmanager
+def _telling(tell: Callable[[threading.Event, threading.Event], None]) -> Iterator[None]:
+    """Have another thread tell what comes, until the machine is done; EnoughError: it has ended the machine."""
     done, enough = threading.Event(), threading.Event()
-    arguments = (request.watch, memory, rows, request.repeat, done, enough)
-    thread = threading.Thread(target=_tell, args=arguments, daemon=True)
+    thread = threading.Thread(target=tell, args=(done, enough), daemon=True)
     thread.start()
     try:
         yield
-    except RunnerError:
+    except (RunnerError, RecordError):
         if not enough.is_set():  # else the machine was ended
             raise
     finally:
@@ -79,6 +107,29 @@ def _tell(
             told += 1
         elif done.wait(EVERY_S) and not _is_over(memory, rows, told, replays):
             return
+
+
+def _tell_lines(request: WatchedRequest, console: Path, done: threading.Event, enough: threading.Event) -> None:
+    assert request.watch is not None
+    outputs, rest = dict[str, bytes](), b""
+    with console.open("rb") as file:
+        while True:
+            is_last = done.wait(EVERY_S)
+            *lines, rest = (rest + file.read()).split(b"\n")
+            for found in filter(None, map(LINE.fullmatch, lines)):
+                outputs[found[2].decode("utf-8", "replace")] = bytes.fromhex(found[3].decode())
+                number = int(found[1])
+                if number == request.repeat - 1:
+                    return
+                if len(outputs) < len(request.each):
+                    continue
+                if request.watch(number, outputs):
+                    enough.set()
+                    programs.end_running()
+                    return
+                outputs = {}
+            if is_last:
+                return
 
 
 def _is_over(memory: memoryview, rows: list[tuple[Buffer, int]], replay: int, replays: int) -> bool:

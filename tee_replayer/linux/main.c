@@ -16,17 +16,22 @@ static const char usage[] =
     "       gramophone-gpu give-back            the kernel's driver gets it back (root)\n"
     "       gramophone-gpu verify TRACE [--json]\n"
     "       gramophone-gpu replay TRACE [--input|--param SLOT=FILE.npy]... [--output SLOT=FILE.npy]...\n"
+    "                             [--series SLOT=FILE.npy]... [--each SLOT=FILE.npy]... [--follow]\n"
     "                             [--network NAME] [--repeat N] [--json]\n"
+    "Files of --series and --each have a value for each of the N replays, along their first dimension.\n"
+    "--follow prints those of --each as they come, in hexadecimal.\n"
     "example: gramophone-gpu replay lenet.sgtr --input data=seven.npy --output prob=prob.npy\n";
 
 enum { INPUT = 1, OUTPUT = 2, PARAMETER = 3, FILES = 256 };
 
 struct file {
     uint8_t kind;
+    bool has_all;     /* a value of each replay */
     const char *slot; /* with "=" and the path behind it */
     const char *path;
     struct gramophone_gpu_slot info;
-    void *data;
+    uint32_t index; /* the slot's */
+    uint8_t *data;
 };
 
 struct request {
@@ -35,7 +40,7 @@ struct request {
     struct file files[FILES];
     size_t count;
     uint32_t repeat;
-    bool replays, json;
+    bool replays, follows, json;
 };
 
 static int failed(int status)
@@ -44,14 +49,15 @@ static int failed(int status)
     return status;
 }
 
-static bool parse_file(struct request *request, uint8_t kind, const char *text)
+static bool parse_file(struct request *request, uint8_t kind, bool has_all, const char *text)
 {
     const char *equals = text ? strchr(text, '=') : NULL;
     if (!equals || equals == text || !equals[1])
         return gr_fail("expected SLOT=FILE.npy, found %s", text ? text : "nothing");
     if (request->count == FILES)
         return gr_fail("expected at most %d files", FILES);
-    request->files[request->count++] = (struct file){.kind = kind, .slot = text, .path = equals + 1};
+    request->files[request->count++] =
+        (struct file){.kind = kind, .has_all = has_all, .slot = text, .path = equals + 1};
     return true;
 }
 
@@ -70,11 +76,15 @@ static bool parse(struct request *request, char **words)
         const char *word = *words, *next = words[1];
         bool takes_next = request->replays, good = true;
         if (takes_next && !strcmp(word, "--input"))
-            good = parse_file(request, INPUT, next);
+            good = parse_file(request, INPUT, false, next);
         else if (takes_next && !strcmp(word, "--output"))
-            good = parse_file(request, OUTPUT, next);
+            good = parse_file(request, OUTPUT, false, next);
         else if (takes_next && !strcmp(word, "--param"))
-            good = parse_file(request, PARAMETER, next);
+            good = parse_file(request, PARAMETER, false, next);
+        else if (takes_next && !strcmp(word, "--series"))
+            good = parse_file(request, INPUT, true, next);
+        else if (takes_next && !strcmp(word, "--each"))
+            good = parse_file(request, OUTPUT, true, next);
         else if (takes_next && !strcmp(word, "--repeat"))
             good = parse_repeat(request, next);
         else if (takes_next && !strcmp(word, "--network"))
@@ -83,6 +93,8 @@ static bool parse(struct request *request, char **words)
             takes_next = false;
             if (!strcmp(word, "--json"))
                 request->json = true;
+            else if (request->replays && !strcmp(word, "--follow"))
+                request->follows = true;
             else if (word[0] != '-' && !request->trace)
                 request->trace = word;
             else
@@ -95,19 +107,34 @@ static bool parse(struct request *request, char **words)
     return request->trace || gr_fail("no trace is named");
 }
 
-/* Find the slot that a file is for, and bind its data or room for it. */
-static bool bind_file(struct file *file)
+static uint32_t replays_in(const struct request *request, const struct file *file)
 {
+    return file->has_all ? request->repeat : 0;
+}
+
+/* Bind what a replay takes from a file or gives to it. */
+static bool bind_data(const struct file *file, uint32_t replay)
+{
+    uint8_t *data = file->data + (file->has_all ? (size_t)file->info.bytes * replay : 0);
+    return gramophone_gpu_bind(file->index, data, (size_t)file->info.bytes) == GRAMOPHONE_GPU_OK;
+}
+
+/* Find the slot that a file is for, and bind its data or room for it. */
+static bool bind_file(const struct request *request, struct file *file)
+{
+    const uint32_t replays = replays_in(request, file);
     const size_t length = (size_t)(file->path - file->slot) - 1;
     for (uint32_t i = 0; i < gramophone_gpu_slot_count(); i++) {
         if (!gramophone_gpu_slot(i, &file->info) || file->info.kind != file->kind ||
             strlen(file->info.name) != length || memcmp(file->info.name, file->slot, length))
             continue;
-        file->data = calloc(1, (size_t)file->info.bytes);
+        file->index = i;
+        file->data = calloc(replays ? replays : 1, (size_t)file->info.bytes);
         if (!file->data)
-            return gr_fail("slot %s: no memory for %" PRIu64 " bytes", file->info.name, file->info.bytes);
-        return (file->kind == OUTPUT || gr_npy_read(file->path, &file->info, file->data)) &&
-               gramophone_gpu_bind(i, file->data, (size_t)file->info.bytes) == GRAMOPHONE_GPU_OK;
+            return gr_fail("slot %s: no memory for %" PRIu64 " bytes of each of %" PRIu32 " replays",
+                           file->info.name, file->info.bytes, replays ? replays : 1);
+        return (file->kind == OUTPUT || gr_npy_read(file->path, &file->info, replays, file->data)) &&
+               bind_data(file, 0);
     }
     static const char *const kinds[] = {"slot", "input", "output", "parameter"};
     return gr_fail("the trace has no %s %.*s", kinds[file->kind], (int)length, file->slot);
@@ -123,19 +150,46 @@ static int choose(const char *name)
     return gr_fail("no network %s", name), GRAMOPHONE_GPU_FAILED;
 }
 
+/* Print what a replay gave to the files that have a value of each. */
+static void print_outputs(const struct request *request, uint32_t replay)
+{
+    for (size_t i = 0; i < request->count; i++) {
+        const struct file *file = &request->files[i];
+        if (file->kind != OUTPUT || !file->has_all)
+            continue;
+        printf("replay %" PRIu32 " %s ", replay, file->info.name);
+        for (size_t k = 0; k < file->info.bytes; k++)
+            printf("%02x", file->data[file->info.bytes * replay + k]);
+        putchar('\n');
+    }
+    fflush(stdout); /* whoever reads a pipe waits for it */
+}
+
+static int run(const struct request *request, uint32_t replay)
+{
+    for (size_t i = 0; i < request->count; i++)
+        if (request->files[i].has_all && !bind_data(&request->files[i], replay))
+            return GRAMOPHONE_GPU_FAILED;
+    const int status = gramophone_gpu_run();
+    if (status == GRAMOPHONE_GPU_OK && request->follows)
+        print_outputs(request, replay);
+    return status;
+}
+
 static int replay(struct request *request)
 {
     if (request->network && choose(request->network) != GRAMOPHONE_GPU_OK)
         return GRAMOPHONE_GPU_FAILED;
     for (size_t i = 0; i < request->count; i++)
-        if (!bind_file(&request->files[i]))
+        if (!bind_file(request, &request->files[i]))
             return GRAMOPHONE_GPU_FAILED;
     int status = GRAMOPHONE_GPU_OK;
     for (uint32_t i = 0; i < request->repeat && status == GRAMOPHONE_GPU_OK; i++)
-        status = gramophone_gpu_run();
+        status = run(request, i);
     for (size_t i = 0; i < request->count && status == GRAMOPHONE_GPU_OK; i++) {
         const struct file *file = &request->files[i];
-        if (file->kind == OUTPUT && !gr_npy_write(file->path, &file->info, file->data))
+        if (file->kind == OUTPUT &&
+            !gr_npy_write(file->path, &file->info, replays_in(request, file), file->data))
             status = GRAMOPHONE_GPU_FAILED;
     }
     return status;

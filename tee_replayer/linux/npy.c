@@ -15,21 +15,30 @@
 enum { START = 10, ALIGNMENT = 64, HEADER = 256 };
 
 /* The header, without its padding; its length. */
-static int header_of(const struct gramophone_gpu_slot *slot, char header[HEADER])
+static int header_of(const struct gramophone_gpu_slot *slot, uint32_t replays, char header[HEADER])
 {
     static const char *const types[] = {"", "<f4", "<f2", "<i4", "<u4", "<i2", "<u2", "|i1", "|u1"};
     int length = snprintf(header, HEADER, "{'descr': '%s', 'fortran_order': False, 'shape': (",
                           slot->dtype < sizeof types / sizeof *types ? types[slot->dtype] : "");
+    if (replays)
+        length += snprintf(header + length, HEADER - (size_t)length, slot->rank ? "%u, " : "%u,", replays);
     for (unsigned i = 0; i < slot->rank; i++)
         length += snprintf(header + length, HEADER - (size_t)length, "%u%s", slot->dims[i],
-                           slot->rank == 1      ? ","
-                           : i + 1 < slot->rank ? ", "
-                                                : "");
+                           i + 1 < slot->rank            ? ", "
+                           : slot->rank == 1 && !replays ? ","
+                                                         : "");
     return length + snprintf(header + length, HEADER - (size_t)length, "), }");
 }
 
-static bool read_all(FILE *file, const char *path, const struct gramophone_gpu_slot *slot, void *data)
+static size_t bytes_of(const struct gramophone_gpu_slot *slot, uint32_t replays)
 {
+    return (size_t)slot->bytes * (replays ? replays : 1);
+}
+
+static bool read_all(FILE *file, const char *path, const struct gramophone_gpu_slot *slot, uint32_t replays,
+                     void *data)
+{
+    const size_t wanted = bytes_of(slot, replays);
     uint8_t start[START];
     char expected[HEADER], found[HEADER * 4];
     if (fread(start, 1, START, file) != START || memcmp(start, "\x93NUMPY\1", 8))
@@ -41,30 +50,31 @@ static bool read_all(FILE *file, const char *path, const struct gramophone_gpu_s
     found[strcspn(found, "\n")] = '\0';
     for (size_t end = strlen(found); end && found[end - 1] == ' '; end--)
         found[end - 1] = '\0';
-    header_of(slot, expected);
+    header_of(slot, replays, expected);
     if (strcmp(found, expected))
         return gr_fail("%s: slot %s: expected %s, found %s", path, slot->name, expected, found);
-    const size_t bytes = fread(data, 1, (size_t)slot->bytes, file);
-    if (bytes != slot->bytes || fgetc(file) != EOF)
-        return gr_fail("%s: slot %s: expected %zu bytes of data, found %s", path, slot->name,
-                       (size_t)slot->bytes, bytes == slot->bytes ? "more" : "less");
+    const size_t bytes = fread(data, 1, wanted, file);
+    if (bytes != wanted || fgetc(file) != EOF)
+        return gr_fail("%s: slot %s: expected %zu bytes of data, found %s", path, slot->name, wanted,
+                       bytes == wanted ? "more" : "less");
     return true;
 }
 
-bool gr_npy_read(const char *path, const struct gramophone_gpu_slot *slot, void *data)
+bool gr_npy_read(const char *path, const struct gramophone_gpu_slot *slot, uint32_t replays, void *data)
 {
     FILE *file = fopen(path, "rb");
     if (!file)
         return gr_fail("%s: %s", path, strerror(errno));
-    const bool good = read_all(file, path, slot, data);
+    const bool good = read_all(file, path, slot, replays, data);
     fclose(file);
     return good;
 }
 
-bool gr_npy_write(const char *path, const struct gramophone_gpu_slot *slot, const void *data)
+bool gr_npy_write(const char *path, const struct gramophone_gpu_slot *slot, uint32_t replays,
+                  const void *data)
 {
     char header[HEADER], temporary[GR_PATH];
-    const int length = header_of(slot, header);
+    const int length = header_of(slot, replays, header);
     const int whole = (START + length + 1 + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT - START;
     if (!gr_path(temporary, "%s.%d", path, (int)getpid()))
         return false;
@@ -74,7 +84,7 @@ bool gr_npy_write(const char *path, const struct gramophone_gpu_slot *slot, cons
     const uint8_t start[START] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (uint8_t)whole, (uint8_t)(whole >> 8)};
     bool good = fwrite(start, 1, START, file) == START &&
                 fprintf(file, "%-*s\n", whole - 1, header) == whole &&
-                fwrite(data, 1, (size_t)slot->bytes, file) == slot->bytes;
+                fwrite(data, 1, bytes_of(slot, replays), file) == bytes_of(slot, replays);
     good = !fclose(file) && good && !rename(temporary, path);
     if (!good) {
         gr_fail("%s: %s", path, strerror(errno));

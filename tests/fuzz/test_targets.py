@@ -156,8 +156,8 @@ PLANTED = {
                                   '#define gr_log_append(log, kind, report) '
                                   '((kind) == GR_LOG_KIND_REPLAY || gr_log_append(log, kind, report))\n'
                                   '#include "evidence.c"'),
-    "more data than a slot has": ("linux-npy", "npy.c", "fread(data, 1, (size_t)slot->bytes, file)",
-                                  "fread(data, 1, (size_t)slot->bytes + 1, file)"),
+    "more data than a slot has": ("linux-npy", "npy.c", "fread(data, 1, wanted, file)",
+                                  "fread(data, 1, wanted + 1, file)"),
     "a number in a longer form": ("log", "attest.c", "if (number > 23)", "if (number > 22)"),
     "a number of 32 bits": ("log", "attest.c",
                             "bytes < 8 && number >> 8 * bytes", "bytes < 4 && number >> 8 * bytes"),

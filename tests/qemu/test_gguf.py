@@ -178,7 +178,10 @@ def _stream(
 
 
 def _talk(decoder: Decoder, trace: Delivery, key: PublicKey, folder: Path) -> None:
-    """`chat` says what the decoder chooses, up to --tokens; in QEMU the machine is ended with the answer."""
+    """`chat` says what the decoder chooses, up to --tokens; in QEMU the machine is ended with the answer.
+
+    A process of Linux keeps the state from token to token, as the other machines do.
+    """
     signed_file, key_file = folder / "net.sgtr", folder / "pub.pem"
     signed_file.write_bytes(trace.data)
     key_file.write_bytes(key.pem())
@@ -188,7 +191,7 @@ def _talk(decoder: Decoder, trace: Delivery, key: PublicKey, folder: Path) -> No
     expected = b"".join(map(WORDS.decode, tokens[-4:])).decode("utf-8", "replace")
     command = ["chat", signed_file, "--key", key_file, "--prompt", "the", "--json", "--tokens", 4]
     hot = ["--temperature", 50, "--top-k", 1]  # one token is left to be drawn
-    for options in ([], hot, ["--on", "qemu", *hot[:2], "--top-p", 0]):
+    for options in ([], hot, ["--on", "qemu", *hot[:2], "--top-p", 0], ["--on", "linux"]):
         said = json.loads(gramophone(*command, *options))
         assert (said["answers"], said["tokens"], said["ended"]) == ([expected], 4, "tokens")
     assert json.loads(gramophone(*command, *hot[:2]))["answers"] != [expected]

@@ -35,6 +35,7 @@ from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generator.linux_folder import HERE as LINUX
+from tee_replayer.generator.status import Report
 from tests.support.signing_samples import ES256
 from trace_format.trace import Trace
 
@@ -115,6 +116,7 @@ def guest(
         "job/damaged.sgtr": bytes(damaged),
         "job/other.sgtr": sign_trace(trace.build(), FileSigner(generate(Algorithm.ES256))),
         "job/shape.npy": npy(digits[0][0]),
+        "job/digits.npy": npy(np.stack(digits)),
         **{f"job/{index}.npy": npy(digit) for index, digit in enumerate(digits)},
     }
     script = [
@@ -133,7 +135,10 @@ def guest(
         files_of = f"--input data=/job/{index}.npy --output prob=/tmp/user/{index}.npy"
         line = f"{REPLAY} --repeat 2 {files_of} >/tmp/user/report{index}"
         script.append(f"is digit{index} user sh -c '{line}'")
+    of_all = "--series data=/job/digits.npy --each prob=/tmp/user/each.npy --follow"
     script += [
+        f"is series user sh -c '{REPLAY} --repeat 2 {of_all} >/tmp/user/said'",
+        f"is short {REPLAY} --repeat 3 {of_all}",
         "cp /tmp/user/* /out",
         "is damaged gramophone-gpu verify /job/damaged.sgtr",
         "is other gramophone-gpu verify /job/other.sgtr",
@@ -178,6 +183,17 @@ def test_an_unprivileged_user_s_replays_give_what_the_host_s_give(
         report = json.loads(guest.files[f"report{index}"])
         assert report["jobs"] == expected.jobs
     assert tensor(guest, "0.npy").tobytes() != tensor(guest, "1.npy").tobytes()
+
+
+def test_a_process_replays_one_value_after_the_other(guest: GuestResult, digits: list[Float32]) -> None:
+    assert status(guest, "series") == (0, "")
+    found = tensor(guest, "each.npy")
+    *lines, report = guest.files["said"].decode().splitlines()
+    for index in range(len(digits)):
+        assert found[index].tobytes() == tensor(guest, f"{index}.npy").tobytes()
+        assert lines[index] == f"replay {index} prob {found[index].tobytes().hex()}"
+    assert len(lines) == len(digits)
+    assert Report(**json.loads(report)).ok
 
 
 @pytest.mark.exhaustive
@@ -232,6 +248,11 @@ def test_after_a_process_that_was_killed_the_next_one_replays(guest: GuestResult
             "shape",
             2,
             "/job/shape.npy: slot data: expected {'descr': '<f4', 'fortran_order': False, 'shape': (1, 28, ",
+        ),
+        (
+            "short",
+            2,
+            "/job/digits.npy: slot data: expected {'descr': '<f4', 'fortran_order': False, 'shape': (3, 1, ",
         ),
         ("name", 2, "the trace has no input x"),
         ("nowhere", 2, "/nowhere/x.npy"),

@@ -40,10 +40,10 @@ def slot_of(tensor: Tensor) -> _Slot:
     return _Slot(name=b"data", kind=1, dtype=dtype, rank=tensor.ndim, dims=dims, bytes=tensor.nbytes)
 
 
-def read(library: ctypes.CDLL, path: Path, slot: _Slot) -> bytes:
+def read(library: ctypes.CDLL, path: Path, slot: _Slot, replays: int = 0) -> bytes:
     """The data; AssertionError with the message when it is refused."""
-    data = ctypes.create_string_buffer(slot.bytes)
-    good = library.gr_npy_read(str(path).encode(), ctypes.byref(slot), data)
+    data = ctypes.create_string_buffer(slot.bytes * max(replays, 1))
+    good = library.gr_npy_read(str(path).encode(), ctypes.byref(slot), replays, data)
     assert good, library.gramophone_gpu_error().decode()
     return data.raw
 
@@ -56,13 +56,27 @@ def read(library: ctypes.CDLL, path: Path, slot: _Slot) -> bytes:
 )
 def test_files_are_numpy_s(library: ctypes.CDLL, tmp_path: Path, tensor: Tensor) -> None:
     path, slot = tmp_path / "x.npy", slot_of(tensor)
-    assert library.gr_npy_write(str(path).encode(), ctypes.byref(slot), tensor.tobytes())
+    assert library.gr_npy_write(str(path).encode(), ctypes.byref(slot), 0, tensor.tobytes())
     found = np.load(path, allow_pickle=False)
     assert (found.dtype, found.shape, found.tobytes()) == (tensor.dtype, tensor.shape, tensor.tobytes())
     assert (len(path.read_bytes()) - tensor.nbytes) % 64 == 0
     np.save(path, tensor)
     assert read(library, path, slot) == tensor.tobytes()
     assert [entry.name for entry in tmp_path.iterdir()] == ["x.npy"]
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (2, 3), (1, 2, 1, 2, 1, 2)])
+def test_values_of_all_replays(library: ctypes.CDLL, tmp_path: Path, shape: tuple[int, ...]) -> None:
+    """They lie along a first dimension, as NumPy has them; a file of fewer replays is refused."""
+    path, tensor = tmp_path / "x.npy", np.arange(5 * np.prod(shape, dtype=int), dtype="<i4").reshape(5, *shape)
+    slot = slot_of(tensor[0])
+    np.save(path, tensor)
+    assert read(library, path, slot, 5) == tensor.tobytes()
+    assert library.gr_npy_write(str(path).encode(), ctypes.byref(slot), 5, tensor.tobytes())
+    assert np.array_equal(np.load(path), tensor)
+    np.save(path, tensor[:4])
+    with pytest.raises(AssertionError, match=r"slot data: expected .*'shape': \(5,.*, found .*'shape': \(4,"):
+        read(library, path, slot, 5)
 
 
 GOOD = np.arange(6, dtype="<f4").reshape(2, 3)
@@ -99,5 +113,5 @@ def test_other_files_are_refused(
 
 def test_a_file_that_cannot_be_written_is_not_there(library: ctypes.CDLL, tmp_path: Path) -> None:
     path = tmp_path / "none" / "x.npy"
-    assert not library.gr_npy_write(str(path).encode(), ctypes.byref(slot_of(GOOD)), GOOD.tobytes())
+    assert not library.gr_npy_write(str(path).encode(), ctypes.byref(slot_of(GOOD)), 0, GOOD.tobytes())
     assert "No such file" in library.gramophone_gpu_error().decode()

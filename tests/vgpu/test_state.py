@@ -287,8 +287,8 @@ def test_series_that_do_not_fit() -> None:
         run("vgpu", trace, each=("x",))
     with pytest.raises(InputError, match="input x: one value for all replays, or one for each, not both"):
         run("vgpu", trace, x=FIRST)
-    with pytest.raises(RunnerError, match="series cannot be used on linux: all replays of a boot"):
-        run("linux", trace)
+    with pytest.raises(RunnerError, match="series cannot be used on optee-linux: all replays of a boot"):
+        run("optee-linux", trace)
 
 
 def test_states_that_a_recording_notes() -> None:

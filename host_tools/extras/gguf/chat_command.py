@@ -20,7 +20,7 @@ from tee_replayer.generator.device_file import device_key
 from trace_format.errors import GramophoneError
 from trace_format.layout import naming
 
-MACHINES = ("vgpu", "qemu", "optee")  # whose outputs are seen while they run
+MACHINES = ("vgpu", "qemu", "optee", "linux")  # whose outputs are seen while they run
 WHY = {
     "end": "",
     "tokens": "the answer was cut off: --tokens allows more",
@@ -88,7 +88,7 @@ class Chatted(Result):
     "--timeout",
     type=click.FloatRange(1),
     metavar="SECONDS",
-    help="Time limit of a run in QEMU. Requires --on qemu or --on optee.",
+    help="Time limit of a run in QEMU. Requires --on qemu, optee or linux.",
 )
 def chat(
     signed: Path,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Fuzz target: tensors in .npy files as the Linux port reads and writes them (tee_replayer/linux/npy.c). An
- * input is a slot's type, rank and dimensions, then a file. A file that is read for a slot is the file that
+ * input is a slot's type, rank and dimensions, how many replays, then a file. A file that is read for a slot is the file that
  * is written for it; every other one is refused and says why.
  */
 #include "npy.h"
@@ -34,7 +34,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     slot.bytes = sizes[slot.dtype];
     for (unsigned i = 0; i < slot.rank; i++)
         slot.bytes *= slot.dims[i] = data[2 + i] % 5 + 1;
-    if (slot.bytes > MOST)
+    const uint32_t replays = data[SETUP_BYTES - 1] % 4;
+    const size_t bytes = (size_t)slot.bytes * (replays ? replays : 1);
+    if (bytes > MOST)
         return 0;
     char path[64], out[80];
     const int file = memfd_create("npy", 0);
@@ -42,18 +44,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     snprintf(out, sizeof out, "/dev/shm/gramophone-npy-%d", (int)getpid());
     if (file < 0 || write(file, data + SETUP_BYTES, size - SETUP_BYTES) != (ssize_t)(size - SETUP_BYTES))
         found("a file can be made");
-    uint8_t *tensor = malloc(slot.bytes), *again = malloc(slot.bytes); /* no byte more, so that it shows */
+    uint8_t *tensor = malloc(bytes), *again = malloc(bytes); /* no byte more, so that it shows */
     if (!tensor || !again)
         abort();
-    memset(again, 0, slot.bytes);
+    memset(again, 0, bytes);
     gr_fail("%s", ""); /* forget the last message */
-    const bool good = gr_npy_read(path, &slot, tensor);
+    const bool good = gr_npy_read(path, &slot, replays, tensor);
     if (good == (*gramophone_gpu_error() != '\0'))
         found("a file is read, or it is said why not");
     if (good) {
-        if (!gr_npy_write(out, &slot, tensor) || !gr_npy_read(out, &slot, again))
+        if (!gr_npy_write(out, &slot, replays, tensor) || !gr_npy_read(out, &slot, replays, again))
             found("what was read can be written and read again");
-        if (memcmp(tensor, again, slot.bytes))
+        if (memcmp(tensor, again, bytes))
             found("it is the same tensor");
         unlink(out);
     }

@@ -6,16 +6,19 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from host_tools.machine.errors import RecordError
 from host_tools.runners.buffers import Buffer, Buffers
 from host_tools.runners.mailbox import Layout
 from host_tools.runners.replay import RunnerError
 from host_tools.runners.requests import WatchedRequest
-from host_tools.runners.watching import BLANK, EnoughError, watched
+from host_tools.runners.watching import BLANK, EnoughError, followed, watched
 from host_tools.support import programs
 from signing.delivery import Delivery
 from tests.support import replayer_samples as s
@@ -44,6 +47,45 @@ def test_each_replay_is_told_of_when_the_next_one_comes() -> None:
             time.sleep(0.2)
     assert [number for number, _ in told] == [0, 1, 2]
     assert [data for _, data in told] == [value.tobytes() for value in values[:3]]
+
+
+def test_a_console_says_what_comes(tmp_path: Path) -> None:
+    """Lines of a replay's outputs, some of them cut, between others; the last replay's is the result's."""
+    told: list[tuple[int, Mapping[str, bytes]]] = []
+
+    def watch(number: int, outputs: Mapping[str, bytes]) -> None:
+        told.append((number, outputs))
+
+    request = WatchedRequest(Delivery(b""), s.KEY, repeat=3, each=frozenset(["left", "x y"]), watch=watch)
+    console = tmp_path / "console"
+    with followed(request, console):
+        parts = (
+            b"boot\r\nreplay 0 le",
+            b"ft 01ff\r\nreplay 0 x y 00\r\nreplay 1 x",
+            b" y 03\nreplay 1 left 0203\n",
+        )
+        for part in (*parts, b"@gramophone begin x\nreplay 2 left 0000\nreplay 2 x y 00\n"):
+            with console.open("ab") as file:
+                file.write(part)
+            time.sleep(0.15)
+    assert told == [(0, {"left": b"\1\xff", "x y": b"\0"}), (1, {"left": b"\2\3", "x y": b"\3"})]
+
+
+def test_what_a_console_says_is_enough(tmp_path: Path) -> None:
+    """The machine is ended, and its failure is not reported."""
+    request = WatchedRequest(Delivery(b""), s.KEY, repeat=9, each=frozenset(["left"]), watch=lambda *_: True)
+    console = tmp_path / "console"
+
+    def machine(request: WatchedRequest, seconds: float) -> None:
+        with followed(request, console):
+            console.write_bytes(b"replay 0 left 00\n")
+            done = programs.run(["sleep", str(seconds)], timeout_s=50)
+            raise RecordError(f"ended with status {done.returncode}")
+
+    with pytest.raises(EnoughError):
+        machine(request, 60)
+    with pytest.raises(RecordError, match="ended with status 0"):
+        machine(replace(request, watch=lambda *_: None), 0.2)
 
 
 @pytest.mark.parametrize("fails", [False, True])
