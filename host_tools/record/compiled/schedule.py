@@ -31,6 +31,7 @@ from tinygrad.uop.ops import Ops, UOp, buffers
 from host_tools.record.compiled import (
     exponentials,
     grams,
+    grouped,
     lookup,
     loops,
     recurrent,
@@ -83,6 +84,7 @@ def operators(runner: OnnxRunner) -> dict[str, Any]:
             OpSetId(Domain.ONNX, 13): exponentials.softmax,
         },
         **grams.OPERATORS,
+        **grouped.OPERATORS,
         **lookup.OPERATORS,
         **resized.OPERATORS,
         **rounding.OPERATORS,

@@ -6,9 +6,6 @@ Source: ONNX Runtime's docs/ContribOperators.md; of what it leaves open, core/gr
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from host_tools.record.onnx_graph import Graph, Name
 from host_tools.record.preflight import NetworkError
 from host_tools.record.rewriting.node import FLOAT, Node, Rewrite, plain
@@ -101,40 +98,35 @@ def _normalised(graph: Graph, node: Node, x: Name, scale: Name) -> Name:
     return graph.node("Mul", graph.node("Div", x, root), scale)
 
 
-def few_bits(graph: Graph, node: Node) -> list[Name]:
-    """MatMulNBits: a product with weights of 2, 4 or 8 bits, a scale and a zero point a block."""
-    bits, block = int(node.number("bits", 4)), int(node.number("block_size", 32))
-    columns, rows = int(node.number("N", 0)), int(node.number("K", 0))
-    packed, scales, zeros = node.constant(1), node.constant(2), node.constant(3)
-    if packed is None or scales is None or (node.input(3) and zeros is None):
-        raise NetworkError(f"{node.kind}: its weights, scales and zero points must be constants")
-    if node.input(4) or bits not in (2, 4, 8):
-        raise NetworkError(f"{node.kind} of {bits} bits{', with g_idx' * bool(node.input(4))}, which is not taken")
-    blocks = -(-rows // block)
-    steps = _unpacked(packed.reshape(columns, -1), bits)[:, : blocks * block].reshape(columns, blocks, block)
-    if zeros is None:
-        zero = np.full((columns, blocks), 1 << (bits - 1), np.float32)
-    elif zeros.dtype == np.uint8:
-        zero = _unpacked(zeros.reshape(columns, -1), bits)[:, :blocks]
-    else:
-        zero = zeros.reshape(columns, blocks).astype(np.float32)
-    weights = (steps - zero[..., None]) * scales.reshape(columns, blocks, 1).astype(np.float32)
-    made = graph.node("MatMul", node.inputs[0], graph.constant(weights.reshape(columns, -1)[:, :rows].T))
-    return [graph.node("Add", made, node.input(5)) if node.input(5) else made]
+def grouped_attention(graph: Graph, node: Node) -> list[Name]:
+    """GroupQueryAttention: checked, and with the number that its seventh input is."""
+    total = node.constant(6)
+    if total is None:
+        raise NetworkError(
+            f"{node.kind}: expected a total_sequence_length that follows from the shapes, found one that is "
+            "computed: --constant NAME=FILE.npy fixes an input"
+        )
+    left = [name for name in WITHOUT if node.number(name, 0) not in (0, -1, b"NONE")]
+    left += [name for at, name in BEYOND.items() if node.input(at)]
+    if left:
+        raise NetworkError(f"{node.kind} with {left[0]}, which is not taken")
+    given = [node.input(at) for at in (*range(6), *range(7, 11))]
+    attributes = {name: plain(value) for name, value in node.attributes.items() if name in GROUPED}
+    attributes |= {"total": int(total.reshape(-1)[0]), "domain": "com.microsoft"}
+    return graph.nodes_of(node.kind, 3, *given, **attributes)
 
 
-def _unpacked(values: NDArray[np.uint8], bits: int) -> NDArray[np.float32]:
-    """Whole numbers of a few bits, the lowest of a byte first: a row a row."""
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    found = values[..., None] >> shifts & ((1 << bits) - 1)
-    return found.reshape(len(values), -1).astype(np.float32)
+# Of GroupQueryAttention: attributes that are computed, those that must have no effect, inputs that are not taken.
+GROUPED = ("do_rotary", "kv_num_heads", "local_window_size", "num_heads", "rotary_interleaved", "scale", "softcap")
+WITHOUT = ("k_quant_type", "kv_cache_bit_width", "qk_output", "smooth_softmax", "v_quant_type")
+BEYOND = {11: "head_sink", 12: "k_scale", 13: "v_scale"}
 
 
 OPERATORS: dict[str, Rewrite] = {
     "FusedConv": activated("Conv", CONV),
     "FusedGemm": activated("Gemm", GEMM),
     "FusedMatMul": product,
-    "MatMulNBits": few_bits,
+    "GroupQueryAttention": grouped_attention,
     "QuickGelu": quick_gelu,
     "RotaryEmbedding": turned,
     "SkipSimplifiedLayerNormalization": skip_root_mean_square,

@@ -62,7 +62,8 @@ class Node:
         return None if tensor is None else np.asarray(onnx.numpy_helper.to_array(tensor))
 
 
-Rewrite = Callable[[Graph, Node], Sequence[Name]]  # names of the outputs, in their order; "": it is not made
+# Names of the outputs, in their order ("": it is not made); None: the node stays as it is.
+Rewrite = Callable[[Graph, Node], Sequence[Name] | None]
 
 
 def read(node: Any, constants: Mapping[Name, Any]) -> Node:

@@ -9,8 +9,8 @@ from typing import Any
 import onnx
 
 from host_tools.record.onnx_graph import Graph
-from host_tools.record.onnx_messages import put_nodes
-from host_tools.record.rewriting import columns, eight_bits, fused, linear, support_vectors, trees
+from host_tools.record.onnx_messages import nodes_of, put_nodes
+from host_tools.record.rewriting import columns, eight_bits, few_bits, fused, linear, support_vectors, trees
 from host_tools.record.rewriting.node import Rewrite, read
 
 ONNX, TABLES, RUNTIME = "", "ai.onnx.ml", "com.microsoft"
@@ -32,8 +32,8 @@ TABLE: Mapping[str, Mapping[str, Rewrite]] = {
         "TreeEnsembleClassifier": trees.classifier,
         "TreeEnsembleRegressor": trees.regressor,
     },
-    RUNTIME: {**eight_bits.OPERATORS, **fused.OPERATORS},
-    ONNX: fused.ONNX_OPERATORS,
+    RUNTIME: {**eight_bits.OPERATORS, **few_bits.OPERATORS, **fused.OPERATORS},
+    ONNX: {**few_bits.ONNX_OPERATORS, **fused.ONNX_OPERATORS},
 }
 
 
@@ -51,13 +51,22 @@ def rewritten(network: Any) -> None:
     nodes = []
     for node in graph.node:
         rewrite = TABLE.get(node.domain, {}).get(node.op_type)
-        if rewrite is None:
+        results = None if rewrite is None else rewrite(made, read(node, constants))
+        if results is None:
             nodes.append(node)
             continue
-        results = rewrite(made, read(node, constants))
         nodes += made.nodes
         made.nodes.clear()
         pairs = zip(results, node.output, strict=False)
         nodes += [onnx.helper.make_node("Identity", [ours], [theirs]) for ours, theirs in pairs if ours and theirs]
     put_nodes(graph, nodes)
     graph.initializer.extend(made.constants)
+    _drop_unused(graph)
+
+
+def _drop_unused(graph: Any) -> None:
+    """Leave out constants that no node reads any more: a front end reads all, and has no types of a few bits."""
+    used = {name for node in nodes_of(graph) for name in node.input} | {item.name for item in graph.output}
+    used |= {item.name for node in nodes_of(graph) for one in node.attribute for item in one.g.output}
+    for at in reversed([at for at, item in enumerate(graph.initializer) if item.name not in used]):
+        del graph.initializer[at]
