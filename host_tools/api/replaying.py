@@ -35,6 +35,7 @@ class Subject:
         key: whose traces the device accepts.
         trace: what is replayed: all of it, or a network of a joint one; None where it is damaged.
         is_verified: whether the owner of the key signed it.
+        reason: one sentence, why it is not verified, with the file's name.
     """
 
     file: str
@@ -42,6 +43,7 @@ class Subject:
     key: Anchor
     trace: Trace | None
     is_verified: bool
+    reason: str = ""
 
     def missing(self, given: Collection[str]) -> dict[SlotKind, list[str]]:
         """Slots that need a value and have none: inputs, parameters. The device refuses what is not verified."""
@@ -77,7 +79,7 @@ def opened(delivery: Delivery, key: Anchor, file: str, network: str | None = Non
         pass  # refusing it is the device's part
     if trace is not None:
         trace = _network(file, trace, network)
-    return Subject(file, delivery, key, trace, found.ok)
+    return Subject(file, delivery, key, trace, found.ok, "" if found.ok else found.reason)
 
 
 def _network(file: str, trace: Trace, network: str | None) -> Trace:

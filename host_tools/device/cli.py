@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NoReturn
 
+from host_tools.device.added import adders
 from host_tools.device.evidence import LogFile, attest, check_attestation, nonce_of, pem
 from host_tools.device.library import ANY_TIME, ENTRIES, LIBRARY, LOGINS, VIAS, Session, TeeError
 from host_tools.device.slots import (
@@ -183,6 +184,8 @@ def parser() -> Parser:
         nargs=None,
     )
     key.add_argument("-o", "--output", type=Path, metavar="FILE", required=True, help="File to write (PEM).")
+    for add in adders():
+        add(command, lambda options: _open(options))
     return top
 
 

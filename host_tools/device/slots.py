@@ -102,8 +102,8 @@ def choose(session: Session, name: str | None) -> list[Slot]:
     return slots[network.first_slot : network.first_slot + network.slot_count]
 
 
-def load(session: Session, path: Path, *, or_share: bool = False) -> None:
-    """Send a signed trace, and have it loaded.
+def load(session: Session, path: Path, *, or_share: bool = False) -> mmap.mmap:
+    """Send a signed trace, and have it loaded; its bytes.
 
     Args:
         session: that does.
@@ -124,12 +124,12 @@ def load(session: Session, path: Path, *, or_share: bool = False) -> None:
         while True:
             try:
                 session.load(data)
-                return
+                return data
             except TeeError as error:
                 if error.result != BUSY or not or_share:
                     raise with_log(session, error) from None
             if _is_loaded(session, path, data):
-                return
+                return data
             if time.monotonic() >= until:
                 raise GramophoneError(f"{path}: another session has been sending a trace for {SENDING_S:.0f} s")
             time.sleep(LOOK_S)

@@ -21,10 +21,10 @@ from host_tools.cli import main
 from host_tools.extras.gguf import products
 from host_tools.extras.gguf.chat import settings
 from host_tools.extras.gguf.file import Head
+from host_tools.extras.gguf.file_words import words_of
 from host_tools.extras.gguf.model import read_model
 from host_tools.extras.gguf.recording import without_logits
 from host_tools.extras.gguf.reference import Reference
-from host_tools.extras.gguf.words import words_of
 from host_tools.machine.root import RecordRoot
 from host_tools.model.interpreter import interpreter
 from host_tools.passes.pipeline import build
@@ -195,12 +195,14 @@ def _talk(decoder: Decoder, trace: Delivery, key: PublicKey, folder: Path) -> No
         said = json.loads(gramophone(*command, *options))
         assert (said["answers"], said["tokens"], said["ended"]) == ([expected], 4, "tokens")
     assert json.loads(gramophone(*command, *hot[:2]))["answers"] != [expected]
+    shown = [word for word in command if word != "--json"]
+    assert gramophone(*shown) == f"{expected}\n"  # the answer alone, for scripts
     said = gramophone(*command, *hot[2:], status=2)
     assert said.splitlines()[-1].endswith("--top-k: expected --temperature above 0")
     other = folder / "other.pem"
     other.write_bytes(FileSigner(generate(Algorithm.ES256)).public.pem())
     command[3] = other
-    assert gramophone(*command, status=2).startswith(f"{signed_file}: not signed by {other}")
+    assert gramophone(*command, status=2).startswith(f"{signed_file}: signed by an unknown key: expected ")
 
 
 @pytest.mark.exhaustive

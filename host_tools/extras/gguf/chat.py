@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A conversation with a recorded language model: questions become tokens, and the device chooses the next ones.
+"""Where a conversation can run: on the virtual GPU, or on a machine that boots.
 
 On the virtual GPU the model stays loaded, so that one conversation has many questions. A machine that boots
 answers one: all its replays are known before it starts.
@@ -7,34 +7,19 @@ answers one: all its replays are known before it starts.
 
 from __future__ import annotations
 
-import codecs
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.api.replaying import Subject, replayed
-from host_tools.extras.gguf.plan import CHOSEN, GIVEN, LEFT, SETTINGS
-from host_tools.extras.gguf.words import Words
+from host_tools.extras.gguf.conversation import CHOSEN, GIVEN, LEFT, NONE_GIVEN, Say, answered
+from host_tools.extras.gguf.plan import SETTINGS
 from host_tools.model.interpreter import Interpreter
 from host_tools.runners.watching import EnoughError
 from trace_format.errors import GramophoneError, SlotError
-
-NONE_GIVEN = -1  # in place of a token of the caller's: the one that was chosen last
-Say = Callable[[int], bool]  # takes a token of the answer; whether that is enough
-
-
-class Device(Protocol):
-    """Where a model runs."""
-
-    def answer(self, given: Sequence[int], most: int, say: Say) -> None:
-        """Give it tokens, and say those that it chooses then, until that is enough or there are `most`.
-
-        Raises:
-            GramophoneError: a replay was refused or failed.
-        """
 
 
 def check_decoder(subject: Subject) -> None:
@@ -58,14 +43,7 @@ class OnVgpu:
 
     def answer(self, given: Sequence[int], most: int, say: Say) -> None:
         """As Device."""
-        chosen = NONE_GIVEN
-        for token in given:
-            chosen = self._next(token)
-        for _ in range(most - 1):
-            if say(chosen):
-                return
-            chosen = self._next(NONE_GIVEN)
-        say(chosen)
+        answered(self._next, given, most, say)
 
     def _next(self, token: int) -> int:
         left = self.run.run({GIVEN: np.array([token], np.int32), **self.settings})
@@ -96,52 +74,3 @@ class OnMachine:
         if not result.ok:
             raise GramophoneError(f"{self.subject.file}: refused: {result.error}")
         say(int(result.outputs[CHOSEN][-1, 0]))
-
-
-@dataclass
-class Conversation:
-    """Questions and answers.
-
-    Attributes:
-        words: of the model.
-        device: where it runs.
-        out: gets the answer's text, as it comes.
-        most: tokens of an answer.
-        answers: what was said, a text for each question.
-        tokens: how many tokens the answers have.
-        ended: why the last answer ended: "end", "tokens" or "positions".
-    """
-
-    words: Words
-    device: Device
-    out: Callable[[str], None]
-    most: int
-    answers: list[str] = field(default_factory=list)
-    tokens: int = 0
-    ended: str = ""
-    _last: list[int] = field(default_factory=list)  # chosen, and not yet given back
-
-    def ask(self, text: str) -> None:
-        """A question; its answer is said, and kept."""
-        given = [*self._last, *self.words.question(text, is_first=not self.answers)]
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        parts: list[str] = []
-        self.ended = "tokens"
-
-        def say(token: int) -> bool:
-            if token < 0:
-                self.ended = "positions"
-                return True
-            self._last = [token]
-            if token in self.words.ends:
-                self.ended = "end"
-                return True
-            self.tokens += 1
-            parts.append(decoder.decode(self.words.decode(token)))
-            self.out(parts[-1])
-            return False
-
-        self.device.answer(given, self.most, say)
-        parts.append(decoder.decode(b"", final=True))
-        self.out(parts[-1])
-        self.answers.append("".join(parts))

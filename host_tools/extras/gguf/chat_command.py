@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +13,8 @@ import click
 from host_tools.api.replaying import opened
 from host_tools.commands.framework import AS_JSON, FILE, GramophoneCommand, Outcome, UsageError
 from host_tools.commands.streams import read
+from host_tools.extras.gguf.conversation import WHY, Conversation, Device, questions, shown
+from host_tools.support.messages import warn
 from host_tools.support.results import Count, Result, one_of
 from signing.delivery import Delivery
 from tee_replayer.generator.device_file import device_key
@@ -21,11 +22,6 @@ from trace_format.errors import GramophoneError
 from trace_format.layout import naming
 
 MACHINES = ("vgpu", "qemu", "optee", "linux")  # whose outputs are seen while they run
-WHY = {
-    "end": "",
-    "tokens": "the answer was cut off: --tokens allows more",
-    "positions": "the conversation is full: 'record gguf --positions' makes room for a longer one",
-}
 
 
 class Chatted(Result):
@@ -105,7 +101,8 @@ def chat(
     """Put questions to a recorded language model.
 
     SIGNED is a trace of `record gguf`. The answer is printed as it comes. The model's words and the form of the
-    conversation are in the trace, under its signature. Tokens are chosen on the GPU.
+    conversation are in the trace, under its signature: a trace with other words is refused. Tokens are chosen on
+    the GPU.
     """
     from host_tools.extras.gguf import chat as talk
     from host_tools.extras.gguf.words import noted_words
@@ -117,43 +114,42 @@ def chat(
     limits = {name: value for name, value in (("top_k", top_k), ("top_p", top_p)) if value is not None}
     if limits and not temperature:
         raise UsageError(f"--{next(iter(limits)).replace('_', '-')}: expected --temperature above 0")
-    subject = opened(Delivery(read(signed)), device_key(key), str(signed))
-    if subject.trace is None or not subject.is_verified:
-        raise GramophoneError(f"{signed}: not signed by {key}; 'gramophone verify' says more")
-    talk.check_decoder(subject)
+    delivery = Delivery(read(signed))
+    subject = opened(delivery, device_key(key), str(signed))
+    if not subject.is_verified:
+        raise GramophoneError(subject.reason)
     with naming(str(signed)):
-        words = noted_words(subject.trace.notes)
+        trace = subject.trace or delivery.parse()  # which says why there is none
+        talk.check_decoder(subject)
+        words = noted_words(trace.notes)
     shows = not click.get_current_context().meta.get(AS_JSON, False)
     settings = talk.settings(temperature=temperature, seed=seed, **limits)
     with contextlib.ExitStack() as stack:
-        device: talk.Device
+        device: Device
         if runner == "vgpu":
             from host_tools.model.interpreter import interpreter
 
-            device = talk.OnVgpu(stack.enter_context(interpreter(subject.trace)), settings)
+            device = talk.OnVgpu(stack.enter_context(interpreter(trace)), settings)
         else:
             device = talk.OnMachine(runner, subject, settings, {"timeout_s": timeout} if timeout else {})
-        conversation = talk.Conversation(words, device, _shown if shows else _kept, tokens)
-        for question in [prompt] if prompt is not None else _lines(sys.stdin):
+        conversation = Conversation(words, device, _shown if shows else _kept, tokens)
+        for question in [prompt] if prompt is not None else questions(sys.stdin):
             conversation.ask(question)
             if shows:
                 click.echo()
             if conversation.ended == "positions":
                 break
     ended = conversation.ended or "end"
-    return Outcome(Chatted(conversation.answers, conversation.tokens, ended), WHY[ended])
+    if WHY[ended]:
+        warn(WHY[ended])
+    return Outcome(Chatted(conversation.answers, conversation.tokens, ended), "")
 
 
 def _shown(text: str) -> None:
-    """Print a part of an answer; what a terminal would act on is left out."""
-    click.echo("".join(letter for letter in text if letter.isprintable() or letter in "\n\t"), nl=False)
+    """Print a part of an answer."""
+    click.echo(shown(text), nl=False)
     sys.stdout.flush()
 
 
 def _kept(text: str) -> None:
     """With --json the answer is printed at the end."""
-
-
-def _lines(source: Iterable[str]) -> Iterator[str]:
-    """Questions that are not empty."""
-    return (line for text in source if (line := text.strip()))

@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 
 from host_tools.extras.gguf import kernels
 from host_tools.extras.gguf.blocks import COLUMNS
+from host_tools.extras.gguf.conversation import CHOSEN, GIVEN, LEFT, LIKELIEST, SEED, TEMPERATURE, TOP_K, TOP_P
 from host_tools.extras.gguf.model import BIASES, NORMS, Model
 from host_tools.extras.gguf.products import LANES, TYPES, Matrix, joined, laid_out, parted, product
 from host_tools.extras.gguf.reference import Reference
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
 
 ROWS = 2  # that a lane computes where a matrix has as many: it loads the vector once for all
-GIVEN, SEED, TOP_K, TEMPERATURE, TOP_P = "given", "seed", "top_k", "temperature", "top_p"
 # Inputs that say how to choose, and their values where the likeliest token is chosen.
-SETTINGS = {SEED: np.int32(0), TOP_K: np.int32(0), TEMPERATURE: np.float32(0), TOP_P: np.float32(1)}
-CHOSEN, LEFT, LOGITS = "chosen", "left", "logits"
+SETTINGS = {name: np.float32(one) if isinstance(one, float) else np.int32(one) for name, one in LIKELIEST.items()}
+LOGITS = "logits"
 STATE = ("token", "position", "keys", "values")
 Bound = tuple[str, View, bool]  # type of the elements in GLSL, what it is, whether it is written
 

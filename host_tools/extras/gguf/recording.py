@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.extras.gguf.conversation import CHOSEN, GIVEN, LEFT
+from host_tools.extras.gguf.file_words import words_of
 from host_tools.extras.gguf.model import Model, read_model
-from host_tools.extras.gguf.plan import CHOSEN, GIVEN, LEFT, LOGITS, SETTINGS, plan
+from host_tools.extras.gguf.plan import LOGITS, SETTINGS, plan
 from host_tools.extras.gguf.reference import Reference
-from host_tools.extras.gguf.words import NOTE, Words, words_of
+from host_tools.extras.gguf.words import NOTE, Words
 from host_tools.families.page_tables import DivergenceError
 from host_tools.families.speed import speed_of
 from host_tools.machine.errors import RecordError

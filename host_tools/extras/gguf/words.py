@@ -4,6 +4,8 @@
 They are in the notes of the recorded trace and under its signature, so that nobody swaps words under a model. The
 tokenizer is byte-level byte-pair encoding ("gpt2" in GGUF files), as in OpenAI's GPT-2 (src/encoder.py); before
 merges, a text is cut into pieces by one of the patterns of llama.cpp's src/llama-vocab.cpp.
+
+It runs on devices too, in `gramophone-tee`, so it imports only Python's standard library and errors.
 """
 
 from __future__ import annotations
@@ -17,12 +19,9 @@ from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from typing import Any, TypeGuard
 
-from host_tools.extras.gguf.file import Head
-from host_tools.record.preflight import NetworkError
-from trace_format.errors import SectionError, printable
+from trace_format.errors import SectionError
 
 NOTE = "words"  # in a recording's notes
-SPECIAL = (3, 4)  # types of tokens that no merge makes: control, and user-defined
 # {L}, {N}: Unicode's letters and numbers, of which Python's `re` has no names.
 _CONTRACTED = r"'(?:s|t|re|ve|m|ll|d)"
 _GPT2 = rf"{_CONTRACTED}| ?{{L}}+| ?{{N}}+| ?(?:(?!{{L}}|{{N}})\S)+|\s+(?!\S)|\s+"
@@ -156,29 +155,6 @@ def _cut(pattern: re.Pattern[str], text: str) -> Iterator[str]:
         yield text[end:]
 
 
-def words_of(head: Head) -> Words:
-    """The words of a GGUF file.
-
-    Raises:
-        NetworkError: it has none, or a tokenizer or form of conversation that is not supported.
-    """
-    values = {name.removeprefix("tokenizer."): value for name, value in head.values.items()}
-    kind, pattern = values.get("ggml.model"), values.get("ggml.pre", "gpt-2")
-    if kind != "gpt2" or pattern not in PATTERNS:
-        expected = f"gpt2 with one of {', '.join(PATTERNS)}"
-        raise NetworkError(f"tokenizer: expected {expected}, found {printable(f'{kind} with {pattern}')}")
-    template = values.get("chat_template")
-    tokens, merges, types = (values.get(f"ggml.{name}") for name in ("tokens", "merges", "token_type"))
-    if not _texts(tokens) or not _texts(merges) or not isinstance(types, list) or len(types) != len(tokens):
-        raise NetworkError("tokenizer: tokens, their types or merges are missing")
-    if not isinstance(template, str) or BEGIN not in template or BEGIN not in tokens or END not in tokens:
-        raise NetworkError(f"tokenizer.chat_template: expected ChatML, with {BEGIN} and {END}")
-    said = re.search(rf"{re.escape(BEGIN)}system(?:\n|\\n)([^<{{]*){re.escape(END)}", template)
-    ends = set(range(len(tokens))) & {tokens.index(END), values.get("ggml.eos_token_id")}
-    special = [number for number, kind in enumerate(types) if kind in SPECIAL]
-    return Words(tokens, merges, special, pattern, sorted(ends), said[1] if said else "")
-
-
 def noted_words(notes: dict[str, Any]) -> Words:
     """The words in a trace's notes.
 
@@ -194,8 +170,8 @@ def noted_words(notes: dict[str, Any]) -> Words:
         words = None
     if (
         words is None
-        or not (_texts(words.tokens) and _texts(words.merges))
-        or not (_numbers(words.special) and _numbers(words.ends))
+        or not (are_texts(words.tokens) and are_texts(words.merges))
+        or not all(_numbers(one, len(words.tokens)) for one in (words.special, words.ends))
         or not {BEGIN, END} <= set(words.tokens)
         or words.pattern not in PATTERNS
         or not isinstance(words.system, str)
@@ -204,9 +180,10 @@ def noted_words(notes: dict[str, Any]) -> Words:
     return words
 
 
-def _texts(found: Any) -> TypeGuard[list[str]]:
+def are_texts(found: Any) -> TypeGuard[list[str]]:
+    """Whether it is a list of texts."""
     return isinstance(found, list) and all(isinstance(one, str) for one in found)
 
 
-def _numbers(found: Any) -> bool:
-    return isinstance(found, list) and all(isinstance(one, int) for one in found)
+def _numbers(found: Any, below: int) -> bool:
+    return isinstance(found, list) and all(type(one) is int and 0 <= one < below for one in found)

@@ -13,13 +13,24 @@ import sys
 import zipfile
 from pathlib import Path
 
+from host_tools.device.added import ADDED
 from host_tools.support.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[3]
+
+
+def _file(module: str) -> str:
+    """A module's file, by the folder of this package."""
+    path = module.replace(".", "/")
+    return f"{path}/__init__.py" if (ROOT / path).is_dir() else f"{path}.py"
+
+
 FILES = (
     "host_tools/__init__.py",
     *(f"host_tools/support/{name}.py" for name in ("__init__", "files", "messages", "npy", "version")),
-    *(f"host_tools/device/{name}.py" for name in ("__init__", "_binding", "cli", "evidence", "library", "slots")),
+    *(f"host_tools/device/{name}.py" for name in ("__init__", "_binding", "added", "cli")),
+    *(f"host_tools/device/{name}.py" for name in ("evidence", "library", "slots")),
+    *(_file(name) for name, more in ADDED.items() for name in (name, *more)),
     "trace_format/__init__.py",
     *(f"trace_format/{name}.py" for name in ("errors", "files", "limits")),
 )

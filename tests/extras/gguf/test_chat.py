@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from host_tools.extras.gguf.chat import Conversation, Say
+from host_tools.extras.gguf.conversation import Conversation, Say
 from host_tools.extras.gguf.file import Head
-from host_tools.extras.gguf.words import Words, words_of
+from host_tools.extras.gguf.file_words import words_of
+from host_tools.extras.gguf.words import Words
 from tests.support import gguf_models
 
 WORDS: Words = words_of(Head(gguf_models.words(), {}, 0))

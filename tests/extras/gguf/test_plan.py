@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from host_tools.extras.gguf import products
 from host_tools.extras.gguf.chat import settings
+from host_tools.extras.gguf.conversation import CHOSEN, LEFT
 from host_tools.extras.gguf.model import Model, read_model
-from host_tools.extras.gguf.plan import CHOSEN, LEFT, LOGITS, plan
+from host_tools.extras.gguf.plan import LOGITS, plan
 from host_tools.extras.gguf.reference import Reference
 from host_tools.model.noted_states import NEXT
 from host_tools.record.compiled import runner

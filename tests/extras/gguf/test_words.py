@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from host_tools.extras.gguf.file import Head
-from host_tools.extras.gguf.words import NOTE, Words, noted_words, words_of
+from host_tools.extras.gguf.file_words import words_of
+from host_tools.extras.gguf.words import NOTE, Words, noted_words
 from host_tools.record.preflight import NetworkError
 from tests.support import gguf_models
 from trace_format.errors import SectionError

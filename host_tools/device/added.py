@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Commands that extras add to `gramophone-tee`: the one place in this room that names an extra."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+# Modules, each with a function `add(command, session)`, and what they import beside this room's.
+ADDED = {
+    "host_tools.extras.gguf.on_device": (
+        "host_tools.extras",
+        "host_tools.extras.gguf",
+        "host_tools.extras.gguf.conversation",
+        "host_tools.extras.gguf.signed_words",
+        "host_tools.extras.gguf.words",
+        "host_tools.support.extra",
+    )
+}
+
+
+def adders() -> Iterator[Callable[..., Any]]:
+    """What adds commands, of extras that are there."""
+    for name in ADDED:
+        try:
+            yield importlib.import_module(name).add
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+                raise
