@@ -12,7 +12,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NoReturn
 
-from host_tools.device.added import adders
 from host_tools.device.evidence import LogFile, attest, check_attestation, nonce_of, pem
 from host_tools.device.library import ANY_TIME, ENTRIES, LIBRARY, LOGINS, VIAS, Session, TeeError
 from host_tools.device.slots import (
@@ -26,6 +25,7 @@ from host_tools.device.slots import (
     with_log,
 )
 from host_tools.support import npy
+from host_tools.support.device_extras import adders
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.messages import LOG, escape_unprintable, listening
 from host_tools.support.version import VERSION

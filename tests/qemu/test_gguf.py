@@ -74,9 +74,7 @@ def replayed(on: str, trace: Delivery, key: PublicKey, given: list[int]) -> dict
     return result.outputs
 
 
-def test_a_decoder_in_the_secure_world(
-    root: RecordRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_decoder_in_the_secure_world(root: RecordRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three tokens of a caller's, then three that were chosen; caches and position are no slots.
 
     The state begins after the system message, whose tokens no replay takes. The table of tokens is in parts.

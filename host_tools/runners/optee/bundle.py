@@ -13,7 +13,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from host_tools.device.added import ADDED
+from host_tools.support.device_extras import ADDED
 from host_tools.support.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -27,9 +27,11 @@ def _file(module: str) -> str:
 
 FILES = (
     "host_tools/__init__.py",
-    *(f"host_tools/support/{name}.py" for name in ("__init__", "files", "messages", "npy", "version")),
-    *(f"host_tools/device/{name}.py" for name in ("__init__", "_binding", "added", "cli")),
-    *(f"host_tools/device/{name}.py" for name in ("evidence", "library", "slots")),
+    *(
+        f"host_tools/support/{name}.py"
+        for name in ("__init__", "device_extras", "files", "messages", "npy", "version")
+    ),
+    *(f"host_tools/device/{name}.py" for name in ("__init__", "_binding", "cli", "evidence", "library", "slots")),
     *(_file(name) for name, more in ADDED.items() for name in (name, *more)),
     "trace_format/__init__.py",
     *(f"trace_format/{name}.py" for name in ("errors", "files", "limits")),

@@ -14,9 +14,10 @@ from typing import Any, Self
 
 import pytest
 
-from host_tools.device import added, cli
+from host_tools.device import cli
 from host_tools.device.library import TeeError
 from host_tools.extras.gguf.conversation import LIKELIEST
+from host_tools.support import device_extras
 from tests.extras.gguf.test_signed_words import WORDS, signed, swapped
 
 END = WORDS.ends[0]
@@ -153,6 +154,6 @@ def test_what_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A program without the extra's folder has its other commands."""
-    monkeypatch.setattr(added, "ADDED", {"host_tools.extras.no_such.on_device": ()})
+    monkeypatch.setattr(device_extras, "ADDED", {"host_tools.extras.no_such.on_device": ()})
     assert cli.main(["chat"]) == 2
     assert "invalid choice: 'chat'" in capsys.readouterr().err

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Commands that extras add to `gramophone-tee`: the one place in this room that names an extra."""
+"""Commands that extras add to `gramophone-tee`: the one table by which it and its bundle know them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-# Modules, each with a function `add(command, session)`, and what they import beside this room's.
+# Modules, each with a function `add(command, session)`, and what they import beside `gramophone-tee`'s own.
 ADDED = {
     "host_tools.extras.gguf.on_device": (
         "host_tools.extras",
