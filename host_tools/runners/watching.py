@@ -18,6 +18,7 @@ from host_tools.runners.mailbox import Layout
 from host_tools.runners.replay import RunnerError
 from host_tools.runners.requests import Watch, WatchedRequest
 from host_tools.support import programs
+from trace_format.files import open_regular
 
 EVERY_S = 0.05
 BLANK = 0xA5  # fills the memory of what is watched
@@ -112,7 +113,7 @@ def _tell(
 def _tell_lines(request: WatchedRequest, console: Path, done: threading.Event, enough: threading.Event) -> None:
     assert request.watch is not None
     outputs, rest = dict[str, bytes](), b""
-    with console.open("rb") as file:
+    with open_regular(console) as file:
         while True:
             is_last = done.wait(EVERY_S)
             *lines, rest = (rest + file.read()).split(b"\n")
