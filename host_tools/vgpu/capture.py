@@ -146,10 +146,19 @@ class Bytes(Event):
 
 @dataclass(frozen=True)
 class Call(Event):
-    """The job that starts next is a call: GPU address and bytes of a command stream, registers that it finds."""
+    """The job that starts next is a call of a command stream, or the rest of one that has waited.
+
+    Attributes:
+        va, bytes: GPU address of the stream, or of where it goes on; how much there is from there.
+        queue: that calls it.
+        is_rest: the queue's call before ended at a wait, and goes on here.
+        registers: as it finds them.
+    """
 
     va: int
     bytes: int
+    queue: int
+    is_rest: bool
     registers: tuple[int, ...]
 
 
@@ -290,19 +299,20 @@ class _Reader:
     def _job_start(self, delta: int, a: int, b: int) -> JobStart:
         self.require(a < CAPTURE_JOB_KINDS, "job kind", f"below {CAPTURE_JOB_KINDS}", a)
         self.require(b == self.ordinal + 1, "job ordinal", self.ordinal + 1, b)
-        one = "the end of the one before (queues that wait for each other are not recorded)"
-        self.require(self.running is None, "start of a job", one, f"job {self.ordinal} still running")
+        found = f"job {self.ordinal} still running"
+        self.require(self.running is None, "start of a job", "the end of the one before", found)
         self.ordinal, self.running, self.called = b, a, False
         return JobStart(delta, a, b)
 
     def _call(self, delta: int, a: int, b: int) -> Call:
         found = self._row(_CALL, "a call")
         va, size = a | b << 32, found.bytes
-        good = not self.called and not any(found.reserved)
+        good = not self.called and not any(found.reserved) and found.is_rest <= 1
         self.require(good, "a call", "one for each job, then zeros", (self.called, found.reserved.hex()))
         self.require(va % 8 == size % 8 == 0 and size > 0, "a command stream", "whole instructions", (va, size))
         self.called = True
-        return Call(delta, va, size, struct.unpack(f"<{CAPTURE_REGISTERS}I", found.registers))
+        registers = struct.unpack(f"<{CAPTURE_REGISTERS}I", found.registers)
+        return Call(delta, va, size, found.queue, bool(found.is_rest), registers)
 
     def _job_end(self, delta: int, a: int, b: int) -> JobEnd:
         self.require((a, b) == (self.running, self.ordinal), "end of job", (self.running, self.ordinal), (a, b))

@@ -254,11 +254,12 @@ static void on_job_start(void *ctx, unsigned kind)
     put_record(r, GR_RECORD_KIND_JOB_START, kind, r->ordinal);
 }
 
-static void on_call(void *ctx, uint64_t va, uint32_t bytes, const uint32_t *registers)
+static void on_call(void *ctx, const struct vgpu_call *called)
 {
-    struct gr_capture_call call = {.bytes = bytes};
-    memcpy(call.registers, registers, sizeof(call.registers));
-    put_record(ctx, GR_RECORD_KIND_CALL, (uint32_t)va, (uint32_t)(va >> 32));
+    struct gr_capture_call call = {
+        .bytes = called->bytes, .queue = called->queue, .is_rest = called->is_rest};
+    memcpy(call.registers, called->registers, sizeof(call.registers));
+    put_record(ctx, GR_RECORD_KIND_CALL, (uint32_t)called->va, (uint32_t)(called->va >> 32));
     put_bytes(ctx, &call, sizeof(call));
 }
 

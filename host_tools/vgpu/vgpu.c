@@ -272,10 +272,10 @@ void vgpu_job_start(struct vgpu *gpu, unsigned kind)
         gpu->observer.job_start(gpu->observer.ctx, kind);
 }
 
-void vgpu_job_call(struct vgpu *gpu, uint64_t va, uint32_t bytes, const uint32_t *registers)
+void vgpu_job_call(struct vgpu *gpu, const struct vgpu_call *call)
 {
     if (gpu->observer.call)
-        gpu->observer.call(gpu->observer.ctx, va, bytes, registers);
+        gpu->observer.call(gpu->observer.ctx, call);
 }
 
 void vgpu_job_end(struct vgpu *gpu, unsigned kind)

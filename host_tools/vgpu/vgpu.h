@@ -158,6 +158,14 @@ struct vgpu_flow {
 /* Follow data from now on; `flow` stays the owner's and in use. NULL: no longer. False: the GPU cannot. */
 bool vgpu_follow(vgpu *gpu, struct vgpu_flow *flow);
 
+/* A call of a command stream, or the rest of one that has waited. */
+struct vgpu_call {
+    uint64_t va;
+    uint32_t bytes, queue;
+    bool is_rest;
+    const uint32_t *registers; /* as it finds them */
+};
+
 /* Observer for the recorder; all are optional (NULL). Called on the owner's thread, in order. */
 struct vgpu_observer {
     void *ctx;
@@ -167,8 +175,8 @@ struct vgpu_observer {
     /* A job is about to run (compute: kind 0; bin list: 1; render list: 2): before it touches memory. */
     void (*job_start)(void *ctx, unsigned kind);
     void (*job_end)(void *ctx, unsigned kind);
-    /* The job that starts next is a call of a command stream, which finds these registers. */
-    void (*call)(void *ctx, uint64_t va, uint32_t bytes, const uint32_t *registers);
+    /* The job that starts next is this. */
+    void (*call)(void *ctx, const struct vgpu_call *call);
 };
 void vgpu_observe(vgpu *gpu, const struct vgpu_observer *observer);
 

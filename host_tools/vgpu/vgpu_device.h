@@ -76,8 +76,8 @@ void vgpu_add_page(struct vgpu_run *run, uint64_t va, uint64_t pa, uint32_t flag
 /* Keep the row of a dispatch; stops the GPU where the host's memory is exhausted. */
 void vgpu_keep_dispatch(struct vgpu *gpu, const struct vgpu_dispatch *row);
 void vgpu_job_start(struct vgpu *gpu, unsigned kind);
-/* Before vgpu_job_start, of a GPU with command streams: what is called; the registers of its queue. */
-void vgpu_job_call(struct vgpu *gpu, uint64_t va, uint32_t bytes, const uint32_t *registers);
+/* Before vgpu_job_start, of a GPU with command streams. */
+void vgpu_job_call(struct vgpu *gpu, const struct vgpu_call *call);
 void vgpu_job_end(struct vgpu *gpu, unsigned kind);
 
 #endif

@@ -41,6 +41,7 @@ _RULES = """\
 - UNMAP, and the records of a page's content, name mapped pages only. BYTES stays inside one page, and is not
   empty.
 - A CALL stands before its job's JOB_START, without another between; a stream is a whole number of 8 bytes, not 0.
+- A call that waits for another queue ends there; its rest is a job of its own, whose CALL says where it goes on.
 - Records of mappings and content stand before the JOB_START that finds memory so. A newly mapped (or remapped)
   page is followed by its whole content; a page that stays mapped only by what the CPU changed since the last
   job. Of a GPU with several address spaces it is the job's.

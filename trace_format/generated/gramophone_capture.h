@@ -36,7 +36,7 @@ enum gr_record_kind {
     GR_RECORD_KIND_KNOWN_PAGE = 11, /* content of a GPU page: that of an earlier NEW_PAGE */
     GR_RECORD_KIND_BYTES = 12, /* what the CPU changed inside one mapped page */
     GR_RECORD_KIND_END = 13, /* the last record; flags bit 0: the GPU had stopped with an error */
-    GR_RECORD_KIND_CALL = 14, /* the job that starts next is a call of a command stream, which finds these registers */
+    GR_RECORD_KIND_CALL = 14, /* the job that starts next is a call of a command stream, or the rest of one; it finds these registers */
 };
 
 /* Start of a capture. */
@@ -82,14 +82,18 @@ _Static_assert(offsetof(struct gr_capture_mapping, reserved) == 12, "offset of c
 /* Data of a CALL record. */
 struct gr_capture_call {
     uint32_t bytes; /* length of the stream */
-    uint8_t registers[384]; /* of the stream's queue: a u32 each */
-    uint8_t reserved[12]; /* zero */
+    uint32_t queue; /* that calls it */
+    uint32_t is_rest; /* 1: the queue's call before ended at a wait, and goes on here; else 0 */
+    uint8_t registers[384]; /* of the queue: a u32 each */
+    uint32_t reserved; /* zero */
 };
 
 _Static_assert(sizeof(struct gr_capture_call) == 400, "size of capture_call");
 _Static_assert(offsetof(struct gr_capture_call, bytes) == 0, "offset of capture_call.bytes");
-_Static_assert(offsetof(struct gr_capture_call, registers) == 4, "offset of capture_call.registers");
-_Static_assert(offsetof(struct gr_capture_call, reserved) == 388, "offset of capture_call.reserved");
+_Static_assert(offsetof(struct gr_capture_call, queue) == 4, "offset of capture_call.queue");
+_Static_assert(offsetof(struct gr_capture_call, is_rest) == 8, "offset of capture_call.is_rest");
+_Static_assert(offsetof(struct gr_capture_call, registers) == 12, "offset of capture_call.registers");
+_Static_assert(offsetof(struct gr_capture_call, reserved) == 396, "offset of capture_call.reserved");
 
 /* Data of the END record. */
 struct gr_capture_end {

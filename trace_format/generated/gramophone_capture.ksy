@@ -128,11 +128,17 @@ types:
       - id: bytes
         type: u4
         doc: "length of the stream"
+      - id: queue
+        type: u4
+        doc: "that calls it"
+      - id: is_rest
+        type: u4
+        doc: "1: the queue's call before ended at a wait, and goes on here; else 0"
       - id: registers
         size: 384
-        doc: "of the stream's queue: a u32 each"
+        doc: "of the queue: a u32 each"
       - id: reserved
-        contents: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+        contents: [0, 0, 0, 0]
         doc: "zero"
   capture_end:
     doc: "data of the END record"
@@ -189,4 +195,4 @@ enums:
       doc: "the last record; flags bit 0: the GPU had stopped with an error"
     14:
       id: call
-      doc: "the job that starts next is a call of a command stream, which finds these registers"
+      doc: "the job that starts next is a call of a command stream, or the rest of one; it finds these registers"

@@ -34,7 +34,10 @@ class RecordKind(Described):
     KNOWN_PAGE = 11, "content of a GPU page: that of an earlier NEW_PAGE"
     BYTES = 12, "what the CPU changed inside one mapped page"
     END = 13, "the last record; flags bit 0: the GPU had stopped with an error"
-    CALL = 14, "the job that starts next is a call of a command stream, which finds these registers"
+    CALL = (
+        14,
+        "the job that starts next is a call of a command stream, or the rest of one; it finds these registers",
+    )
 
 
 # kind -> (what `a` is, what `b` is, data that follows the record)
@@ -90,8 +93,10 @@ Mapping = Struct(
 
 Call = Struct(
     "bytes" / u32 * "length of the stream",
-    "registers" / Blob(4 * CAPTURE_REGISTERS) * "of the stream's queue: a u32 each",
-    "reserved" / Reserved(12) * "zero",
+    "queue" / u32 * "that calls it",
+    "is_rest" / u32 * "1: the queue's call before ended at a wait, and goes on here; else 0",
+    "registers" / Blob(4 * CAPTURE_REGISTERS) * "of the queue: a u32 each",
+    "reserved" / Reserved(4) * "zero",
 )
 
 End = Struct(

@@ -21,6 +21,7 @@ struct csf_range {
 
 struct csf_stream {
     bool is_on, is_blocked;
+    bool has_waited;  /* in a call, whose rest is another job for an observer */
     uint64_t extract; /* bytes that were taken from the ring */
     struct csf_range now, caller[CSF_CALLS];
     unsigned depth;

@@ -6,67 +6,11 @@
  */
 #include "mali_compute.h"
 #include "mali_csf.h"
+#include "mali_csf_instructions.h"
 #include "mali_dispatch.h"
 
 #include <string.h>
 
-enum {
-    OP_NOP = 0,
-    OP_MOVE = 1,
-    OP_MOVE32 = 2,
-    OP_WAIT = 3,
-    OP_RUN_COMPUTE = 4,
-    OP_ADD32 = 16,
-    OP_ADD64 = 17,
-    OP_UMIN32 = 18,
-    OP_LOAD = 20,
-    OP_STORE = 21,
-    OP_BRANCH = 22,
-    OP_SET_SCOREBOARD = 23,
-    OP_CALL = 32,
-    OP_JUMP = 33,
-    OP_RESOURCES = 34,
-    OP_FLUSH = 36,
-    OP_SYNC_ADD32 = 37,
-    OP_SYNC_SET32 = 38,
-    OP_SYNC_WAIT32 = 39,
-    OP_ERROR_BARRIER = 47,
-    OP_HEAP_SET = 48,
-    OP_SYNC_ADD64 = 51,
-    OP_SYNC_SET64 = 52,
-    OP_SYNC_WAIT64 = 53,
-};
-#define A (UINT64_C(0xff) << 40)
-#define B (UINT64_C(0xff) << 32)
-#define TO (UINT64_C(0xff) << 48)
-#define LOW UINT64_C(0xffffffff)
-#define SIGNAL (UINT64_C(0xf) << 48)
-/* Bits besides the opcode that an instruction may have; 0 and no NOP: it is not known. */
-static const uint64_t fields[64] = {
-    [OP_MOVE] = UINT64_C(0xffffffffffff) | TO,
-    [OP_MOVE32] = LOW | TO,
-    [OP_WAIT] = 0xffff0000,
-    [OP_RUN_COMPUTE] = 0xffff | A,
-    [OP_ADD32] = LOW | A | TO,
-    [OP_ADD64] = LOW | A | TO,
-    [OP_UMIN32] = A | B | TO,
-    [OP_LOAD] = LOW | A | TO,
-    [OP_STORE] = LOW | A | TO,
-    [OP_BRANCH] = 0x7000ffff | A,
-    [OP_SET_SCOREBOARD] = 0xff,
-    [OP_CALL] = A | B,
-    [OP_JUMP] = A | B,
-    [OP_RESOURCES] = 0xf,
-    [OP_FLUSH] = 0xffff0fff | A | SIGNAL,
-    [OP_SYNC_ADD32] = 0xffff0007 | A | B | SIGNAL,
-    [OP_SYNC_SET32] = 0xffff0007 | A | B | SIGNAL,
-    [OP_SYNC_WAIT32] = 0x10000001 | A | B,
-    [OP_ERROR_BARRIER] = 1, /* has none; see is_known */
-    [OP_HEAP_SET] = A,
-    [OP_SYNC_ADD64] = 0xffff0007 | A | B | SIGNAL,
-    [OP_SYNC_SET64] = 0xffff0007 | A | B | SIGNAL,
-    [OP_SYNC_WAIT64] = 0x10000001 | A | B,
-};
 enum { RESOURCE_COMPUTE = 1 };
 enum { GREATER_AT = 28, SCOPE_AT = 1, SCOPE_SYSTEM = 0, CONDITION_AT = 28 };
 enum { SPACE = 0x50, RING_BASE = 0x10, RING_BYTES = 0x18, RING_INPUT = 0x30, RING_OUTPUT = 0x38 };
@@ -240,6 +184,17 @@ static bool branch(const struct run *run, uint64_t *next)
     return true;
 }
 
+/* A job is what runs of a call without a wait. */
+static void start_job(const struct run *run, uint64_t va, uint32_t bytes, bool is_rest)
+{
+    const uint32_t queue = run->group * CSF_STREAMS + run->number;
+
+    run->dev->latest_space = run->space;
+    mali_touched_clear(&run->dev->touched);
+    vgpu_job_call(&run->dev->base, &(struct vgpu_call){va, bytes, queue, is_rest, run->stream->reg});
+    vgpu_job_start(&run->dev->base, VGPU_JOB_COMPUTE);
+}
+
 static bool call(const struct run *run, uint64_t *next)
 {
     struct csf_stream *stream = run->stream;
@@ -255,11 +210,8 @@ static bool call(const struct run *run, uint64_t *next)
         if (stream->depth == CSF_CALLS)
             return fail(run, "calls that are nested deeper than 8");
         stream->caller[stream->depth++] = (struct csf_range){*next, stream->now.end};
-        if (stream->depth == 1) {
-            run->dev->latest_space = run->space;
-            vgpu_job_call(&run->dev->base, pair(address), *bytes, stream->reg);
-            vgpu_job_start(&run->dev->base, VGPU_JOB_COMPUTE);
-        }
+        if (stream->depth == 1)
+            start_job(run, pair(address), *bytes, false);
     }
     *next = pair(address);
     stream->now.end = pair(address) + *bytes;
@@ -368,6 +320,10 @@ void mali_csf_run(struct mali_device *dev, unsigned group, unsigned number)
         fail(&run, "a ring whose size is no power of two, or no address space");
         return;
     }
+    if (stream->has_waited) {
+        stream->has_waited = false;
+        start_job(&run, stream->now.pc, (uint32_t)(stream->now.end - stream->now.pc), true);
+    }
     while (!stream->is_blocked) {
         return_to(&run, output);
         if (!stream->depth) {
@@ -386,8 +342,12 @@ void mali_csf_run(struct mali_device *dev, unsigned group, unsigned number)
         uint64_t next = run.pc + 8;
         if (!step(&run, &next))
             return;
-        if (stream->is_blocked)
+        if (stream->is_blocked) {
+            stream->has_waited = stream->depth;
+            if (stream->depth)
+                vgpu_job_end(&dev->base, VGPU_JOB_COMPUTE);
             break;
+        }
         stream->now.pc = next;
         if (depth || stream->depth)
             continue; /* a call of the ring counts when it returns */
