@@ -21,6 +21,7 @@ from trace_format.faults import FaultBits, fault_bits
 from trace_format.register_bits import bit_names, bits_like
 from trace_format.registers import NO_TRACE, NOT_FOR_TRACES, Register, read_registers
 from trace_format.schema import Gpu
+from trace_format.stream_rules import StreamRules, stream_rules
 from trace_format.toml_table import loads, over
 
 
@@ -74,6 +75,7 @@ class Profile:
         register_map: of its virtual GPU: C header, prefix of the names of places there, and one of the names of
             registers, "" where no other map is beside it; None: it has none.
         driver: name of its nano driver, if there is one: usually its own.
+        streams: instructions that command streams of a trace may have; None: the GPU has no such streams.
         mmu: page table format and its constants; `address_spaces` only where there are several.
     """
 
@@ -102,6 +104,7 @@ class Profile:
     register_map: tuple[str, str, str] | None
     driver: str
     faults: tuple[FaultBits, ...] = ()
+    streams: StreamRules | None = None
 
     @property
     def forbids_execution(self) -> bool:
@@ -261,6 +264,7 @@ def _parse(file: str, text: bytes) -> Profile:
             register_map=_register_map(data),
             driver=data.get("driver", data["name"]),
             faults=fault_bits(data, registers, names),
+            streams=stream_rules(data),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise ProfileError(f"malformed GPU profile: {error!r}", file=file) from error

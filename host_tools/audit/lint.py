@@ -24,7 +24,7 @@ from trace_format.validate import replay_total
 
 # Rules of which each finding ends every replay on every device. A slot that lies wrongly (GR401) may only leak,
 # and a job that is not waited for (GR601) may have ended.
-STOPPED = {"GR202", "GR301", "GR303", "GR304", "GR305", "GR405", "GR502"}
+STOPPED = {"GR202", "GR301", "GR303", "GR304", "GR305", "GR307", "GR405", "GR502"}
 
 
 def lint(trace: Trace) -> list[Finding]:

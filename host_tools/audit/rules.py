@@ -206,6 +206,13 @@ RULES = {
             NOTHING,
         ),
         Rule(
+            "GR307",
+            "command streams are straight",
+            _E,
+            "a device judges each instruction of a stream before the GPU's firmware gets it",
+            WHEN_IT_RUNS,
+        ),
+        Rule(
             "GR401",
             "slots lie in mapped memory, away from code and image",
             _E,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""How the virtual GPU of a family with command streams is made to run one: what the interpreter needs of it."""
+"""What is asked of a family with command streams: how its virtual GPU runs one, which ones a device takes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from host_tools.families.page_tables import PageTables
+from trace_format.trace import Trace
 
 
 class Queue(Protocol):
@@ -28,6 +29,12 @@ class Streams:
 
     Attributes:
         queue: a queue of the virtual GPU that tables are of; it takes pages of theirs.
+        firmware: a file in place of the microcontroller's, for replayers on the virtual GPU.
+        straightened: a recording whose streams a device can judge; in it slots are found.
+        check: TraceError for a trace with a stream that a device refuses.
     """
 
     queue: Callable[[PageTables], Queue]
+    firmware: Callable[[], bytes]
+    straightened: Callable[[Trace], Trace]
+    check: Callable[[Trace], None]

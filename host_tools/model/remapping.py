@@ -27,7 +27,8 @@ class _Unclear(Exception):
 
 
 def one_frame_each(trace: Trace) -> Trace | None:
-    """The trace with a frame for each GPU page, in the order of GPU addresses, after the image.
+    """The trace with a frame for each GPU page, in the order of GPU addresses, after the image; pages that are
+    mapped where the image has them stay there.
 
     None where that would not be the same: pages are mapped at two addresses at a time, what is mapped anew is not
     filled anew, or actions other than uploads fill memory.
@@ -36,11 +37,17 @@ def one_frame_each(trace: Trace) -> Trace | None:
     if ((columns.of(Type.FRAME, Type.TARGET) >= 0) & ~columns.is_op(*_KNOWN)).any():
         return None
     flags: dict[Page, int] = {}
-    for row in map(Action.of, trace.actions[columns.is_op(Op.MAP_GPU_MEM)]):
-        for page in _pages(row):
-            flags[page] = flags.get(page, 0) | row.flags
     first = -(-len(trace.image) // PAGE_BYTES)
-    follower = _Follower({page: first + at for at, page in enumerate(sorted(flags))}, flags)
+    home: dict[Page, int] = {}  # of pages in the image
+    for row in map(Action.of, trace.actions[columns.is_op(Op.MAP_GPU_MEM)]):
+        for frame, page in enumerate(_pages(row), row.frame):
+            if frame < first and page not in flags:
+                home[page] = frame
+            elif home.get(page, frame) != frame:
+                return None
+            flags[page] = flags.get(page, 0) | row.flags
+    others = sorted(flags.keys() - home.keys())
+    follower = _Follower(home | {page: first + at for at, page in enumerate(others)}, flags)
     parts = []
     begin = 0
     try:
@@ -51,7 +58,7 @@ def one_frame_each(trace: Trace) -> Trace | None:
     except _Unclear:
         return None
     actions = np.concatenate([*parts, trace.actions[begin:]])
-    return trace.with_(actions=actions, carveout_bytes=max(first + len(flags), 1) * PAGE_BYTES)
+    return trace.with_(actions=actions, carveout_bytes=max(first + len(others), 1) * PAGE_BYTES)
 
 
 def _pages(row: Action) -> list[Page]:

@@ -11,7 +11,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from host_tools.accesses.noted_accesses import NOTE
+from host_tools.families.family import part_of
 from host_tools.families.shares import order_of, overlap
+from host_tools.families.streams import Streams
 from host_tools.model import products
 from host_tools.model.checkpoints import unmarked
 from host_tools.model.noted_states import NOTE as STATES
@@ -113,6 +115,9 @@ def build(
     believed = None if trust_note else program.believed
     at_last = program.memory.mappings if believed else None
     trace = program.finish(sheet=program.on_sheet)
+    streams = part_of(program.profile, Streams)
+    if streams:
+        streams.check(trace)
     notes = {name: note for name, note in trace.notes.items() if name not in (NOTE, STATES, products.NOTE)}
     trace = trace.with_(raw=False, notes={**notes, "passes": applied})
     if believed and at_last:
@@ -137,10 +142,6 @@ def _check_can_be_built(program: Program) -> None:
     if pieces := program.trace().streamed:
         raise TraceError(
             "cannot build a streamed trace again: build its recording", expected="no pieces", found=len(pieces)
-        )
-    if Columns(actions).is_op(Op.RUN_STREAM).any():
-        raise TraceError(
-            "cannot build it: its jobs are calls of command streams, for which no replayer exists yet"
         )
     if job_count(actions) and not Columns(actions).is_op(Op.MAP_GPU_MEM).any():
         raise TraceError("cannot build it: it holds register accesses without GPU memory")

@@ -17,6 +17,8 @@ from host_tools.accesses.noted_accesses import NOTE, computing, noted
 from host_tools.accesses.observe import Observation, Watched, judged, watched
 from host_tools.accesses.proof import Job, commands_of
 from host_tools.accesses.slot_places import parts_in
+from host_tools.families.family import part_of
+from host_tools.families.streams import Streams
 from host_tools.machine.errors import RecordError
 from host_tools.model.description import describe_action
 from host_tools.model.frames import runs
@@ -170,6 +172,8 @@ def _settled(trace: Trace) -> tuple[Trace, Memory]:
 
     It is where a framework frees memory between jobs, and the driver puts other memory there.
     """
+    streams = part_of(trace.gpu, Streams)
+    trace = streams.straightened(trace) if streams else trace
     try:
         return trace, Memory.of(trace)
     except Conflict as conflict:

@@ -7,16 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
+from host_tools.gpus.mali_csf.judging import flaws
 from host_tools.machine.boot import RAM_END, GuestJob, boot
 from host_tools.machine.console import GuestResult
 from host_tools.machine.root import RecordRoot
+from host_tools.passes.pipeline import build
 from host_tools.record.convert import convert
 from host_tools.record.differences import relative_difference
 from host_tools.record.ncnn.job import ncnn_job, ncnn_result
 from host_tools.vgpu.build import qemu_plugin
 from tests.support import networks
-from tests.support.guest_programs import SHADER, refused
+from tests.support.guest_programs import SHADER, record
 from trace_format.actions import Op
+from trace_format.trace import Trace
 
 GPU = "mali_g610"
 CALLS = 12  # of streams, on three queues; those with dispatches have 14
@@ -55,6 +58,18 @@ def test_a_shader_that_asks_how_large_a_buffer_is(root: RecordRoot, vadd: Path) 
     assert "0 of 3000 sums are wrong" in boot(job, root, qemu_plugin()).output
 
 
-def test_queues_that_wait_for_each_other_are_not_recorded(vadd: Path, tmp_path: Path) -> None:
-    said = refused(tmp_path, "--gpu", GPU, "--", vadd, SHADER, 3000)
-    assert "queues that wait for each other are not recorded" in said
+def test_queues_that_wait_for_each_other(vadd: Path, tmp_path: Path) -> None:
+    """The recorded trace has each call where it ended; built, each job is one straight stream."""
+    record("-o", tmp_path / "out.gtr", "--gpu", GPU, "--", vadd, SHADER, 3000)
+    raw = Trace.read(tmp_path / "out.gtr")
+    built = build(raw, skip=("dead-memory",))
+    assert not list(flaws(built))
+    assert 0 < built.jobs < raw.jobs
+
+
+def test_a_network_is_recorded_built_and_replayed(root: RecordRoot, shared_folder: Path) -> None:
+    """`record ncnn` has compared a replay of what it built with ncnn's CPU code."""
+    raw = networks.recorded(networks.LENET, shared_folder, GPU)
+    assert [slot.name for slot in raw.slots[:2]] == ["data", "prob"]
+    assert not list(flaws(raw))
+    assert raw.jobs == 1

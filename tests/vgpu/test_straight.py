@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from host_tools.gpus.mali_csf.conversion import SPACE, STREAMS_VA
+from host_tools.gpus.mali_csf.conversion import STREAMS_VA
 from host_tools.gpus.mali_csf.instructions import Code, instruction, packed
+from host_tools.gpus.mali_csf.judging import is_straight
+from host_tools.gpus.mali_csf.page_tables import SPACE
 from host_tools.gpus.mali_csf.straight import STRAIGHT, straighten
 from host_tools.gpus.mali_csf.walk import StreamError
 from host_tools.model.interpreter import interpreter
@@ -163,6 +165,27 @@ def test_a_descriptor_that_is_not_mapped() -> None:
     )
 
 
-def test_no_trace_is_built_of_it_yet() -> None:
-    with pytest.raises(TraceError, match="calls of command streams, for which no replayer exists yet"):
-        build(recording(dispatch()))
+def test_what_is_built_is_straight_and_does_the_same() -> None:
+    raw = recording([*moved(Code.LOAD, COUNTER, 64)], dispatch(), dispatch())
+    built = build(raw, skip=("relocate",))
+    assert is_straight(built)
+    assert not is_straight(raw)
+    at = (OUTPUT - DATA) // 4
+    assert left(built)[at:][:16].tolist() == left(raw)[at:][:16].tolist() == [2 * ADDED] * 16
+
+
+def test_what_is_not_straight_is_not_built() -> None:
+    with pytest.raises(TraceError, match=r"job 0: at GPU address 0x1000000: .*a device refuses it"):
+        build(recording(dispatch()), skip=("straight-streams",))
+
+
+def test_memory_that_is_mapped_twice() -> None:
+    """A ring of a driver's, which no dispatch reads, is left out; one that a dispatch reads stays."""
+    raw = recording(dispatch())
+    again = action(Op.MAP_GPU_MEM, flags=MAP_READ, address_space=SPACE, va_page=0x300, pages=1, frame=4)
+    rows = list(actions_of(raw.actions))
+    twice = raw.with_(actions=array_of([*rows[:1], again, again.with_(va_page=0x301), *rows[1:]]))
+    twice = twice.with_(carveout_bytes=max(raw.carveout_bytes, 5 * PAGE_BYTES))
+    mapped = {row.va_page for row in actions_of(straighten(twice).trace.actions) if row.op == Op.MAP_GPU_MEM}
+    assert not mapped & {0x300, 0x301}
+    assert {CODE // PAGE_BYTES, DATA // PAGE_BYTES} < mapped

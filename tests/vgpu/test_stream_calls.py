@@ -13,7 +13,7 @@ from trace_format.errors import ActionError
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 
-STREAM, WORDS, SPACE = 0x0100_0000, 0x0200_0000, 1
+STREAM, WORDS, SPACE = 0x0100_0000, 0x0200_0000, 0
 MOVE, MOVE32, STORE = Code.MOVE, Code.MOVE32, Code.STORE
 
 

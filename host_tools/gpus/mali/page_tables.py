@@ -88,6 +88,10 @@ class MaliTables:
             if leaves is not None:
                 leaves[first % self.ENTRIES : first % self.ENTRIES + here] = 0
 
+    def hardware(self, space: int) -> int:
+        """The GPU's number of an address space of traces."""
+        return space
+
     def set(self, space: int) -> None:
         """Point the GPU's address space at its table; an update command of the trace makes it take effect."""
         if space not in self.roots:
@@ -100,7 +104,7 @@ class MaliTables:
         }
         for name, value in values.items():
             for half, shift in (("LO", 0), ("HI", 32)):
-                register = self.profile.register(f"as{space}.{name}_{half}")
+                register = self.profile.register(f"as{self.hardware(space)}.{name}_{half}")
                 self.gpu.write32(register.offset, value >> shift & 0xFFFFFFFF)
 
     def mapped(self) -> dict[tuple[int, int], int]:

@@ -11,20 +11,24 @@ Read first: conversion.py
 import re
 
 from host_tools.families.family import Family, every_write
-from host_tools.gpus.mali.page_tables import MaliTables
 from host_tools.gpus.mali_csf.conversion import Calls
+from host_tools.gpus.mali_csf.judging import flaws
+from host_tools.gpus.mali_csf.page_tables import CsfTables
+from host_tools.gpus.mali_csf.passes import PASSES
 from host_tools.passes.program import Program
 
 FAMILY = Family(
     gpus=("mali_g610",),
-    page_tables=MaliTables,
+    page_tables=CsfTables,
     conversion=Calls,
     first_written={},
     starts=every_write,
     accesses=Program.observed,
     spans=lambda program: None,
-    block_pages=512,  # 2 MiB
+    block_pages=1,  # memory is packed, so few blocks of 2 MiB would be whole
     tlb_only_flushes=False,
     cache_commands=re.compile(r"as\d+\.COMMAND"),
     frames_are_buffers=True,
+    check=flaws,
+    passes={"constants": PASSES},
 )

@@ -19,12 +19,12 @@ from host_tools.gpus.mali_csf.instructions import (
     instruction,
     packed,
 )
+from host_tools.gpus.mali_csf.page_tables import SPACE
 from host_tools.vgpu import capture
 from trace_format.actions import Action, Op, action
 from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES
 
-SPACE = 1  # 0 is the microcontroller's
 # Mesa 25.0.7 panvk_vX_device.c leaves the lowest 32 MiB free.
 STREAMS_VA, STREAMS_END = 16 << 20, 32 << 20
 

@@ -16,8 +16,10 @@ import numpy as np
 
 from host_tools.families.page_tables import DivergenceError
 from host_tools.gpus.mali.valhall_descriptors import MAX_TABLES, RESOURCES, SHADER, STORAGE
-from host_tools.gpus.mali_csf.conversion import SPACE, STREAMS_VA
+from host_tools.gpus.mali_csf.conversion import STREAMS_VA
 from host_tools.gpus.mali_csf.instructions import INSTRUCTION_BYTES, Code, instruction, packed
+from host_tools.gpus.mali_csf.page_tables import SPACE
+from host_tools.gpus.mali_csf.rings import mapped_twice, without
 from host_tools.gpus.mali_csf.walk import WORD, StreamError, Walk
 from host_tools.model.interpreter import Interpreter
 from host_tools.vgpu.binding import ACCESS_WRITTEN
@@ -95,12 +97,15 @@ class Straightener(Interpreter):
         super().__init__(trace, track=True)
         self.found = Straightened(trace)
         self.rows: list[Action] = []
+        self.inputs = {}
         self.stored: dict[int, int] = {}  # address of a word -> what streams have stored there
-        self.written: set[int] = set()  # carve-out offsets of words that dispatches have written
+        self.places: dict[int, int] = {}  # its carve-out offset -> the address
+        self.written = np.zeros(trace.carveout_bytes // WORD, np.bool_)  # words that dispatches have written
         self.folded: dict[int, int] = {}  # of `stored`, what was uploaded in its place
         self.image_end = len(trace.image)  # without the recorder's own streams
         self.data = bytearray()  # of descriptors' words, behind that
         self.streams = bytearray()
+        self.rings = mapped_twice(actions_of(trace.actions))  # but for those that dispatches have touched
         self.jobs = 0
         self.number = -1  # of the recorded job
 
@@ -132,9 +137,10 @@ class Straightener(Interpreter):
             return
         self.rows.append(row)
         if row.op in (Op.UPLOAD, Op.CLEAR):
-            here = range(row.target // WORD * WORD, row.target + row.bytes, WORD)
-            self.written = {at for at in self.written if at not in here}
-            self.stored = {va: value for va, value in self.stored.items() if self._place(va) not in here}
+            first, end = row.target // WORD, -(-(row.target + row.bytes) // WORD)
+            self.written[first:end] = False
+            for place in [place for place in self.places if first <= place // WORD < end]:
+                self.stored.pop(self.places.pop(place), None)
 
     def _place(self, va: int) -> int:
         return self.tables.translate(SPACE, va)
@@ -158,14 +164,20 @@ class Straightener(Interpreter):
 
     def _judge(self, walk: Walk) -> None:
         """Refuse loads of what dispatches wrote, in this job or before; what they wrote in it is known now."""
-        own = {self._place(va) for va in walk.stores}
-        self.written -= own
+        known = {self._place(va) for va in (*walk.loads, *walk.stores)}
         for page, flags in self.gpu.access_map().items():
+            if page // PAGE_BYTES in self.rings:
+                touched = np.flatnonzero(flags.reshape(-1, WORD).any(axis=1)) * WORD + page
+                if not known.issuperset(touched.tolist()):
+                    self.rings.discard(page // PAGE_BYTES)
             if page < self.trace.carveout_bytes:
-                words = np.flatnonzero((flags & ACCESS_WRITTEN).reshape(-1, WORD).any(axis=1)) * WORD + page
-                self.written.update(at for at in words.tolist() if at not in own)
+                words = (flags & ACCESS_WRITTEN).reshape(-1, WORD).any(axis=1)
+                self.written[page // WORD : (page + PAGE_BYTES) // WORD] |= words
+        for va in walk.stores:
+            self.places[self._place(va)] = va
+            self.written[self._place(va) // WORD] = False
         for va, (place, word) in walk.loads.items():
-            if self._place(va) in self.written:
+            if self.written[self._place(va) // WORD]:
                 raise StreamError(
                     self.number, place, f"a load of the word at {va:#x}, which a dispatch wrote", word
                 )
@@ -189,10 +201,11 @@ class Straightener(Interpreter):
         image = bytes(self.trace.image[: self.image_end]) + self.data
         frame = -(-len(image) // PAGE_BYTES)
         image += bytes(frame * PAGE_BYTES - len(image)) + self.streams
+        image += bytes(-len(image) % PAGE_BYTES)  # the memory model takes whole pages as mapped where they lie
         pages = -(-len(self.streams) // PAGE_BYTES)
         behind = -(-len(self.trace.image) // PAGE_BYTES)  # pages of the image stay where they are
         shift = frame + pages - behind
-        rows = array_of(self.rows)
+        rows = array_of(without(self.rows, self.rings))
         rows = rewritten(rows, lambda frames: frames + shift * (frames >= behind), Type.FRAME)
         rows = rewritten(rows, lambda targets: targets + shift * PAGE_BYTES, Type.TARGET)
         where = {"address_space": SPACE, "va_page": STREAMS_VA // PAGE_BYTES, "pages": pages, "frame": frame}

@@ -11,18 +11,24 @@ import struct
 
 from host_tools.families.page_tables import DivergenceError, PageTables
 from host_tools.families.streams import Streams
-from host_tools.gpus.mali.page_tables import MaliTables
 from host_tools.gpus.mali_csf.instructions import INSTRUCTION_BYTES, calling, packed
+from host_tools.gpus.mali_csf.judging import check
+from host_tools.gpus.mali_csf.page_tables import FIRMWARE, RING, SPACE, CsfTables
+from host_tools.gpus.mali_csf.shared_section import (
+    GLOBAL_INPUT,
+    GROUP_INPUT,
+    RING_INPUT,
+    RING_OUTPUT,
+    SHARED,
+    SHARED_PAGES,
+    STREAM_INPUT,
+    control_blocks,
+)
+from host_tools.gpus.mali_csf.stand_in import stand_in
+from host_tools.gpus.mali_csf.straight import straighten
 from trace_format.actions import MAP_READ, MAP_WRITE
 from trace_format.schema import PAGE_BYTES
 
-FIRMWARE = 0  # address space of the microcontroller
-SHARED, SHARED_PAGES = 0x0400_0000, 12
-RING = 1 << 47  # in the space of streams: above what any recording maps
-GROUPS, STREAMS_OF_A_GROUP, GROUP_STRIDE, STREAM_STRIDE = 8, 8, 0xA0, 0xC
-GLOBAL_INPUT, GROUP_INPUT, STREAM_INPUT = SHARED + 0x2000, SHARED + 0x3000, SHARED + 0x3400
-OUTPUTS = 0x4000  # an output block lies so far behind its input block
-RING_INPUT, RING_OUTPUT = SHARED + 0xB000, SHARED + 0xB080
 START, UPDATE, AUTOMATIC = 1, 1, 2  # of groups and streams; of an address space; of the microcontroller
 SUSPEND_BUFFER = 0xABC000  # any address: it names what is kept where a group is suspended, which none is
 
@@ -31,14 +37,15 @@ class StreamQueue:
     """The first stream of group 0; the group starts with the first call."""
 
     def __init__(self, tables: PageTables) -> None:
-        assert isinstance(tables, MaliTables)
+        assert isinstance(tables, CsfTables)
         self.tables, self.gpu, self.profile = tables, tables.gpu, tables.profile
         self.space = -1  # that the group has
         self.inserted = 0  # bytes that were put into the ring
         self.frames: dict[int, int] = {}  # page of shared memory, or the ring's -> page of the tables' pool
         for page in range(SHARED_PAGES):
             self._page(FIRMWARE, SHARED // PAGE_BYTES + page)
-        self._control_blocks()
+        for va, words in control_blocks():
+            self._set(va, *words)
         self._point(FIRMWARE)
         self._write("gpu.MCU_CONTROL", AUTOMATIC)
 
@@ -57,8 +64,8 @@ class StreamQueue:
             raise DivergenceError(f"the command stream at {stream:#x} has not ended: it waits for another one")
 
     def _start(self, space: int) -> None:
-        if self.space >= 0:
-            raise DivergenceError(f"a call in address space {space}, after one in {self.space}")
+        if space != SPACE:
+            raise DivergenceError(f"a call in address space {space}: expected {SPACE}")
         self.space = space
         self._page(space, RING // PAGE_BYTES)
         self._point(space)
@@ -67,20 +74,9 @@ class StreamQueue:
         self._set(STREAM_INPUT + 0x30, RING_INPUT, 0, RING_OUTPUT, 0)
         self._set(GROUP_INPUT, START)
         self._set(GROUP_INPUT + 0x40, SUSPEND_BUFFER, 0)
-        self._set(GROUP_INPUT + 0x50, space)
+        self._set(GROUP_INPUT + 0x50, self.tables.hardware(space))
         self._set(GLOBAL_INPUT + 8, 1)  # group 0
         self._write("doorbell0.RING", 1)
-
-    def _control_blocks(self) -> None:
-        """What the firmware's file has at these places: where inputs and outputs of all groups and streams are."""
-        self._set(SHARED + 8, GLOBAL_INPUT, GLOBAL_INPUT + OUTPUTS, GROUPS, GROUP_STRIDE)
-        for group in range(GROUPS):
-            control = SHARED + 0x1000 + GROUP_STRIDE * group
-            self._set(control + 4, GROUP_INPUT + 0x80 * group, GROUP_INPUT + OUTPUTS + 0x80 * group)
-            self._set(control + 0x14, STREAMS_OF_A_GROUP, STREAM_STRIDE)
-            for stream in range(STREAMS_OF_A_GROUP):
-                place = STREAM_INPUT + 0x400 * group + 0x80 * stream
-                self._set(control + 0x40 + STREAM_STRIDE * stream + 4, place, place + OUTPUTS)
 
     def _page(self, space: int, page: int) -> None:
         """Map a page of the pool."""
@@ -91,7 +87,7 @@ class StreamQueue:
     def _point(self, space: int) -> None:
         """Let an address space have its tables as they are now."""
         self.tables.set(space)
-        self._write(f"as{space}.COMMAND", UPDATE)
+        self._write(f"as{self.tables.hardware(space)}.COMMAND", UPDATE)
 
     def _write(self, register: str, value: int) -> None:
         self.gpu.write32(self.profile.register(register).offset, value)
@@ -107,4 +103,4 @@ class StreamQueue:
         return int(self.tables.pool[self.frames[va // PAGE_BYTES]].view("<u4")[va % PAGE_BYTES // 4])
 
 
-STREAMS = Streams(StreamQueue)
+STREAMS = Streams(StreamQueue, stand_in, lambda trace: straighten(trace).trace, check)

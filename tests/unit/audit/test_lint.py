@@ -117,6 +117,13 @@ BROKEN: dict[str, Callable[[], Trace]] = {
     "GR304": lambda: good(maps=(*MAPS[:3], MAPS[4])),
     "GR305": lambda: on_mali(space_command(2), START),
     "GR306": lambda: on_mali(START, on("js2.COMMAND_NEXT", 1)),
+    "GR307": lambda: Trace(
+        "mali_g610",
+        array_of([action(Op.JOB), action(Op.RUN_STREAM, stream=PAGE, instructions=1, timeout_us=1)]),
+        b"",
+        16 * PAGE,
+        32 * PAGE,
+    ),
     "GR401": lambda: good(slots=[slot("in", SlotKind.INPUT, 14)]),
     "GR403": lambda: good().with_(slots=BOTH),
     "GR405": lambda: good(action(Op.COPY_FROM_GPU, slot=0), slots=BOTH[:1]),

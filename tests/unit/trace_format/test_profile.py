@@ -169,7 +169,7 @@ def test_the_profile_id_is_that_of_what_the_profile_says() -> None:
     [
         ("mali_g31", 0x8BD854C1757AFEBD),
         ("mali_g52r1", 0x84F48047AD9FE62B),
-        ("mali_g610", 0x6E3C2C11A9A834AA),
+        ("mali_g610", 0xA3A6FD27ED850873),
         ("mali_g71", 0xD4081FE2F11C6526),
         ("mali_g72", 0xCAD946A7151B5D55),
         ("v3d42", 0x79583F6933148782),
