@@ -241,7 +241,7 @@ ACTIONS: dict[Op, ActionType] = {
                 operand("timeout_us", Type.TIMEOUT, _LATEST, "value"),
             ),
             words="{address_space} {stream} {instructions} within {timeout_us}",
-            macro=None,
+            macro="GRAMOPHONE_COMMAND_STREAMS",
         ),
         ActionType(
             Op.JOB,

@@ -14,7 +14,7 @@ from tee_replayer.generator import amalgamate, conditionals
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.decryption import HAS_ENCRYPTION
 from tee_replayer.generator.status import CORE
-from tee_replayer.generator.target import driver_source, register_name
+from tee_replayer.generator.target import driver_files, register_name
 from trace_format.files import read_file_text
 from trace_format.profile import Profile
 from trace_format.schema.trust import KeyKind
@@ -96,7 +96,7 @@ def driver_registers(profile: Profile, on: Collection[str] = ()) -> frozenset[in
         profile: the GPU.
         on: macros of options that the firmware has, of OF_FUNCTIONS.
     """
-    source = conditionals.resolve(read_file_text(driver_source(profile)), OF_FUNCTIONS, on)
+    source = conditionals.resolve("".join(map(read_file_text, driver_files(profile))), OF_FUNCTIONS, on)
     by_name = {
         register_name(register): register.offset for register in (*profile.registers.values(), *profile.others)
     }
@@ -122,7 +122,7 @@ def steps(profile: Profile, board: Board | None, on: Collection[str] = ()) -> di
         on: macros of options that it has, of HAS_TRUST and those of OF_FUNCTIONS.
     """
     core = features.sources(on)
-    files = [*core, driver_source(profile)]
+    files = [*core, *driver_files(profile)]
     if board is None or not board.runs_optee:
         files += [BARE_METAL / "main.c", BARE_METAL / "port.c"]
         files += [BARE_METAL / "requests.c"] if amalgamate.HAS_SCHEDULE in on else []

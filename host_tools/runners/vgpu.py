@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from host_tools.families.family import profile_of
+from host_tools.families.family import part_of, profile_of
+from host_tools.families.streams import Streams
 from host_tools.model.parts import named
 from host_tools.runners import libraries
 from host_tools.runners.buffers import Buffers, bound
@@ -21,7 +22,8 @@ from host_tools.vgpu import binding, confined
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from signing.trust import Policy
 from signing.trust_verdict import Judge
-from tee_replayer.generator import amalgamate, hostlib
+from tee_replayer.generator import amalgamate, gpu_firmware, hostlib
+from tee_replayer.generator.gpu_firmware import GpuFirmware
 from tee_replayer.generator.status import ReplayError, Report
 from trace_format import networks
 from trace_format.profile import Profile
@@ -69,8 +71,15 @@ def replay(request: VgpuRequest) -> ReplayResult:
     profile, has_policy = profile_of(gpu), isinstance(request.key, Policy)
     more = (amalgamate.HAS_STREAMING,) if is_streamed(delivery) else ()
     folder = cache_dir("replayer")
-    built = hostlib.build(profile, crypto, folder, trust=has_policy, networks=most, macros=more)
+    firmware = stand_in(profile)
+    built = hostlib.build(profile, crypto, folder, trust=has_policy, networks=most, macros=more, firmware=firmware)
     return confined.call(lambda: _replay(request, gpu, profile, buffers, built), ReplayResult, reads=(built,))
+
+
+def stand_in(profile: Profile) -> GpuFirmware | None:
+    """What stands in for the firmware of a GPU that has some; None: it has none."""
+    streams = part_of(profile, Streams)
+    return gpu_firmware.read(streams.firmware(), "the stand-in") if streams else None
 
 
 def _load(replayer: hostlib.HostReplayer, request: VgpuRequest) -> Report:

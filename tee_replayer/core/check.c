@@ -78,5 +78,5 @@ enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_
         (need & GR_NEED_HAS_SLOT && !GR_IS_OWN_SLOT(r, arg)) ||
         (need & GR_NEED_HAS_LINE && arg >= GR_INTERRUPT_LINES) || (op == GR_OP_MAP_GPU_MEM && !may_map(r, a)))
         return GR_STATUS_RANGE;
-    return need & GR_NEED_OPERATES ? gr_check_operator(r, a, index) : GR_STATUS_OK;
+    return need & GR_NEED_OPERATES ? gr_check_operator(r, a, index) : gr_check_stream(r, a);
 }

@@ -5,6 +5,7 @@
 #define GRAMOPHONE_FEATURES_HOOKS_H
 
 #include "../features/clock/clock.h"
+#include "../features/command_streams/command_streams.h"
 #include "../features/encryption/encryption.h"
 #include "../features/evidence/evidence.h"
 #include "../features/networks/networks.h"

@@ -109,7 +109,7 @@ enum gr_status gr_execute(struct gr_replayer *r, const struct gr_action *a)
         gr_job_begins(r, a);
         r->report.jobs++;
         break;
-    default: break; /* markers */
+    default: return gr_run_stream(r, a); /* or a marker */
     }
     return GR_STATUS_OK;
 }

@@ -45,6 +45,7 @@ class Feature:
 
 FEATURES = (
     Feature("networks", "GRAMOPHONE_NETWORKS", ("reach.c", "networks.c")),
+    Feature("command_streams", "GRAMOPHONE_COMMAND_STREAMS"),
     Feature("operators", "GRAMOPHONE_OPERATORS", ("operate.c",), header="operands.h"),
     Feature("trust", "GRAMOPHONE_TRUST", ("policy.c", "cose.c", "trust.c"), "one_key.c", "trust_policy.h"),
     Feature("streaming", "GRAMOPHONE_STREAMING", ("streaming.c",)),

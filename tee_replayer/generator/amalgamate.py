@@ -38,6 +38,7 @@ HAS_NETWORKS = "GRAMOPHONE_NETWORKS"  # joint traces
 HAS_STEPS = "GRAMOPHONE_STEPS"  # replays that stop between jobs
 HAS_SCHEDULE = "GRAMOPHONE_SCHEDULE"  # requests with deadlines wait for the GPU
 HAS_STREAMING = "GRAMOPHONE_STREAMING"  # memory is read while jobs run
+HAS_COMMAND_STREAMS = "GRAMOPHONE_COMMAND_STREAMS"  # of the GPU: jobs are calls of streams
 HAS_CLOCK = "GRAMOPHONE_CLOCK"  # the port knows what day it is
 HAS_STORE = "GRAMOPHONE_STORE"  # versions outlive a reboot
 IN_OPTEE = "GR_STAGING_BYTES"  # only OP-TEE's port has memory for the normal world's data in the carve-out
@@ -94,7 +95,7 @@ def source(
     """
     on = options(defines)
     on |= {_INTERNAL} | ({IN_OPTEE} if in_optee else set())
-    driver = part(target.driver_source(profile))
+    driver = "\n".join(map(part, target.driver_files(profile)))
     hooks = _paragraphs(_inlined(CORE / "features_hooks.h", on))
     sources = [driver, *map(_core, features.sources(on))]
     parts = [

@@ -12,8 +12,6 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
-import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,8 +22,10 @@ from signing.keys import Algorithm, PublicKey
 from signing.trust_verdict import NO_ID, Judge
 from tee_replayer import crypto, features
 from tee_replayer.features import operators
-from tee_replayer.generator import amalgamate, target
+from tee_replayer.generator import amalgamate, gpu_firmware, target
 from tee_replayer.generator.decryption import HAS_ENCRYPTION
+from tee_replayer.generator.gpu_firmware import GpuFirmware
+from tee_replayer.generator.linking import link, own_sources
 from tee_replayer.generator.status import CORE, ReplayError, Report
 from tee_replayer.generator.strictness import WARNINGS
 from trace_format.emit import GENERATED, c_memory
@@ -44,24 +44,33 @@ CFLAGS = ["-std=c11", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=default"]
 _FIELDS = tuple(Report.__dataclass_fields__)
 
 
-def own_sources(
-    profile: Profile, on: Collection[str], seam: tuple[str, ...], linked: Collection[Operator]
-) -> list[Path]:
-    """The C files of ours that a host library is made of.
-
-    Args:
-        profile: the GPU.
-        on: macros of its features.
-        seam: those between it and the crypto libraries.
-        linked: the operators that it has.
-    """
-    return [
-        *features.sources(on),
-        *(path for path in operators.files(linked) if path.suffix == ".c"),
-        target.driver_source(profile),
-        *(HERE / "crypto" / name for name in seam),
-        HERE / "host" / "host.c",
-    ]
+def _defines(
+    profile: Profile,
+    linked: crypto.Linked,
+    macros: Collection[str],
+    numbers: Mapping[str, int],
+    *,
+    encryption: bool,
+    steps: bool,
+    trust: bool,
+) -> dict[str, str]:
+    """Macros of features, with their values."""
+    networks, schedule = numbers["networks"], numbers["schedule"]
+    defines = dict.fromkeys(macros, "")
+    if profile.streams:
+        defines[amalgamate.HAS_COMMAND_STREAMS] = ""
+    if encryption:
+        defines[HAS_ENCRYPTION] = ""
+    if networks:
+        defines[amalgamate.HAS_NETWORKS] = str(networks)
+    if steps:
+        defines[amalgamate.HAS_STEPS] = ""
+    if schedule:
+        defines[amalgamate.HAS_SCHEDULE] = str(schedule)
+    if trust:
+        seams = (crypto.SEAMS[kind][1] for kind in linked.algorithms)
+        defines |= dict.fromkeys((amalgamate.HAS_TRUST, amalgamate.HAS_CLOCK, *seams), "")
+    return defines
 
 
 def build(
@@ -78,6 +87,7 @@ def build(
     steps: bool = False,
     schedule: int = 0,
     macros: Collection[str] = (),
+    firmware: GpuFirmware | None = None,
 ) -> Path:
     """Compile the library for one GPU, unless that was done before.
 
@@ -95,6 +105,7 @@ def build(
         schedule: so many requests can wait (`gr_submit`); with networks and steps.
         algorithms: of those keys, where the libraries have them for this machine.
         macros: of further features.
+        firmware: of the GPU's microcontroller, where it has one.
 
     Raises:
         GramophoneError: no compiler, or the compilation failed (its output is in the message).
@@ -103,20 +114,11 @@ def build(
     if shutil.which(compiler) is None:
         raise GramophoneError(f"no C compiler: {compiler!r} is not installed (apt-get install gcc)")
     text = target.header(profile)
+    made_here = {"gr_target.h": text} | ({gpu_firmware.SOURCE: gpu_firmware.source(firmware)} if firmware else {})
     linked = crypto.linked(libraries, algorithms if trust else ())
     encryption = encryption and linked.has_aes
-    defines = dict.fromkeys(macros, "")
-    if encryption:
-        defines[HAS_ENCRYPTION] = ""
-    if networks:
-        defines[amalgamate.HAS_NETWORKS] = str(networks)
-    if steps:
-        defines[amalgamate.HAS_STEPS] = ""
-    if schedule:
-        defines[amalgamate.HAS_SCHEDULE] = str(schedule)
-    if trust:
-        seams = (crypto.SEAMS[kind][1] for kind in linked.algorithms)
-        defines |= dict.fromkeys((amalgamate.HAS_TRUST, amalgamate.HAS_CLOCK, *seams), "")
+    switches = {"networks": networks, "schedule": schedule}
+    defines = _defines(profile, linked, macros, switches, encryption=encryption, steps=steps, trust=trust)
     own = own_sources(
         profile,
         {*defines, *([amalgamate.HAS_OPERATORS] if linked_operators else [])},
@@ -128,38 +130,21 @@ def build(
         extra = (*extra, f"-D{amalgamate.HAS_OPERATORS}(X)={operators.listed(linked_operators)}")
     made = [GENERATED / name for name in ("gramophone_trace.h", "gramophone_report.h", "gramophone_trust.h")]
     folders = (CORE, HERE / "host", HERE / "crypto")
-    headers = [*(path for each in folders for path in each.glob("*.h")), *features.headers(), *made]
-    digest = hashlib.sha256("\0".join([text, compiler, *CFLAGS, *WARNINGS, *extra]).encode())
+    headers = [
+        *target.driver_files(profile)[:-1],
+        *(path for each in folders for path in each.glob("*.h")),
+        *features.headers(),
+        *made,
+    ]
+    digest = hashlib.sha256("\0".join([*made_here.values(), compiler, *CFLAGS, *WARNINGS, *extra]).encode())
     for path in [*own, *sorted(headers), *linked.sources, *linked.included]:
         digest.update(path.name.encode() + b"\0" + hashlib.sha256(read_file(path)).digest())
     result = folder / f"replayer-{profile.name}-{digest.hexdigest()[:16]}.so"
     if result.exists():
         return result
     folder.mkdir(parents=True, exist_ok=True)
-    _link(result, text, own, linked, [compiler, *CFLAGS, *extra])
+    link(result, made_here, own, linked, [compiler, *CFLAGS, *extra])
     return result
-
-
-def _link(result: Path, header: str, own: Sequence[Path], linked: crypto.Linked, command: list[str]) -> None:
-    """Compile all sources, ours with warnings, and make the library of them."""
-    with tempfile.TemporaryDirectory(dir=result.parent) as name:
-        work = Path(name)
-        (work / "gr_target.h").write_text(header, encoding="utf-8")
-        include = [f"-I{path}" for path in (work, CORE, HERE / "host", operators.HERE, GENERATED)]
-        include += [f"-isystem{path}" for path in linked.include]
-        objects = []
-        for index, source in enumerate([*own, *linked.sources]):
-            objects.append(str(work / f"{index}.o"))
-            warnings = WARNINGS if source in own else []
-            _compile([*command, *warnings, *include, "-c", "-o", objects[-1], str(source)])
-        _compile([*command, "-o", str(work / result.name), *objects, *linked.flags])
-        os.replace(work / result.name, result)
-
-
-def _compile(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
-    if done.returncode:
-        raise GramophoneError(f"compiling the replayer failed: {' '.join(command)}\n{done.stderr.strip()}")
 
 
 @functools.cache

@@ -28,6 +28,13 @@ def driver_source(profile: Profile) -> Path:
     return _driver(profile)
 
 
+def driver_files(profile: Profile) -> tuple[Path, ...]:
+    """The driver's C file, and before it the headers that it shares with others."""
+    source = driver_source(profile)
+    names = re.findall(r'^#include "(\w+\.h)"', read_file_text(source), re.MULTILINE)
+    return (*(path for name in names if (path := source.parent / name).exists()), source)
+
+
 def _driver(profile: Profile) -> Path:
     return HERE / "drivers" / f"{profile.driver}.c"
 
@@ -83,8 +90,6 @@ def first_of_block(profile: Profile) -> str:
 
 def header(profile: Profile) -> str:
     """The text of `gr_target.h`."""
-    source = read_file_text(driver_source(profile))
-    used = [r for r in profile.registers.values() if re.search(rf"\b{register_name(r)}\b", source)]
     lines = [
         f"/* {profile.title}: from the GPU profile {profile.name}; do not edit. */",
         "#ifndef GRAMOPHONE_TARGET_H",
@@ -110,13 +115,8 @@ def header(profile: Profile) -> str:
         ]
     cores = "((uint64_t)(value))" if profile.cores_are_mask else "(((uint64_t)1 << (value)) - 1)"
     lines.append(f"#define GR_CORES_TO_MASK(value) {cores}")
-    lines += [
-        f"#define GR_MMU_{name.upper()} UINT64_C({profile.mmu[name]:#x})"
-        for name in ("config", "attributes")
-        if name in profile.mmu
-    ]
-    lines += ["", "/* Registers that the nano driver uses: byte offsets in the window. */"]
-    lines += [f"#define {register_name(r)} {r.offset:#06x}u" for r in used]
+    lines += _used(profile)
+    lines += _streams(profile)
     table = rows(profile)
     kinds = sorted({limits for *_, limits, _ in table})
     starts = " || ".join(f"(index) == {job.start.index:#06x}" for job in profile.jobs)
@@ -142,6 +142,31 @@ def header(profile: Profile) -> str:
         ),
     ]
     return "\n".join([*lines, "", "#endif", ""])
+
+
+def _used(profile: Profile) -> list[str]:
+    """Of the MMU and of registers, what the nano driver uses."""
+    source = "".join(read_file_text(path) for path in driver_files(profile))
+    used = [r for r in profile.registers.values() if re.search(rf"\b{register_name(r)}\b", source)]
+    lines = [
+        f"#define GR_MMU_{name.upper()} UINT64_C({profile.mmu[name]:#x})"
+        for name in ("config", "attributes")
+        if name in profile.mmu
+    ]
+    lines += ["", "/* Registers that the nano driver uses: byte offsets in the window. */"]
+    return lines + [f"#define {register_name(r)} {r.offset:#06x}u" for r in used]
+
+
+def _streams(profile: Profile) -> list[str]:
+    """What the instructions of a trace's command streams may be."""
+    if profile.streams is None:
+        return []
+    rules = profile.streams
+    rows = [f"[{number}] = UINT64_C({bits:#x}), /* {name} */" for name, (number, bits) in rules.opcodes.items()]
+    comment = (
+        "/* Instructions of command streams: bits that each may have, by its opcode; destinations lie below. */"
+    )
+    return ["", comment, f"#define GR_STREAM_REGISTERS {rules.registers}u", *_macro("GR_STREAM_RULES", rows)]
 
 
 def _macro(name: str, rows: list[str]) -> list[str]:

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from numpy.typing import NDArray
 
 from host_tools.extras.sharing import joining
-from host_tools.runners import libraries
+from host_tools.runners import libraries, vgpu
 from host_tools.support.cache import cache_dir
 from host_tools.vgpu.binding import VirtualGpu
 from signing import envelope
@@ -316,6 +316,7 @@ def _built(
         cache_dir("replayer"),
         linked_operators=operators,
         algorithms=algorithms,
+        firmware=vgpu.stand_in(gpu),
         **options,
     )
 

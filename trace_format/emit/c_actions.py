@@ -30,11 +30,17 @@ NEEDS = (
     ("HAS_LINE", (Type.LINE,), "arg", "an interrupt line"),
     ("SETS_BITS", (Type.BITS,), "value", "bits of a register, those under the mask `a`"),
     ("OPERATES", (Type.OPERATOR,), "value", "an operator, whose operands are `a` slots"),
+    (
+        "CALLS",
+        (Type.STREAM,),
+        "a",
+        "the address of a command stream, its lowest bits; the driver checks all operands",
+    ),
 )
-# Any value will do; of operands features/operators/operate.c checks how many there are.
-UNCHECKED = {Type.EXPECTED, Type.MASK, Type.MICROSECONDS, Type.NUMBER, Type.OPERANDS}
+# Any value will do; how many operands there are operate.c checks, how many instructions the driver.
+UNCHECKED = {Type.EXPECTED, Type.MASK, Type.MICROSECONDS, Type.NUMBER, Type.OPERANDS, Type.INSTRUCTIONS}
 # Operands that the core reads through an accessor: they need not be a whole field.
-ACCESSORS = {Type.ADDRESS_SPACE, Type.VA_PAGE}
+ACCESSORS = {Type.ADDRESS_SPACE, Type.VA_PAGE, Type.STREAM}
 # Of replayers: to them the others are unknown.
 KNOWN_ACTIONS = {op: row for op, row in ACTIONS.items() if row.macro is not None}
 
@@ -128,6 +134,7 @@ def _accessors() -> Iterator[str]:
                 part = f"({part} >> {place.low})"
             if place.low + place.count < FIELD_BITS[place.field]:
                 part += f" & {(1 << place.count) - 1:#x}u"
+                part = f"({part})" if at else part
             parts.append(f"(uint64_t){part} << {at}" if at else part)
             at += place.count
         names = " and ".join(row.name for row in KNOWN_ACTIONS.values() if operand in row.operands)
@@ -175,6 +182,8 @@ def needs_of(op: Op) -> list[str]:
         if not names and operand.type not in UNCHECKED:
             raise TypeError(f"{op.name}: core/check.c knows no check of {operand.name} in {operand.places}")
         found += names
+    if "CALLS" in found:
+        found = ["KNOWN", "CALLS"]
     mask = ACTIONS[op].find(Type.MASK)
     if "SETS_BITS" in found and (mask is None or mask.field != "a"):
         raise TypeError(f"{op.name}: core/check.c looks for the mask of the bits that are set in `a`")

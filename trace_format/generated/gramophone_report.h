@@ -11,9 +11,9 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in memory as in the format");
 
 /* What happened. Any two values differ in 10 bits or more, and so from 0 and from all ones: a glitch does
- * not turn one into another. Each but the trust policy's, STORE, ENCRYPTED, NETWORKS, PIECES, QUEUE and
- * DEADLINE is a constant of one AArch64 instruction, and OK one that `cmp` takes. Those from DIVERGED to
- * FAULT are worth a reset and another try. */
+ * not turn one into another. Each but the trust policy's and those from ENCRYPTED to FIRMWARE is a constant
+ * of one AArch64 instruction, and OK one that `cmp` takes. Those from DIVERGED to FAULT are worth a reset
+ * and another try. */
 #define GR_STATUS_LIST(X) \
     X(OK, 0x00fff000u, "done") \
     X(ARGUMENT, 0xffffd821u, "a function was called with a value that it does not take") \
@@ -70,6 +70,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
     X(PIECES, 0xd33ce32du, "the pieces of the trace that are read while jobs run are malformed") \
     X(QUEUE, 0x7763c84eu, "as many requests wait as this replayer has room for") \
     X(DEADLINE, 0xbf55d42eu, "the deadline is over, or with what is due before there is no time for the request") \
+    X(STREAM, 0x4fde580fu, "a command stream has an instruction that no trace may have, or lies where it could change") \
+    X(FIRMWARE, 0x4b4648a8u, "the GPU's firmware is not the one that this replayer has, or does not answer as it should") \
     X(LOG, 0xff03ff03u, "the replay log cannot be kept: no room for its entries, no key, or no place for its tail")
 
 enum gr_status {

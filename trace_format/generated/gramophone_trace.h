@@ -655,6 +655,11 @@ static inline void gr_load_bytes(uint8_t *out, const uint8_t *p, size_t n)
 #define GR_RULE_KNOWN 0x80u /* there is such an opcode */
 
 /* Bits of an opcode that only replayers with a feature know; others have 0 instead. */
+#ifdef GRAMOPHONE_COMMAND_STREAMS
+#define GR_IF_COMMAND_STREAMS(bits) (bits)
+#else
+#define GR_IF_COMMAND_STREAMS(bits) 0u
+#endif
 #ifdef GRAMOPHONE_OPERATORS
 #define GR_IF_OPERATORS(bits) (bits)
 #else
@@ -682,6 +687,7 @@ static inline uint8_t gr_op_rule(uint8_t op)
         [GR_OP_IRQ_ENTER] = 0x81,
         [GR_OP_IRQ_EXIT] = 0x81,
         [GR_OP_INTERVAL] = 0x82,
+        [GR_OP_RUN_STREAM] = GR_IF_COMMAND_STREAMS(0x8f),
         [GR_OP_JOB] = 0x92,
         [GR_OP_REPLAY_START] = 0x90,
     };
@@ -719,6 +725,7 @@ static inline uint32_t gr_dtype_bytes(uint8_t dtype)
 #define GR_NEED_HAS_LINE 0x800u /* `arg` is an interrupt line */
 #define GR_NEED_SETS_BITS 0x1000u /* `value` is bits of a register, those under the mask `a` */
 #define GR_NEED_OPERATES 0x2000u /* `value` is an operator, whose operands are `a` slots */
+#define GR_NEED_CALLS 0x4000u /* `a` is the address of a command stream, its lowest bits; the driver checks all operands */
 #define GR_NEED_KNOWN 0x8000u /* there is such an opcode */
 
 /* Opcodes come in groups, 16 apart, of at most so many. */
@@ -743,6 +750,7 @@ static inline uint32_t gr_dtype_bytes(uint8_t dtype)
     X(GR_OP_IRQ_ENTER, GR_NEED_KNOWN | GR_NEED_HAS_LINE) \
     X(GR_OP_IRQ_EXIT, GR_NEED_KNOWN | GR_NEED_HAS_LINE) \
     X(GR_OP_INTERVAL, GR_NEED_KNOWN) \
+    X(GR_OP_RUN_STREAM, GR_IF_COMMAND_STREAMS(GR_NEED_KNOWN | GR_NEED_CALLS)) \
     X(GR_OP_JOB, GR_NEED_KNOWN) \
     X(GR_OP_REPLAY_START, GR_NEED_KNOWN)
 
@@ -755,7 +763,7 @@ static inline bool gr_action_valid(const struct gr_action *action)
            ((rule & GR_RULE_A) || action->a == 0) && ((rule & GR_RULE_B) || action->b == 0);
 }
 
-/* GPU address space, of MapGpuMem and UnmapGpuMem. */
+/* GPU address space, of MapGpuMem and UnmapGpuMem and RunStream. */
 static inline uint32_t gr_action_address_space(const struct gr_action *action)
 {
     return action->arg & 0xfu;
@@ -765,6 +773,18 @@ static inline uint32_t gr_action_address_space(const struct gr_action *action)
 static inline uint64_t gr_action_va_page(const struct gr_action *action)
 {
     return action->a | (uint64_t)(action->arg >> 4) << 32;
+}
+
+/* GPU address of its first instruction, of RunStream. */
+static inline uint64_t gr_action_stream(const struct gr_action *action)
+{
+    return action->a | (uint64_t)(action->b & 0xffffu) << 32;
+}
+
+/* How many, of RunStream. */
+static inline uint32_t gr_action_instructions(const struct gr_action *action)
+{
+    return (action->b >> 16) | (uint64_t)(action->arg >> 4) << 16;
 }
 
 /* Operators. */

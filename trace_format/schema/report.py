@@ -12,9 +12,8 @@ class Status(Described):
     """What happened.
 
     Any two values differ in 10 bits or more, and so from 0 and from all ones: a glitch does not turn one into
-    another. Each but the trust policy's, STORE, ENCRYPTED, NETWORKS, PIECES, QUEUE and DEADLINE is a constant of
-    one AArch64 instruction, and OK one that `cmp` takes. Those from DIVERGED to FAULT are worth a reset and
-    another try.
+    another. Each but the trust policy's and those from ENCRYPTED to FIRMWARE is a constant of one AArch64
+    instruction, and OK one that `cmp` takes. Those from DIVERGED to FAULT are worth a reset and another try.
     """
 
     OK = 0x00FFF000, "done"
@@ -75,6 +74,14 @@ class Status(Described):
     PIECES = 0xD33CE32D, "the pieces of the trace that are read while jobs run are malformed"
     QUEUE = 0x7763C84E, "as many requests wait as this replayer has room for"
     DEADLINE = 0xBF55D42E, "the deadline is over, or with what is due before there is no time for the request"
+    STREAM = (
+        0x4FDE580F,
+        "a command stream has an instruction that no trace may have, or lies where it could change",
+    )
+    FIRMWARE = (
+        0x4B4648A8,
+        "the GPU's firmware is not the one that this replayer has, or does not answer as it should",
+    )
     LOG = 0xFF03FF03, "the replay log cannot be kept: no room for its entries, no key, or no place for its tail"
 
 
