@@ -12,12 +12,14 @@ from typing import ClassVar
 
 from tee_replayer.crypto import Libraries
 from tee_replayer.features import operators as operator_sources
+from tee_replayer.generator import gpu_firmware
 from tee_replayer.generator.board_checks import Range
 from tee_replayer.generator.board_fit import OnBoard, copy_description, fitted_board
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.device_crypto import DeviceCrypto
 from tee_replayer.generator.evidence import HOOK
 from tee_replayer.generator.generated_folder import filled
+from tee_replayer.generator.gpu_firmware import GpuFirmware
 from tee_replayer.generator.interrupts import LISTED
 from tee_replayer.generator.options import GenerateError, Options
 from tee_replayer.generator.translation import MAIR, cached_bytes
@@ -81,6 +83,8 @@ class BareMetal(OnBoard):
         write(self.board, folder, options.libraries, options.cryptography, has_requests=bool(options.schedule))
         if options.operators:
             add_operators(folder, options.operators)
+        if options.gpu_firmware:
+            add_firmware(folder, options.gpu_firmware)
         copy_description(self.board, folder)
 
 
@@ -131,6 +135,17 @@ def add_operators(folder: Path, operators: Collection[Operator]) -> None:
     assert mark in text
     text = text.replace(mark, mark.replace("crypto.o", "operators.o crypto.o")) + _FLOATING_POINT
     makefile.write_text(text, encoding="utf-8")
+
+
+def add_firmware(folder: Path, firmware: GpuFirmware) -> None:
+    """Give a board's files the firmware of its GPU's microcontroller, whole."""
+    shutil.copyfile(HERE / "drivers" / "gpu_firmware.h", folder / "gpu_firmware.h")
+    (folder / gpu_firmware.SOURCE).write_text(gpu_firmware.source(firmware), encoding="utf-8")
+    makefile = folder / "Makefile"
+    text = read_file_text(makefile)
+    mark = " replayer.o "
+    assert mark in text
+    makefile.write_text(text.replace(mark, f"{mark}gpu_firmware.o ", 1), encoding="utf-8")
 
 
 def header(board: Board) -> str:

@@ -23,7 +23,7 @@ from signing.trust import Anchor, Policy
 from signing.trust_chain import load_anchor
 from signing.trust_verdict import NO_ID
 from tee_replayer.crypto import Libraries
-from tee_replayer.generator import boards, linux_folder, platforms, profiles
+from tee_replayer.generator import boards, gpu_firmware, linux_folder, platforms, profiles
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.decryption import Decryption
 from tee_replayer.generator.options import Options
@@ -42,7 +42,8 @@ ALGORITHMS = {"hybrid": KeyKind.ES256_ML_DSA_44, "es384": KeyKind.ES384, "eddsa"
 NOWHERE = Libraries(Path("bearssl"), Path("aws-lc"))  # for checks before the libraries are fetched
 # Keys of the record in a generated folder, instead of those that name files (device_record.py).
 IDS = {"key": "key_id", "trust_policy": "trust_policy_id", "fleet_key": "fleet_key_id"}
-PATHS = ("key", "trust_policy", "board", "fleet_key", "client_policy", "bearssl", "aws_lc")  # keys that name files
+# Keys that name files.
+PATHS = ("key", "trust_policy", "board", "fleet_key", "client_policy", "gpu_firmware", "bearssl", "aws_lc")
 
 
 class DeviceFileError(TraceError):
@@ -59,6 +60,7 @@ class DeviceFile:
         key: an ES256 key, or a trust policy where the features have trust.
         fleet_key: file of the private key that is compiled in.
         client_policy: file of the TA's policy.h.
+        gpu_firmware: file of the firmware that the GPU's microcontroller runs.
         bearssl, aws_lc: folders of the crypto libraries' sources.
         paths: of all files that it names, but those folders.
     """
@@ -77,6 +79,7 @@ class DeviceFile:
     share_gpu: bool
     any_client: bool
     client_policy: Path | None
+    gpu_firmware: Path | None
     bearssl: Path | None
     aws_lc: Path | None
     paths: tuple[Path, ...]
@@ -109,12 +112,17 @@ class DeviceFile:
                 mmu=self.mmu,
                 algorithms=self.algorithms,
                 device_id=self.device_id,
+                gpu_firmware=_of_file(self.gpu_firmware),
                 **self.features.options,
             )
         except GramophoneError as error:
             if any(str(error).startswith(f"{path}:") for path in self.paths):
                 raise
             raise DeviceFileError(str(error), file=self.file) from None
+
+
+def _of_file(path: Path | None) -> gpu_firmware.GpuFirmware | None:
+    return gpu_firmware.read(read_file(path, gpu_firmware.MOST_BYTES), str(path)) if path else None
 
 
 def read(path: Path) -> DeviceFile:
@@ -226,6 +234,7 @@ def _parse(top: Table, folder: Path, file: str) -> DeviceFile:
         top.take("share_gpu", bool, False),
         top.take("any_client", bool, False),
         _path(top, "client_policy", folder),
+        _path(top, "gpu_firmware", folder),
         _path(top, "bearssl", folder),
         _path(top, "aws_lc", folder),
         paths,

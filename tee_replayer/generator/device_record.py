@@ -60,6 +60,7 @@ class DeviceRecord:
         share_gpu, any_client: as `Options`.
         client_policy_sha256, board_sha256: of the TA's policy.h and of the description of a board of one's own;
             empty: the project's.
+        gpu_firmware_sha256: of the file that the GPU's microcontroller runs; empty: there is none.
     """
 
     gpu: str
@@ -76,6 +77,7 @@ class DeviceRecord:
     any_client: bool = False
     client_policy_sha256: bytes = b""
     board_sha256: bytes = b""
+    gpu_firmware_sha256: bytes = b""
 
     @property
     def rows(self) -> dict[str, Any]:
@@ -95,6 +97,7 @@ class DeviceRecord:
             "share_gpu": self.share_gpu or None,
             "any_client": self.any_client or None,
             "client_policy_sha256": self.client_policy_sha256.hex(),
+            "gpu_firmware_sha256": self.gpu_firmware_sha256.hex(),
             "features": self.features.rows,
         }
         return {name: value for name, value in rows.items() if value not in ("", None, [], {})}
@@ -127,6 +130,7 @@ def of_options(options: Options) -> DeviceRecord:
         options.any_client,
         hashlib.sha256(client_policy).digest() if client_policy else b"",
         hashlib.sha256(own).digest() if own else b"",
+        options.gpu_firmware.sha256 if options.gpu_firmware else b"",
     )
 
 
@@ -172,6 +176,7 @@ def _parse(top: Table) -> DeviceRecord:
         top.take("any_client", bool, False),
         _hash(top, "client_policy_sha256"),
         _hash(top, "board_sha256"),
+        _hash(top, "gpu_firmware_sha256"),
     )
     top.end()
     return record

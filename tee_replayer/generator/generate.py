@@ -88,6 +88,7 @@ def _write_core(options: Options, folder: Path) -> None:
     defines += f"#define {amalgamate.HAS_SCHEDULE} {options.schedule}\n" if options.schedule else ""
     defines += f"#define {amalgamate.HAS_STREAMING}\n" if options.streaming else ""
     defines += f"#define {amalgamate.HAS_CLOCK}\n" if options.clock else ""
+    defines += f"#define {amalgamate.HAS_COMMAND_STREAMS}\n" if profile.streams else ""
     defines += rollback_store.defines(options.rollback_store)
     more = (evidence.header, rollback_store.header(options.rollback_store))
     header = amalgamate.header(notice, device.declaration(), defines, "\n".join(filter(None, more)))

@@ -47,6 +47,7 @@ class Linux:
             (options.share_gpu, "'gramophone-gpu give-back' gives the GPU back"),
             (options.any_client, "who may use the GPU, the kernel says (70-gramophone.rules)"),
             (options.policy, "it takes no client policy: only the TA of OP-TEE has one"),
+            (options.gpu_firmware, "it takes no firmware of a GPU yet: bare metal does"),
             (options.evidence.log, "a process has nowhere to keep a secret and a log from the machine's root"),
             (options.decryption.wanted, "the machine's root sees all that a process decrypts"),
             (options.rollback_store, "whoever is root there could set its versions back"),

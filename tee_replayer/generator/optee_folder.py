@@ -57,6 +57,8 @@ class OpTee(OnBoard):
 
     def fitted(self, options: Options) -> OpTee:
         """As Platform; OSError when a policy cannot be read."""
+        if options.gpu_firmware:
+            raise GenerateError(f"{self.board.name}: OP-TEE takes no firmware of a GPU yet: bare metal does")
         if options.rollback_store:
             raise GenerateError(
                 f"{self.board.name}: the TA keeps versions in secure storage, by its client policy (ta/policy.h)"

@@ -16,6 +16,7 @@ from tee_replayer.crypto import SEAMS
 from tee_replayer.generator.decryption import Decryption
 from tee_replayer.generator.device_crypto import DeviceCrypto
 from tee_replayer.generator.evidence import Evidence
+from tee_replayer.generator.gpu_firmware import GpuFirmware
 from trace_format import profile as profiles
 from trace_format.errors import GramophoneError
 from trace_format.operators import Operator
@@ -98,6 +99,7 @@ class Options:
         algorithms: kinds of keys that later trust policies may name, besides those that `key` names; the device
             refuses policies with others.
         device_id: 16 bytes, of a board without an id of its own, for trust policies that name devices.
+        gpu_firmware: of a GPU that has a microcontroller (bare metal).
         profile: of the GPU.
         target: the platform, fitted to these options.
 
@@ -131,11 +133,19 @@ class Options:
     streaming: bool = False
     algorithms: Collection[KeyKind] = ()
     device_id: bytes = NO_ID
+    gpu_firmware: GpuFirmware | None = None
     profile: Profile = field(init=False)
     target: Platform = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "profile", profiles.load(self.gpu))
+        if self.profile.streams is not None and self.gpu_firmware is None:
+            raise GenerateError(
+                f"an {self.profile.title} has a microcontroller: expected gpu_firmware = FILE (in Debian's "
+                "firmware-misc-nonfree it is arm/mali/arch10.8/mali_csffw.bin), found none"
+            )
+        if self.gpu_firmware is not None and self.profile.streams is None:
+            raise GenerateError(f"an {self.profile.title} takes no gpu_firmware")
         if isinstance(self.key, PublicKey) and self.key.algorithm is not Algorithm.ES256:
             raise GenerateError(
                 f"the key is an {self.key.algorithm.title} key, and this device build verifies ES256 only: "
