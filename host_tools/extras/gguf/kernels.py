@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The kernels of a decoder beside its products, in GLSL with sizes as constants.
 
-A vector that a product reads is `v`, float32, with the sums of its groups of 16 elements in `sums`: a product
-needs them for zeros and leasts. No lane takes another way than its neighbours, because `lint --dynamic` could not
-tell then which bits depend on what: reductions are done by all lanes, and what counts for nothing is masked. Each
-index that data decide is bounded here, so that no value of a caller's or of state can reach other memory.
+A vector that a product reads is `v` (`multiply.vector`), and `made` in the kernel that makes it. No lane takes
+another way than its neighbours, because `lint --dynamic` could not tell then which bits depend on what: reductions
+are done by all lanes, and what counts for nothing is masked. Each index that data decide is bounded here, so that
+no value of a caller's or of state can reach other memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from host_tools.extras.gguf.blocks import COLUMNS
-from host_tools.extras.gguf.products import Matrix, row
+from host_tools.extras.gguf.finishes import sums
+from host_tools.extras.gguf.multiply import BARRIER, GROUP, added
+from host_tools.extras.gguf.products import XYZW, Matrix, row
 
-GROUP = 16  # elements of a vector that share a sum
-HEAD_LANES = 64
+HEAD_LANES = 128
+RADIXES = (4, 4, 8)  # of a reduction over HEAD_LANES
+SHARED_BYTES = 16384  # of a workgroup's memory: as much as a V3D's driver gives
 CHOOSE_LANES = 256
 LEAST = "-3.0e38"  # below all scores
-_BARRIER = "memoryBarrierShared(); barrier();"
 
 
 def shader(lanes: int, buffers: dict[str, tuple[str, bool]], body: str) -> str:
@@ -31,177 +31,137 @@ def shader(lanes: int, buffers: dict[str, tuple[str, bool]], body: str) -> str:
 
 
 def embed(table: Matrix, first: int, tokens: int) -> str:
-    """`x`: the row of a token, the caller's or, below 0, the one that was chosen last. A lane has a block.
+    """`x`: the row of a token, the caller's or, below 0, the one that was chosen last; and `made`, what the first
+    norm has of it (finishes.py). A lane has a block.
 
     Args:
         table: a part of the table, from the row `first` on. It is read for any token, which shows that the job
-            reads this part; `x` stays what it was if the row is not here.
+            reads this part; `x` and `made` stay what they were if the row is not here.
         tokens: of the whole table.
     """
     lines, weights = row(table, "t", "b")
-    places = [f"x[b*{COLUMNS}+{at}]" for at in range(len(weights))]
-    kept = [f"mix({place}, {new}, here)" for place, new in zip(places, weights, strict=True)] if first else weights
-    stores = [f"  {place} = {new};" for place, new in zip(places, kept, strict=True)]
+    stores: dict[str, str] = {}
+    for at, weight in enumerate(weights):
+        place = f"b*{COLUMNS}+{at}"
+        lines.append(f"  float x{at} = {weight}, y{at} = x{at} * gain[{place}];")
+        stores |= {f"x[{place}]": f"x{at}", f"made[{place}]": f"y{at}"}
+    for group in range(COLUMNS // GROUP):
+        columns = range(group * GROUP, (group + 1) * GROUP)
+        both, place = added([f"y{column}" for column in columns]), f"(b*{COLUMNS // GROUP}+{group})"
+        stores |= {f"made[{table.columns + n} + 2*{place}]": sum_ for n, sum_ in enumerate(both)}
+        squares = " + ".join(f"x{column}*x{column}" for column in columns)
+        stores[f"made[{table.columns + 2 * (table.columns // GROUP)} + {place}]"] = squares
+    lines += [f"  {place} = {f'mix({place}, {new}, here)' if first else new};" for place, new in stores.items()]
     return f"""void main() {{
   int b = int(gl_LocalInvocationID.x);
   int at = clamp(mix(given[0], token[0], given[0] < 0), 0, {tokens - 1}) - {first};
   int t = clamp(at, 0, {table.rows - 1});
   bool here = t == at;
-{chr(10).join([*lines, *stores])}
+{chr(10).join(lines)}
 }}"""
 
 
-def norm(width: int, epsilon: float) -> str:
-    """`v`: `x` divided by its root of the mean square, times `gain`. One workgroup; a lane has a group."""
-    lanes = width // GROUP
-    return f"""shared float part[{lanes}];
-void main() {{
-  int t = int(gl_LocalInvocationID.x);
-  vec4 a[4]; float s = 0.0;
-  for (int k = 0; k < 4; k++) {{ a[k] = x[t*4+k]; s += dot(a[k], a[k]); }}
-  part[t] = s; {_BARRIER}
-  s = 0.0;
-  for (int k = 0; k < {lanes}; k++) s += part[k];
-  float r = 1.0 / sqrt(s * {1 / width:.9e} + {epsilon:.9e}), all_ = 0.0;
-  for (int k = 0; k < 4; k++) {{ vec4 y = a[k] * r * gain[t*4+k]; v[t*4+k] = y; all_ += dot(y, vec4(1.0)); }}
-  sums[t] = all_;
-}}"""
+def together(heads: int, size: int, positions: int) -> int:
+    """How many of the heads that share keys share a workgroup of `attend`, whose memory must suffice."""
+    each = 4 * positions + 16 * HEAD_LANES + 4 * size
+    return next(n for n in (4, 3, 2, 1) if heads % n == 0 and n * each <= SHARED_BYTES)
 
 
-def turn(heads: int, size: int, positions: int, apart: bool, bound: Collection[str], epsilon: float) -> str:
-    """Queries and this position's keys turned by its angles, keys and values put into the caches where they lie.
+def attend(groups: int, heads: int, size: int, positions: int) -> str:
+    """`made`: what heads take of the values. A workgroup has heads that share keys (`together`).
 
-    A workgroup has a head of keys and the queries that share it; a lane a pair of elements.
+    A lane has the scores of pairs of positions, then four elements of the mixture and a part of the positions.
+    All positions are read; those after `position` count for nothing.
 
     Args:
-        heads: of queries, for each of keys.
-        size: of a head.
-        positions: of the caches.
-        apart: a pair is (i, i + size / 2), not (2 i, 2 i + 1).
-        bound: buffers that only some architectures have: `bias` is added to `qkv`; `gains`, a head's of queries
-            and one of keys, are what a head is times after it was divided by its root of the mean square.
-        epsilon: of that.
-    """
-    one, two = ("t", f"t+{size // 2}") if apart else ("2*t", "2*t+1")
-    load = "qkv[{0}] + bias[{0}]" if "bias" in bound else "qkv[{0}]"
-
-    def loads(first: str) -> str:
-        return f"float a = {load.format(f'{first}+{one}')}, b = {load.format(f'{first}+{two}')};"
-
-    def normed(first: int) -> str:
-        if "gains" not in bound:
-            return ""
-        every = f"for (int k = 0; k < {size // 2}; k++) s += part[k];"
-        scale = f"1.0 / sqrt(s * {1 / size:.9e} + {epsilon:.9e})"
-        return f"""part[t] = a*a + b*b; {_BARRIER}
-    float s = 0.0; {every} {_BARRIER}
-    s = {scale}; a *= s * gains[{first}+{one}]; b *= s * gains[{first}+{two}];"""
-
-    return f"""shared float part[{size // 2}];
-void main() {{
-  int t = int(gl_LocalInvocationID.x), g = int(gl_WorkGroupID.x), groups = int(gl_NumWorkGroups.x);
-  int at = clamp(position[0], 0, {positions - 1});
-  vec2 c = angles[at*{size // 2}+t];
-  for (int h = g*{heads}; h < g*{heads}+{heads}; h++) {{
-    {loads(f"h*{size}")}
-    {normed(0)}
-    q[h*{size}+{one}] = (a*c.x - b*c.y) * {size**-0.5:.9e};
-    q[h*{size}+{two}] = (a*c.y + b*c.x) * {size**-0.5:.9e};
-  }}
-  {{
-    {loads(f"(groups*{heads}+g)*{size}")}
-    {normed(size)}
-    keys[(g*{size}+{one})*{positions}+at] = a*c.x - b*c.y;
-    keys[(g*{size}+{two})*{positions}+at] = a*c.y + b*c.x;
-  }}
-  {{
-    {loads(f"(groups*{heads + 1}+g)*{size}")}
-    values[(g*{positions}+at)*{size}+{one}] = a;
-    values[(g*{positions}+at)*{size}+{two}] = b;
-  }}
-}}"""
-
-
-def _over_lanes(function: str) -> str:
-    """r[t] of all lanes, reduced, in each of them."""
-    steps = "for (int n = 32; n > 0; n >>= 1)"
-    return f"{steps} {{ float o = r[t ^ n]; {_BARRIER} r[t] = {function.format('r[t]', 'o')}; {_BARRIER} }}"
-
-
-def attend(heads: int, size: int, positions: int) -> str:
-    """`v`: what each head takes of the values. A workgroup is a head.
-
-    A lane has the scores of four positions, then four elements of the mixture and a part of the positions. All
-    positions are read; those after `position` count for nothing.
-
-    Args:
+        groups: of heads that share keys.
         heads: of queries, for each of keys.
         size: of a head: a power of two from 16 to 256.
         positions: of the caches: a multiple of 256.
     """
-    fours, lanes = positions // 4, size // 4
-    parts = HEAD_LANES // lanes
-    return f"""shared vec4 s[{fours}];
-shared float r[{HEAD_LANES}];
-shared vec4 m[{HEAD_LANES}];
-shared float e[{size}];
-void main() {{
-  int t = int(gl_LocalInvocationID.x), h = int(gl_WorkGroupID.x), last = clamp(position[0], 0, {positions - 1});
-  int base = (h / {heads}) * {fours * size};
-  float top = {LEAST};
-  for (int i = 0; i < {fours // HEAD_LANES}; i++) {{
-    int p = i*{HEAD_LANES}+t;
-    vec4 a = vec4(0.0);
-    for (int k = 0; k < {size}; k += 8) {{
-      int at = base + k*{fours} + p;
-      for (int n = 0; n < 8; n++) a += q[h*{size}+k+n] * keys[at+n*{fours}];
-    }}
-    a = mix(vec4({LEAST}), a, lessThanEqual(ivec4(4*p, 4*p+1, 4*p+2, 4*p+3), ivec4(last)));
-    s[p] = a; top = max(top, max(max(a.x, a.y), max(a.z, a.w)));
-  }}
-  r[t] = top; {_BARRIER}
-  {_over_lanes("max({}, {})")}
-  top = r[0]; {_BARRIER}
-  float whole = 0.0;
-  for (int i = 0; i < {fours // HEAD_LANES}; i++) {{
-    vec4 a = exp(s[i*{HEAD_LANES}+t] - top); s[i*{HEAD_LANES}+t] = a; whole += dot(a, vec4(1.0));
-  }}
-  r[t] = whole; {_BARRIER}
-  {_over_lanes("{} + {}")}
-  whole = 1.0 / r[0];
-  vec4 a = vec4(0.0);
-  for (int p = (t / {lanes})*{fours // parts}; p < (t / {lanes} + 1)*{fours // parts}; p++) {{
-    vec4 w = s[p]; int at = base + p*{size} + t % {lanes};
-    a += w.x*values[at] + w.y*values[at+{lanes}] + w.z*values[at+{2 * lanes}] + w.w*values[at+{3 * lanes}];
-  }}
-  m[t] = a; {_BARRIER}
-  for (int i = 0; i < {max(size // HEAD_LANES, 1)}; i++) {{
-    int n = (i*{HEAD_LANES}+t) % {size};
-    float mine = 0.0;
-    for (int k = 0; k < {parts}; k++) mine += m[k*{lanes} + n/4][n & 3];
-    mine *= whole; e[n] = mine; v[h*{size}+n] = mine;
-  }}
-  {_BARRIER}
-  for (int i = 0; i < {max(size // HEAD_LANES, 1)}; i++) {{
-    int n = (i*{HEAD_LANES}+t) % {size} / {GROUP};
-    float all_ = 0.0;
-    for (int k = 0; k < {GROUP}; k++) all_ += e[n*{GROUP}+k];
-    sums[h*{size // GROUP}+n] = all_;
-  }}
-}}"""
+    n, pairs = together(heads, size, positions), positions // 2
+    lines = [
+        f"shared vec2 s[{n * pairs}];",
+        f"shared vec4 m[{n * HEAD_LANES}];",
+        f"shared float mine[{n * size}];",
+        "void main() {",
+        f"  int t = int(gl_LocalInvocationID.x), h = int(gl_WorkGroupID.x)*{n};",
+        f"  int last = clamp(position[0], 0, {positions - 1});",
+        *_scores(n, heads, size, positions),
+        f"  m[t] = top; {BARRIER}",
+        *_over_lanes("max({}, {})"),
+        f"  top = m[0]; {BARRIER}",
+        "  vec4 whole = vec4(0.0);",
+        f"  for (int i = 0; i < {pairs // HEAD_LANES}; i++) {{ vec2 a; int p = i*{HEAD_LANES}+t;",
+    ]
+    for j in range(n):
+        place, name = f"s[{j * pairs} + p]", XYZW[j]
+        lines.append(f"    a = exp({place} - top.{name}); {place} = a; whole.{name} += a.x + a.y;")
+    lines += ["  }", f"  m[t] = whole; {BARRIER}", *_over_lanes("({} + {})"), f"  whole = 1.0 / m[0]; {BARRIER}"]
+    return "\n".join(
+        [*lines, *_mixture(n, heads, size, positions), *sums(groups * heads * size, n * size, f"h*{size}"), "}"]
+    )
 
 
-def gate(hidden: int) -> str:
-    """`v`: the first half of `both` by SiLU (times its own logistic function), times the second half."""
-    return f"""void main() {{
-  int t = int(gl_GlobalInvocationID.x);
-  float all_ = 0.0;
-  for (int k = 0; k < 4; k++) {{
-    vec4 g = both[t*4+k], y = g / (1.0 + exp(-g)) * both[{hidden // 4}+t*4+k];
-    v[t*4+k] = y; all_ += dot(y, vec4(1.0));
-  }}
-  sums[t] = all_;
-}}"""
+def _over_lanes(function: str) -> list[str]:
+    """m[t] of all HEAD_LANES lanes, reduced, in each of them."""
+    lines, step = [], 1
+    for radix in RADIXES:
+        found = "m[b]"
+        for k in range(1, radix):
+            found = function.format(found, f"m[b + {k * step}]")
+        lines.append(
+            f"  {{ int b = t - t / {step} % {radix} * {step}; vec4 o = {found}; {BARRIER} m[t] = o; {BARRIER} }}"
+        )
+        step *= radix
+    return lines
+
+
+def _scores(n: int, heads: int, size: int, positions: int) -> list[str]:
+    """Scores into `s`, and the largest ones of a lane."""
+    pairs, fours = positions // 2, size // 4
+    names = [f"a{j}" for j in range(n)]
+    lines = [
+        f"  int base = (h / {heads}) * {pairs * size};",
+        f"  vec4 top = vec4({LEAST});",
+        f"  for (int i = 0; i < {pairs // HEAD_LANES}; i++) {{ int p = i*{HEAD_LANES}+t;",
+        f"    vec2 {', '.join(f'{name} = vec2(0.0)' for name in names)};",
+        f"    for (int k = 0; k < {fours}; k++) {{",
+        *(f"      vec4 q{j} = q[(h+{j})*{fours}+k];" for j in range(n)),
+    ]
+    for k in range(4):
+        lines.append(f"      vec2 k{k} = keys[base + (4*k+{k})*{pairs} + p];")
+        lines += [f"      a{j} += q{j}.{XYZW[k]} * k{k};" for j in range(n)]
+    lines += ["    }", "    bvec2 counts = lessThanEqual(ivec2(2*p, 2*p+1), ivec2(last));"]
+    for j, name in enumerate(names):
+        lines.append(f"    {name} = mix(vec2({LEAST}), {name}, counts); s[{j * pairs} + p] = {name};")
+        lines.append(f"    top.{XYZW[j]} = max(top.{XYZW[j]}, max({name}.x, {name}.y));")
+    return [*lines, "  }"]
+
+
+def _mixture(n: int, heads: int, size: int, positions: int) -> list[str]:
+    """`made` and `mine`: the values, each position's times the exponential of its score, divided by their sum."""
+    pairs, fours = positions // 2, size // 4
+    parts = HEAD_LANES // fours
+    each = pairs // parts
+    lines = [
+        f"  int quad = t % {fours}, from = (t / {fours})*{each};",
+        f"  base = (h / {heads}) * {positions * fours} + quad;",
+        f"  vec4 {', '.join(f'b{j} = vec4(0.0)' for j in range(n))};",
+        f"  for (int i = 0; i < {each // 2}; i++) {{ int p = from + 2*i;",
+        *(f"    vec4 v{k} = values[base + (2*p+{k})*{fours}];" for k in range(4)),
+    ]
+    for j in range(n):
+        lines.append(f"    {{ vec2 o = s[{j * pairs} + p], w = s[{j * pairs} + p + 1];")
+        lines.append(f"    b{j} += o.x*v0 + o.y*v1; b{j} += w.x*v2 + w.y*v3; }}")
+    lines += ["  }", *(f"  m[{j * HEAD_LANES} + t] = b{j} * whole.{XYZW[j]};" for j in range(n)), f"  {BARRIER}"]
+    for i in range(-(-n * size // HEAD_LANES)):
+        lines.append(
+            f"  {{ int o = ({i * HEAD_LANES}+t) % {n * size}, at = (o / {size})*{HEAD_LANES} + o % {size} / 4;"
+        )
+        found = " + ".join(f"m[at + {k * fours}][o & 3]" for k in range(parts))
+        lines.append(f"  float y = {found}; mine[o] = y; made[h*{size} + o] = y; }}")
+    return lines
 
 
 _ORDERED = """uint ordered(float a) {
@@ -235,9 +195,9 @@ void main() {{
   float most = mix({tokens}.0, float(top_k[0]), top_k[0] > 0), part = mix(2.0, max(top_p[0], 0.0), top_p[0] < 1.0);
   bool limited = bool(int(warm > 0.0) & (int(most < {tokens}.0) | int(part < 1.0)));
   {loop} high = max(high, logits[n]);
-  top[t] = high; {_BARRIER}
+  top[t] = high; {BARRIER}
   for (int n = {CHOOSE_LANES // 2}; n > 0; n >>= 1) {{
-    float o = top[t ^ n]; {_BARRIER} top[t] = max(top[t], o); {_BARRIER}
+    float o = top[t ^ n]; {BARRIER} top[t] = max(top[t], o); {BARRIER}
   }}
   high = top[0];
   uint found = 0u;
@@ -249,11 +209,11 @@ void main() {{
       vec4 kept = vec4(lessThanEqual(from, uvec4(ordered(logits[n])))) * float(i*{CHOOSE_LANES}+t < {tokens});
       many += kept; heavy += kept * exp((logits[n] - high) / warm);
     }}
-    count[t] = many; mass[t] = heavy; {_BARRIER}
+    count[t] = many; mass[t] = heavy; {BARRIER}
     for (int n = {CHOOSE_LANES // 2}; n > 0; n >>= 1) {{
-      vec4 c = count[t ^ n], m = mass[t ^ n]; {_BARRIER} count[t] += c; mass[t] += m; {_BARRIER}
+      vec4 c = count[t ^ n], m = mass[t ^ n]; {BARRIER} count[t] += c; mass[t] += m; {BARRIER}
     }}
-    many = count[0]; heavy = mass[0]; {_BARRIER}
+    many = count[0]; heavy = mass[0]; {BARRIER}
     whole = mix(whole, heavy.x, round == 0);
     for (int k = 1; k < 4; k++) {{
       bool enough = bool(int(many[k] >= most) | int(heavy[k] >= part * whole));
@@ -289,11 +249,11 @@ void main() {{
     bool more = a > high;
     best = mix(best, n, more); high = mix(high, a, more);
   }}
-  top[t] = high; place[t] = best; {_BARRIER}
+  top[t] = high; place[t] = best; {BARRIER}
   for (int n = {CHOOSE_LANES // 2}; n > 0; n >>= 1) {{
-    float o = top[t ^ n], a = top[t]; int p = place[t ^ n], k = place[t]; {_BARRIER}
+    float o = top[t ^ n], a = top[t]; int p = place[t ^ n], k = place[t]; {BARRIER}
     bool more = bool(int(o > a) | (int(o == a) & int(p < k)));
-    top[t] = mix(a, o, more); place[t] = mix(k, p, more); {_BARRIER}
+    top[t] = mix(a, o, more); place[t] = mix(k, p, more); {BARRIER}
   }}
   int next = min(at + 1, {positions}), found = mix(place[0], -1, at == {positions});
   chosen[0] = found; token[0] = found; position[0] = next; left[0] = {positions} - next;

@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 from host_tools.extras.gguf import kernels
 from host_tools.extras.gguf.blocks import COLUMNS
 from host_tools.extras.gguf.conversation import CHOSEN, GIVEN, LEFT, LIKELIEST, SEED, TEMPERATURE, TOP_K, TOP_P
+from host_tools.extras.gguf.finishes import Add, Gate, Heads, Norm, Store
 from host_tools.extras.gguf.model import BIASES, NORMS, Model
-from host_tools.extras.gguf.products import LANES, TYPES, Matrix, joined, laid_out, parted, product
+from host_tools.extras.gguf.multiply import Finish, Tile, product, tile_of, vector
+from host_tools.extras.gguf.products import LANES, TYPES, Matrix, joined, laid_out, parted
 from host_tools.extras.gguf.reference import Reference
+from host_tools.record.compiled.layout import ALIGNMENT
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
+from host_tools.record.preflight import NetworkError
 
-ROWS = 2  # that a lane computes where a matrix has as many: it loads the vector once for all
 # Inputs that say how to choose, and their values where the likeliest token is chosen.
 SETTINGS = {name: np.float32(one) if isinstance(one, float) else np.int32(one) for name, one in LIKELIEST.items()}
 LOGITS = "logits"
@@ -34,8 +37,7 @@ Bound = tuple[str, View, bool]  # type of the elements in GLSL, what it is, whet
 class _Making:
     """Buffers, kernels and calls in the making."""
 
-    def __init__(self, wide: bool) -> None:
-        self.wide = wide
+    def __init__(self) -> None:
         self.buffers: list[Buffer] = []
         self.kernels: dict[str, int] = {}
         self.calls: list[Call] = []
@@ -67,18 +69,26 @@ class _Making:
         writes = tuple(at for at, (_, _, written) in enumerate(bound.values()) if written)
         self.calls.append(Call(number, (groups, 1, 1), views, writes, name))
 
-    def table(self, matrix: Matrix, kind: Kind = Kind.CONSTANT) -> dict[str, Bound]:
-        """A matrix's buffers, by the names that kernels know."""
-        return {name: (TYPES[name], self.constant(words, kind), False) for name, words in matrix.parts.items()}
+    def table(
+        self, matrix: Matrix, kind: Kind = Kind.CONSTANT, more: NDArray[np.float32] | None = None
+    ) -> dict[str, Bound]:
+        """A matrix's parts of a buffer, by the names that kernels know; `more` as for `Matrix.buffers`."""
+        parts = {name: words.tobytes() for name, words in matrix.buffers(more).items()}
+        data = b"".join(part + bytes(-len(part) % ALIGNMENT) for part in parts.values())
+        buffer, at, found = self.view(Buffer(kind, len(data), data)).buffer, 0, {}
+        for name, part in parts.items():
+            found[name] = TYPES[name], View(buffer, at, len(part)), False
+            at += len(part) + -len(part) % ALIGNMENT
+        return found
 
 
 class _Decoder(_Making):
     """A decoder's plan in the making: its own buffers, and what it does."""
 
-    def __init__(self, model: Model, positions: int, wide: bool) -> None:
-        super().__init__(wide)
+    def __init__(self, model: Model, positions: int) -> None:
+        super().__init__()
         z = model.size
-        own, shared = z.heads * z.head, z.groups * z.head
+        own = z.heads * z.head
         self.model, self.positions = model, positions
         self.given = self.named(Kind.INPUT, GIVEN, "int32", 1)
         self.settings: dict[str, Bound] = {
@@ -90,92 +100,124 @@ class _Decoder(_Making):
         self.values = self.named(Kind.STATE, STATE[3], "float32", z.layers, z.groups, positions, z.head)
         self.chosen, self.left = (self.named(Kind.OUTPUT, name, "int32", 1) for name in (CHOSEN, LEFT))
         self.logits = self.named(Kind.OUTPUT, LOGITS, "float32", z.tokens)
-        self.x, self.q = self.work(z.width), self.work(own)
-        longest = max(z.width, own, z.hidden)
-        self.v, self.sums = self.work(longest), self.work(longest // kernels.GROUP)
-        self.many = self.work(max(own + 2 * shared, 2 * z.hidden))
+        # A job reads one residual vector and writes the other: lanes may compute the same row.
+        self.x, self.more, self.q = self.work(z.width), self.work(z.width), self.work(own)
+        self.norm = Norm(z.width, z.epsilon)
+        self.next, self.mixed, self.hidden = (self.work(vector(size)) for size in (z.width, own, z.hidden))
         angle = np.arange(positions)[:, None] * model.frequencies
         self.angles = self.constant(np.stack([np.cos(angle), np.sin(angle)], -1).astype("<f4"), Kind.TABLE)
-
-    def vector(self, kind: str) -> dict[str, Bound]:
-        """The vector that the next product reads, to be written, its elements of this type."""
-        return {"v": (kind, self.v, True), "sums": ("float", self.sums, True)}
 
     def matrices(self, layer: int, *names: str) -> list[Matrix]:
         """Matrices of a layer."""
         return [laid_out(self.model.matrix(f"blk.{layer}.{name}.weight")) for name in names]
 
     def product(
-        self, name: str, matrix: Matrix, table: dict[str, Bound], out: View, first: int = 0, *, adds: bool = False
+        self,
+        name: str,
+        matrix: Matrix,
+        table: dict[str, Bound],
+        tile: Tile,
+        v: View,
+        finish: Finish,
+        **bound: Bound,
     ) -> None:
-        """`out`, from an element on, = matrix * the vector; `adds` as for `products.product`."""
-        rows = next(rows for rows in (ROWS, 1) if matrix.rows % (rows * LANES) == 0)
-        body = product(matrix, rows, first, adds, self.wide)
-        read: dict[str, Bound] = {
-            "v": ("vec4" if self.wide else "float", self.v, False),
-            "sums": ("vec2", self.sums, False),
-        }
-        self.call(name, matrix.rows // (rows * LANES), LANES, body, **table, **read, o=("float", out, True))
-
-    def products(self, name: str, matrices: list[Matrix], out: View, *, adds: bool = False) -> None:
-        """`out` = all matrices, one under the other, * the vector: neighbours of one form in one call."""
-        first = 0
-        for _, same in itertools.groupby(matrices, lambda one: (one.form, one.bits)):
-            matrix = joined(list(same))
-            self.product(name, matrix, self.table(matrix), out, first, adds=adds)
-            first += matrix.rows
+        """A matrix times a vector, and what is made of it."""
+        body = product(matrix, tile, finish)
+        groups = matrix.rows // tile.matrices // tile.count
+        self.call(name, groups, tile.lanes, body, **table, v=("vec4", v, False), **bound)
 
     def embed(self, parts: list[tuple[Matrix, dict[str, Bound]]]) -> None:
         """The token's row, of a table in parts."""
-        given: dict[str, Bound] = {"given": ("int", self.given, False), "token": ("int", self.token, False)}
+        gain = self.constant(self.model.floats("blk.0.attn_norm.weight"))
+        read: dict[str, Bound] = {
+            "given": ("int", self.given, False),
+            "token": ("int", self.token, False),
+            "gain": ("float", gain, False),
+        }
+        made: dict[str, Bound] = {"x": ("float", self.x, True), "made": ("float", self.next, True)}
         first = 0
         for table, bound in parts:
             body = kernels.embed(table, first, self.model.size.tokens)
-            self.call("embed", 1, table.columns // COLUMNS, body, **bound, **given, x=("float", self.x, True))
+            self.call("embed", 1, table.columns // COLUMNS, body, **bound, **read, **made)
             first += table.rows
 
-    def norm(self, name: str, tensor: str) -> None:
-        """The vector from the residual one."""
-        z, gain = self.model.size, self.constant(self.model.floats(tensor))
-        body = kernels.norm(z.width, z.epsilon)
-        read: dict[str, Bound] = {"x": ("vec4", self.x, False), "gain": ("vec4", gain, False)}
-        self.call(name, 1, z.width // kernels.GROUP, body, **read, **self.vector("vec4"))
+    def add(self, name: str, tensor: str, v: View, gain: str) -> None:
+        """A matrix times a vector, added to the residual one; and what the next norm, of that gain, has of it."""
+        matrix = laid_out(self.model.matrix(tensor))
+        table = self.table(matrix, more=self.model.floats(gain))
+        bound = {
+            "x": ("float", self.x, False),
+            "more": ("float", self.more, True),
+            "made": ("float", self.next, True),
+        }
+        finish = Add(matrix.rows, matrix.more)
+        self.product(name, matrix, table, tile_of(matrix), v, finish, **bound)
+        self.x, self.more = self.more, self.x
 
     def attention(self, layer: int) -> None:
         """Queries, keys and values, caches, and what heads take of them, added to the residual vector."""
-        z, own = self.model.size, self.model.architecture
-        self.norm(f"{layer} norm", f"blk.{layer}.attn_norm.weight")
-        self.products(f"{layer} heads", self.matrices(layer, *BIASES), self.many)
+        z = self.model.size
         caches = (self.keys, self.values)
         keys, values = (View(one.buffer, layer * one.size // z.layers, one.size // z.layers) for one in caches)
-        position: Bound = ("int", self.position, False)
-        bound: dict[str, Bound] = {"qkv": ("float", self.many, False), "angles": ("vec2", self.angles, False)}
-        if own.biased:
-            biases = np.concatenate([self.model.floats(f"blk.{layer}.{name}.bias") for name in BIASES])
-            bound["bias"] = ("float", self.constant(biases), False)
-        if own.normed:
-            gains = np.concatenate([self.model.floats(f"blk.{layer}.{name}.weight") for name in NORMS])
-            bound["gains"] = ("float", self.constant(gains), False)
-        bound |= {"q": ("float", self.q, True), "keys": ("float", keys, True), "values": ("float", values, True)}
+        self.heads(layer, keys, values)
+        bound = {"q": ("vec4", self.q, False), "keys": ("vec2", keys, False), "values": ("vec4", values, False)}
         heads = z.heads // z.groups
-        body = kernels.turn(heads, z.head, self.positions, own.apart, bound, z.epsilon)
-        self.call(f"{layer} turn", z.groups, z.head // 2, body, position=position, **bound)
-        bound = {"q": ("float", self.q, False), "keys": ("vec4", keys, False), "values": ("vec4", values, False)}
-        body = kernels.attend(heads, z.head, self.positions)
-        vector = self.vector("float")
-        self.call(f"{layer} attend", z.heads, kernels.HEAD_LANES, body, position=position, **bound, **vector)
-        self.products(f"{layer} out", self.matrices(layer, "attn_output"), self.x, adds=True)
+        body = kernels.attend(z.groups, heads, z.head, self.positions)
+        groups = z.heads // kernels.together(heads, z.head, self.positions)
+        bound |= {"position": ("int", self.position, False), "made": ("float", self.mixed, True)}
+        self.call(f"{layer} attend", groups, kernels.HEAD_LANES, body, **bound)
+        self.add(f"{layer} out", f"blk.{layer}.attn_output.weight", self.mixed, f"blk.{layer}.ffn_norm.weight")
+
+    def heads(self, layer: int, keys: View, values: View) -> None:
+        """Queries, keys and values, turned and put where they belong: matrices of one form in one call."""
+        z, own, first = self.model.size, self.model.architecture, 0
+        bound: dict[str, Bound] = {
+            "position": ("int", self.position, False),
+            "angles": ("vec2", self.angles, False),
+        }
+        bound |= {"q": ("float", self.q, True), "keys": ("float", keys, True), "values": ("float", values, True)}
+        names = [f"blk.{layer}.{name}" for name in (BIASES if own.biased else ())]
+        more = [self.model.floats(f"{name}.bias") for name in names]
+        more += [self.model.floats(f"blk.{layer}.{name}.weight") for name in (NORMS if own.normed else ())]
+        for _, same in itertools.groupby(self.matrices(layer, *BIASES), lambda one: (one.form, one.bits)):
+            matrix = joined(list(same))
+            tile = tile_of(matrix, whole=max(z.head, LANES), within=z.groups * z.head)
+            # The position decides where this job writes, so that it may access all of its buffer objects: its
+            # weights lie apart from those of others, which devices may then read later.
+            table = self.table(matrix, Kind.TABLE, np.concatenate(more) if more else None)
+            biases, gains = (matrix.more if has else -1 for has in (own.biased, own.normed))
+            sizes = (z.heads, z.groups, z.head, self.positions)
+            finish = Heads(self.norm, first, *sizes, own.apart, biases, gains)
+            self.product(f"{layer} heads", matrix, table, tile, self.next, finish, **bound)
+            first += matrix.rows
 
     def dense(self, layer: int) -> None:
         """Gate, up and down, added to the residual vector."""
-        hidden = self.model.size.hidden
-        self.norm(f"{layer} dense norm", f"blk.{layer}.ffn_norm.weight")
-        self.products(f"{layer} gate, up", self.matrices(layer, "ffn_gate", "ffn_up"), self.many)
-        groups = hidden // kernels.GROUP
-        lanes = next(lanes for lanes in (16, 8, 4) if groups % lanes == 0)
-        both: Bound = ("vec4", self.many, False)
-        self.call(f"{layer} gate", groups // lanes, lanes, kernels.gate(hidden), both=both, **self.vector("vec4"))
-        self.products(f"{layer} down", self.matrices(layer, "ffn_down"), self.x, adds=True)
+        names = ("ffn_gate", "ffn_up")
+        gate, up = self.matrices(layer, *names)
+        if (gate.form, gate.bits) != (up.form, up.bits):
+            found = " and ".join(self.model.head.tensors[f"blk.{layer}.{name}.weight"].kind for name in names)
+            raise NetworkError(f"tensors blk.{layer}.ffn_gate.weight and ffn_up: expected one type, found {found}")
+        matrix = joined([gate, up])
+        tile = tile_of(matrix, matrices=2)
+        finish = Gate(self.norm, gate.rows)
+        made: Bound = ("float", self.hidden, True)
+        self.product(f"{layer} gate, up", matrix, self.table(matrix), tile, self.next, finish, made=made)
+        layers = self.model.size.layers
+        gain = f"blk.{layer + 1}.attn_norm.weight" if layer + 1 < layers else "output_norm.weight"
+        self.add(f"{layer} down", f"blk.{layer}.ffn_down.weight", self.hidden, gain)
+
+    def head(self, parts: list[tuple[Matrix, dict[str, Bound]]]) -> None:
+        """The logits, of a table in parts."""
+        first = 0
+        for matrix, table in parts:
+            begin, logits = first, self.logits
+            if 4 * first % ALIGNMENT == 0:  # parts of one size share a kernel
+                begin, logits = 0, View(logits.buffer, 4 * first, 4 * matrix.rows)
+            # Without splits, a row's sum is the same to the bit in whichever part it is.
+            tile, o = replace(tile_of(matrix), splits=1), ("float", logits, True)
+            self.product("head", matrix, table, tile, self.next, Store(self.norm, begin), o=o)
+            first += matrix.rows
 
     def begin(self, before: Reference) -> None:
         """Let the state begin after some tokens."""
@@ -199,16 +241,15 @@ class _Decoder(_Making):
         self.call("choose", 1, kernels.CHOOSE_LANES, kernels.choose(tokens, self.positions), **bound)
 
 
-def plan(model: Model, positions: int, *, wide: bool = False, before: Reference | None = None) -> Plan:
+def plan(model: Model, positions: int, *, before: Reference | None = None) -> Plan:
     """The plan of a decoder.
 
     Args:
         model: the decoder.
         positions: of its caches: a multiple of 256.
-        wide: products load the vector by four (`Family.loads_vectors`).
         before: tokens with which the state begins; None: none.
     """
-    m = _Decoder(model, positions, wide)
+    m = _Decoder(model, positions)
     parts = [
         (matrix, m.table(matrix, Kind.TABLE)) for matrix in parted(laid_out(model.matrix("token_embd.weight")))
     ]
@@ -216,14 +257,10 @@ def plan(model: Model, positions: int, *, wide: bool = False, before: Reference 
     for layer in range(model.size.layers):
         m.attention(layer)
         m.dense(layer)
-    m.norm("last norm", "output_norm.weight")
     if model.output != "token_embd.weight":
         matrix = laid_out(model.matrix(model.output))
         parts = [(matrix, m.table(matrix))]
-    first = 0
-    for matrix, table in parts:
-        m.product("head", matrix, table, m.logits, first)
-        first += matrix.rows
+    m.head(parts)
     m.choose()
     if before is not None:
         m.begin(before)

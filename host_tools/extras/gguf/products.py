@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A matrix times a vector on the GPU: how a matrix's words lie, and the kernel that reads them.
+"""How a matrix's words lie in the GPU's memory.
 
 A lane computes a row, or several, and 16 rows lie side by side: for each block of 32 columns, the words that
 their lanes load at the same time follow one another, so that one load of 16 lanes reads whole cache lines. A word
-has fields of equal size, one a column. Numbers of 5 and 6 bits are split into two planes: the four low bits, and
-the rest.
-
-A field is not shifted into place. `float(word & mask)` is its number times a power of two, which is taken out of
-the sum over all words of a block.
+has fields of equal size, one a column; neighbouring columns lie 16 bits apart, so that two become floats at once
+(multiply.py). Numbers of 5 and 6 bits are split into two planes: the four low bits, and the rest.
 """
 
 from __future__ import annotations
@@ -24,8 +21,8 @@ from host_tools.extras.gguf.blocks import COLUMNS, SUPER, Blocks, Form
 LANES = 16  # rows that lie side by side
 PART_BYTES = 4 << 20  # of a table that data index, at most: devices with less memory read one after the other
 XYZW = "xyzw"
-FOURS, REST, SUPERS = "fours", "rest", "supers"  # a kernel's buffers of a matrix
-TYPES = {FOURS: "uvec4", REST: "uint", SUPERS: "uint"}  # of their elements
+FOURS, REST, SUPERS = "fours", "rest", "supers"  # parts of a matrix
+TYPES = {FOURS: "uvec4", REST: "uint"}  # a kernel's buffers of a matrix, and their elements
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ class Matrix:
         form: what the numbers mean; None: floats of `bits`.
         bits: of a number.
         rows, columns: its size.
-        parts: buffer of FOURS, REST, SUPERS -> its words.
+        parts: FOURS, REST, SUPERS -> words; the last two are one buffer, with what else a kernel has of constants.
     """
 
     form: Form | None
@@ -65,6 +62,22 @@ class Matrix:
         """How many words of a block are loaded one by one: the last one has the scales."""
         return self.words % 4 + (self.form is not None)
 
+    @property
+    def _supers(self) -> int:
+        """Where a buffer's words of REST end."""
+        return self.rows * self.blocks * self.rest
+
+    @property
+    def more(self) -> int:
+        """Where the buffer REST has what a kernel needs besides."""
+        return self._supers + (self.rows * self.columns // SUPER if SUPERS in self.parts else 0)
+
+    def buffers(self, more: NDArray[np.float32] | None = None) -> dict[str, NDArray[np.uint32]]:
+        """What kernels have as TYPES; `more`: numbers that they need besides."""
+        rest = [self.parts[name].reshape(-1) for name in (REST, SUPERS) if name in self.parts]
+        rest += [] if more is None else [more.view(np.uint32)]
+        return {FOURS: self.parts[FOURS], **({REST: np.concatenate(rest)} if rest else {})}
+
     def at(self, row: str, block: str, lane: str) -> list[str]:
         """GLSL of the words of a block, each an expression; `row`: the group of rows."""
         place = f"({row})*{self.blocks}+{block}"
@@ -81,7 +94,7 @@ class Matrix:
         if not form.is_super:
             return [(f"unpackHalf2x16({scales}).x", f"unpackHalf2x16({scales}).y" if form.least else "")]
         place = f"({row})*{self.columns // SUPER}+({block})/{SUPER // COLUMNS}"
-        high = f"unpackHalf2x16(supers[({place})*{LANES}+{lane}])"
+        high = f"unpackHalf2x16(rest[{self._supers} + ({place})*{LANES}+{lane}])"
         if form.group == COLUMNS:
             return [(f"{high}.x * float({scales} & 255u)", f"-{high}.y * float({scales} >> 8)")]
         return [(f"{high}.x * float(bitfieldExtract(int({scales}), {8 * at}, 8))", "") for at in range(2)]
@@ -90,6 +103,11 @@ class Matrix:
 def planes(bits: int) -> list[tuple[int, float]]:
     """The planes of numbers of some bits: bits of each, and what its fields are times."""
     return [(bits, 1.0)] if bits in (4, 8) else [(4, 1.0), (bits - 4, 16.0)]
+
+
+def place(column: int, bits: int) -> int:
+    """The lowest bit of a word's column: neighbours lie in its two halves."""
+    return bits * (column // 2) + 16 * (column % 2)
 
 
 def laid_out(found: Blocks | NDArray[Any]) -> Matrix:
@@ -105,7 +123,8 @@ def laid_out(found: Blocks | NDArray[Any]) -> Matrix:
     for bits, _ in planes(form.bits):
         plane = numbers >> shift & (1 << bits) - 1
         fields = plane.astype(np.uint32).reshape(*numbers.shape[:2], bits, 32 // bits)
-        parts.append(np.bitwise_or.reduce(fields << bits * np.arange(32 // bits, dtype=np.uint32), axis=-1))
+        places = np.array([place(column, bits) for column in range(32 // bits)], np.uint32)
+        parts.append(np.bitwise_or.reduce(fields << places, axis=-1))
         shift += bits
     words = np.concatenate([*parts, found.scales[..., None]], -1)
     made = _parts(words)
@@ -139,7 +158,8 @@ def joined(matrices: list[Matrix]) -> Matrix:
 
 def parted(matrix: Matrix) -> list[Matrix]:
     """A matrix as several, one under the other, each of about PART_BYTES at most."""
-    groups = 2 if matrix.rows % (2 * LANES) == 0 else 1  # of rows, so that a lane can compute two
+    # Of rows, so that a lane can compute four, and a workgroup two such parts.
+    groups = next(n for n in (8, 4, 2, 1) if matrix.rows % (n * LANES) == 0)
     count = -(-sum(words.nbytes for words in matrix.parts.values()) // PART_BYTES)
     ends = [matrix.rows // (groups * LANES) * at // count * groups for at in range(count + 1)]
     return [
@@ -150,88 +170,6 @@ def parted(matrix: Matrix) -> list[Matrix]:
         )
         for begin, end in pairwise(ends)
     ]
-
-
-def product(matrix: Matrix, rows: int, first: int, adds: bool, wide: bool) -> str:
-    """GLSL of `o = matrix * v`; buffers `v` and `sums` of the vector (kernels.py), `o`, and the matrix's parts.
-
-    Args:
-        matrix: what is multiplied; its rows are a multiple of `rows` * LANES.
-        rows: that a lane computes.
-        first: where in `o` the product begins.
-        adds: the product is added to what `o` has.
-        wide: `v` has vectors of four.
-    """
-    lines = ["void main() {", "  int lane = int(gl_LocalInvocationID.x);"]
-    lines.append(f"  int row = int(gl_WorkGroupID.x)*{rows};")
-    lines += [f"  float a{r} = 0.0;" for r in range(rows)]
-    lines.append(f"  for (int b = 0; b < {matrix.blocks}; b++) {{")
-    if wide:
-        lines += [f"    vec4 x{at} = v[b*{COLUMNS // 4}+{at}];" for at in range(COLUMNS // 4)]
-    if matrix.form is not None and (matrix.form.zero or matrix.form.least):
-        lines.append("    vec2 all_ = sums[b];")
-    for r in range(rows):
-        place = f"row+{r}"
-        lines.append("    {")
-        for at in range(matrix.fours):
-            load = f"fours[((({place})*{matrix.blocks}+b)*{matrix.fours}+{at})*{LANES}+lane]"
-            lines.append(f"    uvec4 f{at} = {load};")
-        loaded = [f"f{at // 4}.{XYZW[at % 4]}" for at in range(4 * matrix.fours)]
-        for at, load in enumerate(matrix.at(place, "b", "lane")[len(loaded) :]):
-            lines.append(f"    uint r{at} = {load};")
-            loaded.append(f"r{at}")
-        add = _floats(matrix, loaded, wide) if matrix.form is None else _block(matrix, loaded, place, wide)
-        lines += [*add[:-1], f"    a{r} += {add[-1]};", "    }"]
-    lines.append("  }")
-    lines += [f"  o[{first}+(row+{r})*{LANES}+lane] {'+=' if adds else '='} a{r};" for r in range(rows)]
-    return "\n".join([*lines, "}"])
-
-
-def _x(column: int, wide: bool) -> str:
-    """An element of the vector's block b."""
-    return f"x{column // 4}.{XYZW[column % 4]}" if wide else f"v[b*{COLUMNS}+{column}]"
-
-
-def _floats(matrix: Matrix, words: list[str], wide: bool) -> list[str]:
-    """A block's product where weights are floats; the last line is an expression."""
-    if matrix.bits == 32:
-        return [" + ".join(f"uintBitsToFloat({word})*{_x(at, wide)}" for at, word in enumerate(words))]
-    lines = ["    vec2 p; float s = 0.0;"]
-    for at, word in enumerate(words):
-        lines.append(f"    p = unpackHalf2x16({word}); s += p.x*{_x(2 * at, wide)} + p.y*{_x(2 * at + 1, wide)};")
-    return [*lines, "s"]
-
-
-def _block(matrix: Matrix, words: list[str], row: str, wide: bool) -> list[str]:
-    """A block's product where weights are numbers; the last line is an expression."""
-    form = matrix.form
-    assert form is not None
-    lines: list[str] = []
-    terms: list[str] = []
-    for at, (scale, least) in enumerate(matrix.scale(words[-1], row, "b", "lane")):
-        lines += [f"    float s{at} = 0.0;", *_group(form, words, at, wide)]
-        total = "(all_.x + all_.y)" if form.group == COLUMNS else f"all_.{XYZW[at]}"
-        number = f"(s{at} - {form.zero:.1f}*{total})" if form.zero else f"s{at}"
-        terms.append(f"{scale} * {number}" + (f" + {least} * {total}" if least else ""))
-    return [*lines, " + ".join(terms)]
-
-
-def _group(form: Form, words: list[str], group: int, wide: bool) -> list[str]:
-    """The sum of numbers times the vector, over a group of a block, into s0 or s1."""
-    lines, first = [], 0
-    for bits, factor in planes(form.bits):
-        fields = 32 // bits
-        count = bits * form.group // 32  # words of the group
-        for k in range(fields):
-            mask = (1 << bits) - 1 << bits * k
-            columns = [group * form.group + j * fields + k for j in range(count)]
-            sums = " + ".join(
-                f"float({words[first + group * count + j]} & {mask:#x}u)*{_x(column, wide)}"
-                for j, column in enumerate(columns)
-            )
-            lines.append(f"    s{group} += ({sums}) * {factor * 2.0 ** (-bits * k):.12e};")
-        first += bits
-    return lines
 
 
 def row(matrix: Matrix, number: str, block: str) -> tuple[list[str], list[str]]:
@@ -249,7 +187,8 @@ def row(matrix: Matrix, number: str, block: str) -> tuple[list[str], list[str]]:
         first, number_ = 0, []
         for bits, factor in planes(matrix.bits):
             word = first + column * bits // 32
-            number_.append(f"float(w{word} >> {column * bits % 32} & {(1 << bits) - 1}u) * {factor:.1f}")
+            shift = place(column % (32 // bits), bits)
+            number_.append(f"float(w{word} >> {shift} & {(1 << bits) - 1}u) * {factor:.1f}")
             first += bits
         scale, least = scales[column // matrix.form.group]
         found.append(

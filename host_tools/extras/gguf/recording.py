@@ -19,7 +19,6 @@ from host_tools.extras.gguf.plan import LOGITS, SETTINGS, plan
 from host_tools.extras.gguf.reference import Reference
 from host_tools.extras.gguf.words import NOTE, Words
 from host_tools.families.page_tables import DivergenceError
-from host_tools.families.speed import speed_of
 from host_tools.machine.errors import RecordError
 from host_tools.model.interpreter import Interpreter, interpreter
 from host_tools.model.job_names import NOTE as CALLS
@@ -87,7 +86,7 @@ def record_gguf(
     before = _before(model, words, positions)
     try:
         with phase("laying out weights and kernels"):
-            layout = laid_out(plan(model, positions, wide=speed_of(gpu).loads_vectors, before=before))
+            layout = laid_out(plan(model, positions, before=before))
             shaders = spirv(layout.plan.kernels)
     except PlanError as error:
         raise NetworkError(str(error)) from error

@@ -42,10 +42,11 @@ DECODERS = {
     ),
     "qwen2, heads of 32": Decoder("Q8_0", "qwen2", heads=2, groups=1),
     "qwen3, heads wider than the residual vector": Decoder("Q4_0", "qwen3", head=32, layers=1),
+    "nine heads of three groups": Decoder("Q4_1", layers=1, width=192, hidden=320, heads=9, groups=3, head=64),
+    "32 heads of four groups": Decoder("Q4_0", layers=1, hidden=192, heads=32, groups=4, head=16, tokens=64),
+    "a width of 896": Decoder("Q8_0", "qwen2", layers=1, width=896, hidden=448, heads=14, groups=2, tokens=64),
     "heads of 128": Decoder("Q8_0", heads=2, groups=2, layers=1, tokens=64, width=256),
 }
-LOAD_VECTORS = ("F16", "Q4_0", "Q6_K", "qwen2, heads of 32")  # as for a Mali
-
 Choosing = tuple[NDArray[np.float32], Callable[[int, dict[str, NDArray[Any]]], int]]
 
 
@@ -70,13 +71,13 @@ def test_a_plan_computes_the_decoder(name: str, tmp_path: Path) -> None:
     """Two tokens: the caller's, then the one that was chosen; NumPy of `record` computes the same."""
     decoder = DECODERS[name]
     model = read_model(decoder.write(tmp_path / "m.gguf"))
-    made = plan(model, POSITIONS, wide=name in LOAD_VECTORS)
+    made = plan(model, POSITIONS)
     shaders, reference = spirv(made.kernels), Reference(model)
     tokens = [7]
     for number, given in enumerate((7, -1)):
         left = run(made, shaders, given=given)
         expected = decoder.logits(tokens)[number]
-        assert np.abs(left[LOGITS] - expected).max() < 2e-6 * np.abs(expected).max() + 1e-6
+        assert np.abs(left[LOGITS] - expected).max() < 2e-5 * np.abs(expected).max()
         assert np.abs(reference(tokens[number]) - expected).max() < 2e-6 * np.abs(expected).max() + 1e-6
         assert left[CHOSEN][0] == expected.argmax()
         assert left[LEFT][0] == POSITIONS - number - 1
