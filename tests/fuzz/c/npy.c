@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Fuzz target: tensors in .npy files as the Linux port reads and writes them (tee_replayer/linux/npy.c). An
- * input is a slot's type, rank and dimensions, how many replays, then a file. A file that is read for a slot is the file that
- * is written for it; every other one is refused and says why.
+ * input is a slot's type, rank and dimensions, how many replays, then a file. A file that is read for a slot
+ * is the file that is written for it; every other one is refused and says why.
  */
 #include "npy.h"
 #include "sysfs.h"

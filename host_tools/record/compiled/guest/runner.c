@@ -4,10 +4,10 @@
 // made. More such fours are more plans, one after the other, on one device, whose driver compiles equal
 // kernels once; the memory of all stays until the end.
 //
-// PLAN is of 32-bit little-endian words, as host_tools/record/compiled/layout.py writes them. Its memories are
-// constants, tensors, work, and any number of tables: constants and then tables begin as the file CONSTANTS,
-// tensors as TENSORS, work as zeros. All pipelines exist before anything is submitted, so that no code reaches
-// the GPU's memory after the first job; one submission has all calls.
+// PLAN is of 32-bit little-endian words, as host_tools/record/compiled/layout.py writes them. Its memories
+// are constants, tensors, work, and any number of tables: constants and then tables begin as the file
+// CONSTANTS, tensors as TENSORS, work as zeros. All pipelines exist before anything is submitted, so that no
+// code reaches the GPU's memory after the first job; one submission has all calls.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
