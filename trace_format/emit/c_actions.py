@@ -128,6 +128,7 @@ def _accessors() -> Iterator[str]:
             raise TypeError(f"{operand.name} lies in two places: the C header has one accessor for it")
     for operand in found.values():
         parts, at = [], 0
+        type = f"uint{64 if sum(place.count for place in operand.places) > 32 else 32}_t"
         for place in operand.places:
             part = f"action->{place.field}"
             if place.low:
@@ -135,11 +136,10 @@ def _accessors() -> Iterator[str]:
             if place.low + place.count < FIELD_BITS[place.field]:
                 part += f" & {(1 << place.count) - 1:#x}u"
                 part = f"({part})" if at else part
-            parts.append(f"(uint64_t){part} << {at}" if at else part)
+            parts.append(f"({type}){part} << {at}" if at else part)
             at += place.count
         names = " and ".join(row.name for row in KNOWN_ACTIONS.values() if operand in row.operands)
         yield f"/* {operand.what[0].upper() + operand.what[1:]}, of {names}. */"
-        type = f"uint{64 if at > 32 else 32}_t"
         yield f"static inline {type} gr_action_{operand.name}(const struct gr_action *action)"
         yield "{"
         yield f"    return {' | '.join(parts)};"

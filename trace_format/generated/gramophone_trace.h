@@ -784,7 +784,7 @@ static inline uint64_t gr_action_stream(const struct gr_action *action)
 /* How many, of RunStream. */
 static inline uint32_t gr_action_instructions(const struct gr_action *action)
 {
-    return (action->b >> 16) | (uint64_t)(action->arg >> 4) << 16;
+    return (action->b >> 16) | (uint32_t)(action->arg >> 4) << 16;
 }
 
 /* Operators. */
