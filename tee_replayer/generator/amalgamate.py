@@ -108,7 +108,7 @@ def source(
     kept, assertions = zip(*(without_assertions(_resolved(text, on)) for text in parts), strict=True)
     formats = (GENERATED / "gramophone_trace.h").read_text(encoding="utf-8")
     trust = [(GENERATED / "gramophone_trust.h").read_text(encoding="utf-8")] if HAS_TRUST in on else []
-    headers = [_resolved(_bare(text), on) for text in (formats, target.header(profile), *trust)]
+    headers = [_resolved(_bare(text), on) for text in (_known(formats, on), target.header(profile), *trust)]
     headers += [text for text in hooks if is_macros(text)]
     joined = [
         f"GR_{kind}_{name}" for name in _LISTED.findall(defines) for kind in ("OPERANDS", "OPERATOR", "HAS_PACKED")
@@ -122,6 +122,13 @@ def source(
     checks = "".join([*stock.assertions(), *(text for found in assertions for text in found)])
     start = f'{notice}\n#include "replayer.h"\n\n#define {_INTERNAL} static\n'
     return "\n".join([start, *body, f"{_heading('assertions')}{checks}"])
+
+
+def _known(formats: str, on: Collection[str]) -> str:
+    """The format's header without opcodes that only an absent feature knows: a row of a table each."""
+    absent = {name for name in re.findall(r"\bGR_IF_(\w+)", formats) if f"GRAMOPHONE_{name}" not in on}
+    rows = re.compile(rf"^    +.*\bGR_IF_({'|'.join(sorted(absent))})\(.*[,\\\\]\n", re.MULTILINE)
+    return rows.sub("", formats) if absent else formats
 
 
 def _core(path: Path) -> str:
