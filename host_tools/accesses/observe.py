@@ -46,7 +46,7 @@ class Observation:
         access: the union over the inputs tried.
         depends_on_data: the inputs did not all give the same accesses, or others may give other ones.
         jobs: what each did.
-        opened: frame -> numbers of the jobs that may access it, of those of which that is not known.
+        opened: frame -> numbers of the jobs that may access it, where a job's accesses are not proved.
     """
 
     access: AccessMap

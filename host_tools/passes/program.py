@@ -239,7 +239,7 @@ class Program:
     def uses(self, jobs: int) -> dict[int, Set[int]]:
         """Frame -> numbers of the jobs that access it, where that is known for all data.
 
-        What a job may access that is not known counts, but where somebody writes to the page.
+        A job that may access a page of the image also counts. Other pages that jobs may access are left out.
 
         Args:
             jobs: how many there are; {} where others have been observed.

@@ -113,6 +113,6 @@ def early(unit: Unit, lead: int) -> Jobs:
 
 
 def parts_of(unit: Unit, size: int) -> Iterable[Unit]:
-    """A unit as several of so many pages."""
+    """A unit in parts of `size` pages; the last one has the rest."""
     for at in range(0, len(unit.frames), size):
         yield Unit(unit.frames[at : at + size], unit.jobs)

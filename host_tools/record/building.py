@@ -190,5 +190,5 @@ def joined(maps: list[Action]) -> list[Action]:
 
 
 def _going_on(last: Action, pages: int) -> Action:
-    """The mapping of so many pages more that goes on where one ends."""
+    """A mapping of `pages` pages that begins where another one ends."""
     return last.with_(va_page=last.va_page + last.pages, frame=last.frame + last.pages, pages=pages)

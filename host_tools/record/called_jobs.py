@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Raw traces of GPUs whose jobs are calls of command streams, without register accesses and interrupts.
 
-A call that waits for another queue goes on later. In the trace it stands whole where it went on last, for by then
-what it waited for has happened. Making streams straight proves that this order meets every wait
+A call that waits for another queue goes on later. In the trace it stands whole where it went on last, because the
+other queue has signalled by then. Making streams straight proves that this order meets every wait
 (host_tools/gpus/mali_csf/walk.py), and refuses the recording where it does not.
 """
 
@@ -47,7 +47,7 @@ class CalledJobs(Builder):
         self.registers.take_event(at, event)
 
     def _map_together(self) -> None:
-        """Mappings that one job finds changed: what is mapped anew shares no page with what was there before."""
+        """Mappings that changed before a job: a new one shares no page with an old one."""
         changed, self.mappings = self.mappings, []
         for at, event in changed:
             if isinstance(event, capture.Unmap):

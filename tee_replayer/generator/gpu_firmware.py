@@ -143,7 +143,7 @@ def source(firmware: GpuFirmware) -> str:
     names = ("global_input", "global_output", "group_input", "group_output", "stream_input", "stream_output")
     words = [firmware.data[at : at + 16].hex(" ").split() for at in range(0, len(firmware.data), 16)]
     lines = [
-        "/* The file that the device's owner has named, whole; its licence lies beside it. */",
+        "/* The file that the device's owner has named, whole. Pass it on with its licence. */",
         '#include "gpu_firmware.h"',
         "",
         "static const uint8_t file[] = {",

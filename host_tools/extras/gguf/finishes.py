@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What kernels do with a product's rows before they are stored (`multiply.Finish`).
 
-A vector after a norm is made by whoever makes the residual vector: times the norm's gain, and not yet divided by
-its root of the mean square. The squares' sums are stored beside it, and its products' rows are divided.
+The kernel that makes the residual vector also makes the vector after a norm: times the norm's gain, and not yet
+divided by its root of the mean square. The squares' sums are stored beside it, and products' rows are divided.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ GROUP = 16  # elements of a vector that share sums
 MOST_LANES = 256  # of a workgroup
 SIDE_BY_SIDE = 8  # subgroups of 16 lanes that a GPU executes: a V3D 4.2 has as many QPUs
 WORDS = 16  # of weights that a lane has at a time: with more, it has no registers for the rest
-ENDS = 0.3  # what a subgroup does beside its blocks takes as long as so many blocks of four rows
+ENDS = 0.3  # blocks of four rows that take as long as a subgroup's work beside its blocks
 BARRIER = "memoryBarrierShared(); barrier();"
 
 # Of each pair of a word's fields: where it lies, which bits are kept, the constant, and what that adds to each.
@@ -48,7 +48,7 @@ class Tile:
         rows: that a lane computes, of each of the matrices that lie one under the other.
         tiles: LANES * `rows` rows, side by side.
         splits: parts of the columns, whose sums are added at the end.
-        matrices: how many lie one under the other, of which lanes compute the same rows.
+        matrices: how many lie one under the other; a lane computes the same rows of each.
     """
 
     rows: int

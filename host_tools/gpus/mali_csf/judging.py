@@ -2,7 +2,7 @@
 """Judges the command streams of a trace as a device does before each call.
 
 Instructions are judged by the profile's table. A stream lies in the image, which nothing writes. `lint` reports
-what a device refuses, and `build` does not write it.
+what a device refuses, and `build` ends with an error.
 """
 
 from __future__ import annotations
