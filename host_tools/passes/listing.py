@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from host_tools.families.family import families
 from host_tools.passes import (
@@ -18,7 +19,7 @@ from host_tools.passes import (
     streaming,
     timeouts,
 )
-from host_tools.passes.registry import Pass, of_family
+from host_tools.passes.registry import Pass
 from host_tools.support.extra import everyone, loaded, unusable
 
 # Those for all GPUs. Families (`Family.passes`) and extras say after which of these their own run.
@@ -67,7 +68,7 @@ def _all() -> Iterator[Pass]:
     for item in _GENERAL:
         yield item
         for family in families():
-            yield from (of_family(family, one) for one in family.passes.get(item.name, ()))
+            yield from (replace(one, family=family) for one in family.passes.get(item.name, ()))
         yield from of_extras.get(item.name, ())
 
 

@@ -102,7 +102,7 @@ def build(
     applied = []
     again = recording or (None if isinstance(raw, Program) else lambda: raw)
     for item in PASSES.values():
-        if item.name not in left_out:
+        if item.is_for(program.profile) and item.name not in left_out:
             if item.changes_jobs and program.believed and not trust_note:
                 mappings, note = program.memory.mappings, program.believed
                 check_note(program.trace(), mappings, note, program.recorded_slots, again, parameters or {})

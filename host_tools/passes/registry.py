@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from host_tools.families.family import Family, family_of
 from host_tools.model.memory import Conflict
@@ -44,6 +44,7 @@ class Pass:
         what: one line for people.
         edit: changes the program, and returns why it could not, "" where it could.
         option: what asks for it; None: it runs unasked.
+        family: the GPUs that it is for; None: all. Programs for others neither run nor name it.
         changes_jobs: afterwards jobs are not the recording's any more, so what its note says of them is checked
             before.
     """
@@ -52,11 +53,16 @@ class Pass:
     what: str
     edit: Callable[[Program], str]
     option: Option | None = None
+    family: Family | None = None
     changes_jobs: bool = False
+
+    def is_for(self, profile: Profile) -> bool:
+        """Whether programs for this GPU run it."""
+        return self.family in (None, family_of(profile))
 
     def apply(self, trace: Trace) -> Trace:
         """The pass by itself: the trace as it is where there is nothing to do, or an option must ask for it."""
-        if self.option:
+        if self.option or not self.is_for(trace.profile):
             return trace
         program = Program(trace)
         self.edit(program)
@@ -91,15 +97,6 @@ def action_pass(name: str) -> Callable[[ChangeActions], Pass]:
         return Pass(name, _what(function), lambda program: _change(program, function))
 
     return register
-
-
-def of_family(family: Family, item: Pass) -> Pass:
-    """A pass that is for the GPUs of one family; programs for others stay as they are."""
-
-    def edit(program: Program) -> str:
-        return item.edit(program) if family_of(program.profile) is family else ""
-
-    return replace(item, edit=edit)
 
 
 def _change(program: Program, function: ChangeActions) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from host_tools.accesses.observe import random_inputs
 from host_tools.demo import RAW
+from host_tools.families.family import family_of
 from host_tools.model.equivalence import difference
 from host_tools.model.interpreter import interpreter
 from host_tools.passes.listing import PASSES
@@ -18,6 +19,7 @@ from host_tools.passes.pipeline import build
 from tests.support.networks import COMMITTED
 from trace_format.actions import MAP_WRITE, Columns, Op
 from trace_format.errors import GramophoneError, SlotError
+from trace_format.profile import load
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
@@ -56,6 +58,16 @@ def test_every_pass_after_the_ones_before_it(raw: Trace, inputs: Tensors) -> Non
         if item.name == "no-op-lists":
             jobs_alone = after  # after this, memory that only the dropped lists read need not be there
     assert difference(jobs_alone, trace, inputs, replays=2) == ""
+
+
+@pytest.mark.parametrize("gpu", COMMITTED)
+def test_a_trace_names_no_pass_of_another_family(gpu: str) -> None:
+    family = family_of(load(gpu))
+    assert {PASSES[name].family for name in build(Trace.read(COMMITTED[gpu])).notes["passes"]} <= {None, family}
+    others = {name for name, item in PASSES.items() if item.family not in (None, family)}
+    assert others
+    for name in others:
+        assert not PASSES[name].is_for(load(gpu))
 
 
 @pytest.mark.sampled(4)
