@@ -29,9 +29,9 @@ from trace_format.schema import PAGE_BYTES, SectionType
 
 
 @functools.cache
-def plain() -> bytes:
+def plain(compress: bool = True) -> bytes:
     raw = weighted(WEIGHTS)
-    return made(raw, smallest(raw) + 2 * PAGE_BYTES).build()
+    return made(raw, smallest(raw) + 2 * PAGE_BYTES).build(compress=compress)
 
 
 def joint() -> bytes:
@@ -41,8 +41,8 @@ def joint() -> bytes:
 
 
 @functools.cache
-def folder(networks: int) -> Path:
-    """Firmware that reads pieces, and decrypts them with a fleet's key."""
+def folder(networks: int, without: str = "") -> Path:
+    """Firmware that reads pieces, and decrypts them with a fleet's key; `without` a statement, as by a fault."""
     require(COMPILER, "gcc-aarch64-linux-gnu")
     options = Options(
         "v3d42",
@@ -56,6 +56,10 @@ def folder(networks: int) -> Path:
 
     def write(out: Path) -> None:
         generate(options, out)
+        if without:
+            source = (out / "replayer.c").read_text()
+            assert source.count(without) == 1
+            (out / "replayer.c").write_text(source.replace(without, ""))
 
     return firmware.compiled_once(write)
 
@@ -94,3 +98,12 @@ def test_what_is_refused() -> None:
     for signed, name in ((stranger, "ENCRYPTED"), (bytes(turned), "CHUNK")):
         found = runners.run("unicorn", Delivery(signed), s.KEY, {}, firmware=folder(0))
         assert (found.ok, found.report.name) == (False, name)
+
+
+@pytest.mark.parametrize("without", ["l->r->is_encrypted = true;", "GR_OPEN_PIECE(r, &s);"])
+def test_a_piece_that_is_not_decrypted_is_refused(without: str) -> None:
+    """The head is asked by code of its own: what one fault has changed does not judge itself."""
+    signed = s.signed(closed(plain(compress=False)))  # a packed piece would not unpack
+    with encryption.reading_with([e.FLEET]):
+        found = runners.run("unicorn", Delivery(signed), s.KEY, {"in": INPUT}, firmware=folder(0, without))
+    assert (found.ok, found.report.name) == (False, "CHUNK")

@@ -182,9 +182,10 @@ void gr_close_body(struct loader *l)
 
 uint32_t gr_undecrypted(const struct loader *l)
 {
-    const bool is_encrypted = gr_load16(gr_aligned(l->head) + GR_HEADER_AT_FLAGS) & GR_HEADER_FLAG_ENCRYPTED;
+    const uint32_t flags = gr_load16(gr_aligned(l->head) + GR_HEADER_AT_FLAGS);
     const uint64_t taken = l->trace_bytes - l->head_bytes - l->stream.left;
-    return (uint32_t)(l->stream.opened - (is_encrypted ? (taken + 15) / 16 : 0));
+    l->r->opens = UINT64_C(0) - (flags / GR_HEADER_FLAG_ENCRYPTED & 1);
+    return (uint32_t)(l->stream.opened - ((taken + 15) / 16 & l->r->opens));
 }
 
 /* Chunks are whole blocks but for the last, behind which the buffer goes on. */

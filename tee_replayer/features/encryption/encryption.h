@@ -17,7 +17,8 @@
 GR_INTERNAL enum gr_status gr_open_body(struct loader *l, const uint8_t *message, uint64_t bytes);
 GR_INTERNAL void gr_close_body(struct loader *l);
 
-/* Zero if each block was decrypted that the head, read anew, says is encrypted. */
+/* Zero if each block was decrypted that the head, read anew, says is encrypted. The replayer keeps this
+ * second answer for pieces. */
 GR_INTERNAL uint32_t gr_undecrypted(const struct loader *l);
 
 /* Decrypt a chunk that has been checked, by its number: one that is read again as it was the first time. */
@@ -25,7 +26,7 @@ GR_INTERNAL void gr_decrypt(struct gr_stream *s, uint32_t bytes);
 
 /* Have a stream of a piece decrypt; not 0: of the `bytes` bytes that it has read, some are not decrypted. */
 #define GR_OPEN_PIECE(r, s) ((s)->body_key = (r)->is_encrypted ? (r)->body_key : NULL)
-#define GR_UNOPENED(r, s, bytes) ((s)->opened ^ ((r)->is_encrypted ? ((bytes) + 15) / 16 : 0))
+#define GR_UNOPENED(r, s, bytes) ((s)->opened ^ (((bytes) + 15) / 16 & (r)->opens))
 
 #else
 

@@ -12,7 +12,8 @@ GR_API bool gr_port_fleet_key(uint8_t key[32]);
 /* Key and first counter of an encrypted body: zero, unless pieces of it are still to be read. */
 #define GR_ENCRYPTION_FIELDS                                                                                 \
     _Alignas(8) uint8_t body_key[32];                                                                        \
-    bool is_encrypted;
+    bool is_encrypted;                                                                                       \
+    uint64_t opens; /* what the head says of that, by code of its own: all bits, or none */
 
 #else
 
