@@ -43,6 +43,12 @@ ARCHITECTURES = {
     "qwen2": Architecture(apart=True, biased=True),
     "qwen3": Architecture(apart=True, normed=True),
 }
+# Those that people ask for, and what their kernels would need besides.
+LACKING = {
+    "gemma": "GELU in its gate and a table of tokens that is scaled",
+    "gemma2": "GELU in its gate, norms after products, bounded scores and logits, and attention in a window",
+    "gemma3": "GELU in its gate, norms after products, and attention in a window",
+}
 HEADS = (16, 32, 64, 128, 256)  # sizes of a head that the kernels have
 WIDEST = 4096  # a norm's workgroup has a lane for 16 elements, and at most 256
 LAYER = ("attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "ffn_norm", "ffn_gate", "ffn_up", "ffn_down")
@@ -125,6 +131,8 @@ def read_model(path: Path) -> Model:
     architecture = ARCHITECTURES.get(head.architecture)
     if architecture is None:
         found = printable(repr(head.architecture))
+        if needs := LACKING.get(head.architecture):
+            found += f", which needs {needs}"
         raise NetworkError(f"architecture: expected one of {listed(ARCHITECTURES)}, found {found}")
     size = _size(head)
     _check_rope(head, size)

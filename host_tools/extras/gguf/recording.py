@@ -17,6 +17,7 @@ from host_tools.extras.gguf.file_words import words_of
 from host_tools.extras.gguf.model import Model, read_model
 from host_tools.extras.gguf.plan import LOGITS, SETTINGS, plan
 from host_tools.extras.gguf.reference import Reference
+from host_tools.extras.gguf.room import check_room
 from host_tools.extras.gguf.words import NOTE, Words
 from host_tools.families.page_tables import DivergenceError
 from host_tools.machine.errors import RecordError
@@ -81,6 +82,7 @@ def record_gguf(
     if positions % STEP or not 0 < positions <= min(MOST_POSITIONS, model.size.context):
         most = min(MOST_POSITIONS, model.size.context)
         raise NetworkError(f"--positions: expected a multiple of {STEP} up to {most}, found {positions}")
+    check_room(model, positions)
     tolerance = TOLERANCE if tolerance is None else tolerance
     words = _words(model, system)
     before = _before(model, words, positions)

@@ -239,6 +239,8 @@ def test_odd_limits_choose_some_token(value: float, choosing: Choosing) -> None:
 QWEN3 = Decoder(architecture="qwen3").values()  # the keys of one, beside llama's tensors
 REFUSED: dict[str, tuple[Decoder, dict[str, Any], str]] = {
     "another architecture": (Decoder(architecture="mamba"), {}, "one of llama, qwen2, qwen3, found 'mamba'"),
+    "gemma": (Decoder(architecture="gemma"), {}, "found 'gemma', which needs GELU in its gate and a"),
+    "gemma3": (Decoder(architecture="gemma3"), {}, "found 'gemma3', which needs GELU in its gate, norms after"),
     "no architecture": (Decoder(), {"general__architecture": ""}, "expected one of llama, qwen2, qwen3, found"),
     "no layers": (Decoder(), {"llama__block_count": 0}, "llama.block_count: expected a number above 0, found 0"),
     "layers that are missing": (Decoder(), {"llama__block_count": 3}, "tensor blk.2.attn_norm.weight is missing"),
