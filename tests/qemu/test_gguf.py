@@ -110,13 +110,19 @@ def test_a_decoder_in_the_secure_world(root: RecordRoot, tmp_path: Path, monkeyp
     _talk(decoder, trace, key, tmp_path)
 
 
-ON = {"v3d71": "llama", "mali_g52r1": "qwen3", "mali_g72": "qwen2"}
+# Every element type once at least.
+KINDS = (("attn_k.weight", "Q5_K"), ("attn_v.weight", "Q6_K"), ("output.weight", "F16"), ("down.weight", "F32"))
+ON = {
+    "v3d71": Decoder("Q4_K", layers=1, tokens=272, width=256, hidden=256, kinds=KINDS),
+    "mali_g52r1": Decoder("Q8_0", "qwen3", layers=1, tokens=272),
+    "mali_g72": Decoder("Q4_0", "qwen2", layers=1, tokens=272),
+}
 
 
 @pytest.mark.parametrize("gpu", ON)
 def test_a_decoder_on_other_gpus(gpu: str, root: RecordRoot, tmp_path: Path) -> None:
-    """Kernels differ by family: a V3D 7.1 has other instructions, Malis load the vector by four."""
-    decoder = Decoder(architecture=ON[gpu], layers=1, tokens=272)
+    """Kernels differ by family and type: a V3D 7.1 has other instructions, Malis load the vector by four."""
+    decoder = ON[gpu]
     model = decoder.write(tmp_path / "m.gguf", **gguf_models.words())
     trace, key = signed(model, tmp_path, "--logits", "--gpu", gpu, "--system", "")
     tokens = [7, 50, 3]

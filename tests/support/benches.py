@@ -93,6 +93,7 @@ SMOKE: dict[str, Smoke] = {
     "tests.bench.foreseen": _recorded("silero --kept {folder}", **{"foreseen.FACTOR": 1000.0}),  # no test is timed
     "tests.bench.kernels": _recorded("squeezenet --minutes 0.2"),
     "tests.bench.gguf": _recorded(),
+    "tests.bench.gguf_types": _recorded("tiny --prompts 1 --tokens 4"),
     "tests.bench.models": _recorded("silero"),
     "tests.bench.pytorch": Smoke("{folder}", needs="qemu with files"),
     "tests.bench.sharing": _recorded(),

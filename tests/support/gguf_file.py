@@ -48,7 +48,7 @@ def written(
     """
     parts = [b"GGUF", struct.pack("<IQQ", 3, len(tensors), len(values))]
     parts += [text(key) + value(found) for key, found in values.items()]
-    data = b""
+    data = bytearray()
     for name, (kind, shape, raw) in tensors.items():
         sizes = struct.pack(f"<I{len(shape)}Q", len(shape), *shape[::-1])
         parts.append(text(name) + sizes + struct.pack("<IQ", KINDS[kind], len(data)))
