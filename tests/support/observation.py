@@ -13,6 +13,7 @@ from trace_format.trace import Trace
 def before_observation(trace: Trace) -> Program:
     """The program that a recording is when the first pass asks what its jobs access."""
     program = Program(trace)
-    for name in itertools.takewhile(lambda name: name != "read-only", PASSES):
-        PASSES[name].edit(program)
+    for item in itertools.takewhile(lambda item: item.name != "read-only", PASSES.values()):
+        if item.is_for(program.profile):
+            item.edit(program)
     return program
