@@ -145,7 +145,8 @@ def measure(kind: str, gpu: str, on: str = "vgpu", texts: int = len(PROMPTS), to
         assert found.ok, found.error
         row = replace(row, replay_s=row.replay_s + time.monotonic() - start)
         row = _compared(row, number, given, found.outputs, Reference(model, before.position, before))
-        print(f"{kind} on {gpu}, {on}, text {number + 1}: {row.difference:.2e}", file=sys.stderr, flush=True)
+        said = f"{row.difference:.2e}, {len(row.ties)} ties, {len(row.wrong)} wrong"
+        print(f"{kind} on {gpu}, {on}, text {number + 1}: {said}", file=sys.stderr, flush=True)
     return row
 
 

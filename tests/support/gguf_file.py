@@ -10,11 +10,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-KINDS = {"F32": 0, "F16": 1, "Q4_0": 2, "Q4_1": 3, "Q8_0": 8, "Q4_K": 12, "Q5_K": 13, "Q6_K": 14}
+KINDS = {
+    "F32": 0,
+    "F16": 1,
+    "Q4_0": 2,
+    "Q4_1": 3,
+    "Q5_0": 6,
+    "Q5_1": 7,
+    "Q8_0": 8,
+    "Q4_K": 12,
+    "Q5_K": 13,
+    "Q6_K": 14,
+}
 # Bytes of a block before (or after, below zero) its numbers that are halves, and the block: elements, bytes.
-HALVES = {"Q4_0": [0], "Q4_1": [0, 2], "Q8_0": [0], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208]}
+HALVES = {
+    "Q4_0": [0],
+    "Q4_1": [0, 2],
+    "Q5_0": [0],
+    "Q5_1": [0, 2],
+    "Q8_0": [0],
+    "Q4_K": [0, 2],
+    "Q5_K": [0, 2],
+    "Q6_K": [208],
+}
 BLOCKS = {"Q4_0": (32, 18), "Q4_1": (32, 20), "Q8_0": (32, 34), "Q4_K": (256, 144), "Q5_K": (256, 176)}
-BLOCKS |= {"Q6_K": (256, 210)}
+BLOCKS |= {"Q5_0": (32, 22), "Q5_1": (32, 24), "Q6_K": (256, 210)}
 
 
 def text(value: str) -> bytes:
@@ -66,13 +86,23 @@ def random_blocks(kind: str, rows: int, columns: int, random: np.random.Generato
     raw = random.integers(0, 256, (rows, columns // block, size), np.uint8)
     for place in HALVES[kind]:
         halves: NDArray[Any] = random.uniform(-1, 1, raw.shape[:2]) * scale / LARGEST[kind]
-        if kind == "Q4_1" and place == 2:
-            halves = -7.5 * raw[..., :2].copy().view("<f2")[..., 0].astype(np.float32)
+        if kind in MIDDLE and place == 2:
+            halves = -MIDDLE[kind] * raw[..., :2].copy().view("<f2")[..., 0].astype(np.float32)
         raw[..., place : place + 2] = halves.astype("<f2")[..., None].view(np.uint8)
     return raw.tobytes()
 
 
-LARGEST = {"Q4_0": 8, "Q4_1": 8, "Q8_0": 127, "Q4_K": 500, "Q5_K": 1000, "Q6_K": 2000}  # about, of a weight
+MIDDLE = {"Q4_1": 7.5, "Q5_1": 15.5}  # of the numbers
+LARGEST = {
+    "Q4_0": 8,
+    "Q4_1": 8,
+    "Q5_0": 16,
+    "Q5_1": 16,
+    "Q8_0": 127,
+    "Q4_K": 500,
+    "Q5_K": 1000,
+    "Q6_K": 2000,
+}  # about, of a weight
 
 
 def weights(kind: str, raw: bytes) -> NDArray[np.float32]:
@@ -96,6 +126,21 @@ def _q4_0(b: bytes) -> list[np.float32]:
 def _q4_1(b: bytes) -> list[np.float32]:
     d, m = _half(b, 0), _half(b, 2)
     return [d * np.float32(b[4 + j % 16] >> 4 * (j // 16) & 15) + m for j in range(32)]
+
+
+def _fifth(b: bytes, at: int, j: int) -> int:
+    """The high bit of column `j`, of qh at `at`."""
+    return (b[at + j // 8] >> j % 8 & 1) << 4
+
+
+def _q5_0(b: bytes) -> list[np.float32]:
+    d = _half(b, 0)
+    return [d * np.float32((b[6 + j % 16] >> 4 * (j // 16) & 15 | _fifth(b, 2, j)) - 16) for j in range(32)]
+
+
+def _q5_1(b: bytes) -> list[np.float32]:
+    d, m = _half(b, 0), _half(b, 2)
+    return [d * np.float32(b[8 + j % 16] >> 4 * (j // 16) & 15 | _fifth(b, 4, j)) + m for j in range(32)]
 
 
 def _q8_0(b: bytes) -> list[np.float32]:
@@ -139,6 +184,8 @@ def _q6_k(b: bytes) -> list[np.float32]:
 LOOPS = {
     "Q4_0": _q4_0,
     "Q4_1": _q4_1,
+    "Q5_0": _q5_0,
+    "Q5_1": _q5_1,
     "Q8_0": _q8_0,
     "Q4_K": lambda b: _fours(b, 16, b""),
     "Q5_K": lambda b: _fours(b, 48, b[16:48]),

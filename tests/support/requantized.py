@@ -17,9 +17,7 @@ from host_tools.extras.gguf.model import Model
 from tests.support.gguf_file import BLOCKS, written
 
 Floats = NDArray[np.float32]
-OTHERWISE = (
-    "Q8_0"  # for rows that are no whole blocks: llama.cpp takes Q5_0 in Q4_K's place, which is not read here
-)
+OTHERWISE = "Q5_0"  # for rows that are no whole blocks: what llama.cpp takes in Q4_K's place
 
 
 def requantized(model: Model, kind: str) -> bytes:
@@ -70,11 +68,22 @@ def _q8_0(w: Floats) -> NDArray[np.uint8]:
     return np.hstack([_bytes(scale, "<f2"), _bytes(np.rint(_over(w, scale)), "i1")])
 
 
-def _q4_0(w: Floats) -> NDArray[np.uint8]:
+def _from_largest(w: Floats, zero: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Halves of scales, with which the largest weight has the number 0; and the numbers."""
     largest = np.take_along_axis(w, np.abs(w).argmax(-1)[:, None], -1)
-    scale = largest / np.float32(-8)
-    numbers = np.clip(np.floor(_over(w, scale) + np.float32(8.5)), 0, 15)
-    return np.hstack([_bytes(scale, "<f2"), _nibbles(numbers)])
+    scale = largest / np.float32(-zero)
+    numbers = np.clip(np.floor(_over(w, scale) + np.float32(zero + 0.5)), 0, 2 * zero - 1)
+    return _bytes(scale, "<f2"), numbers.astype(np.uint8)
+
+
+def _q4_0(w: Floats) -> NDArray[np.uint8]:
+    scale, numbers = _from_largest(w, 8)
+    return np.hstack([scale, _nibbles(numbers)])
+
+
+def _q5_0(w: Floats) -> NDArray[np.uint8]:
+    scale, numbers = _from_largest(w, 16)
+    return np.hstack([scale, np.packbits(numbers >> 4, axis=-1, bitorder="little"), _nibbles(numbers & 15)])
 
 
 def _q4_1(w: Floats) -> NDArray[np.uint8]:
@@ -113,5 +122,6 @@ ROUND: dict[str, Callable[[Floats], NDArray[np.uint8]]] = {
     "Q8_0": _q8_0,
     "Q4_0": _q4_0,
     "Q4_1": _q4_1,
+    "Q5_0": _q5_0,
     "Q4_K": _q4_k,
 }

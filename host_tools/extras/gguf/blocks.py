@@ -5,9 +5,9 @@ The forms are those of ggml/src/ggml-common.h and ggml/src/ggml-quants.c. A weig
 
     scale * (number - zero) + least
 
-where scale and least are of GROUP columns of a row. They are two halves (Q4_0, Q4_1, Q8_0), or small whole numbers
-times two halves that 256 columns share (the K forms). Nothing is rounded here: `floats` gives what ggml's own code
-gives, and kernels get the numbers and the parts of the scales with as many bits as the file has.
+where scale and least are of GROUP columns of a row. They are two halves (names that end with 0 or 1), or small
+whole numbers times two halves that 256 columns share (the K forms). Nothing is rounded here: `floats` gives what
+ggml's own code gives, and kernels get the numbers and the parts of the scales with as many bits as the file has.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ class Form:
 FORMS = {
     "Q4_0": Form(4, zero=8),
     "Q4_1": Form(4, least=True),
+    "Q5_0": Form(5, zero=16),
+    "Q5_1": Form(5, least=True),
     "Q8_0": Form(8, zero=128),
     "Q4_K": Form(4, least=True, is_super=True),
     "Q5_K": Form(5, least=True, is_super=True),
@@ -140,6 +142,20 @@ def _q4_1(raw: NDArray[np.uint8]) -> Blocks:
     return Blocks(FORMS["Q4_1"], _rows(_nibbles(raw[..., 4:])), _words(raw, 4))
 
 
+def _fives(raw: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Four bytes with a fifth bit for each of 32 columns, then 16 with nibbles."""
+    fifth = np.unpackbits(raw[..., :4], axis=-1, bitorder="little")
+    return _rows(_nibbles(raw[..., 4:]) | fifth << 4)
+
+
+def _q5_0(raw: NDArray[np.uint8]) -> Blocks:
+    return Blocks(FORMS["Q5_0"], _fives(raw[..., 2:]), _words(raw, 2))
+
+
+def _q5_1(raw: NDArray[np.uint8]) -> Blocks:
+    return Blocks(FORMS["Q5_1"], _fives(raw[..., 4:]), _words(raw, 4))
+
+
 def _q8_0(raw: NDArray[np.uint8]) -> Blocks:
     return Blocks(FORMS["Q8_0"], _rows(raw[..., 2:] ^ 128), _words(raw, 2))
 
@@ -180,4 +196,5 @@ def _q6_k(raw: NDArray[np.uint8]) -> Blocks:
     return Blocks(FORMS["Q6_K"], _rows(numbers), scales, _words(raw[..., 208:], 2))
 
 
-_READERS = {"Q4_0": _q4_0, "Q4_1": _q4_1, "Q8_0": _q8_0, "Q4_K": _q4_k, "Q5_K": _q5_k, "Q6_K": _q6_k}
+_READERS = {"Q4_0": _q4_0, "Q4_1": _q4_1, "Q5_0": _q5_0, "Q5_1": _q5_1, "Q8_0": _q8_0}
+_READERS |= {"Q4_K": _q4_k, "Q5_K": _q5_k, "Q6_K": _q6_k}

@@ -73,9 +73,9 @@ def record_gguf(
     """Record one token of a GGUF language model.
 
     MODEL is a file of llama.cpp's, version 3, of architecture llama, qwen2 or qwen3. Its weights are of F32, F16,
-    Q8_0, Q4_0, Q4_1, Q4_K, Q5_K or Q6_K, and keep their bits. Each replay takes a token and chooses the next one.
-    Position and caches become state of the trace, which begins after the system message. Before the recording is
-    written, replays are compared with NumPy.
+    Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K, and keep their bits. Each replay takes a token and chooses
+    the next one. Position and caches become state of the trace, which begins after the system message. Before the
+    recording is written, replays are compared with NumPy.
     """
     from host_tools.extras.gguf import recording as gguf
 

@@ -33,6 +33,8 @@ DECODERS = {
     "F16": Decoder("F16", layers=1),
     "Q4_0": Decoder("Q4_0", layers=1),
     "Q4_1": Decoder("Q4_1", tied=False),
+    "Q5_0": Decoder("Q5_0", layers=1),
+    "Q5_1": Decoder("Q5_1", layers=1, tokens=64),
     "Q8_0": Decoder("Q8_0", layers=1),
     "Q4_K": Decoder("Q4_K", layers=1, tokens=64, **WIDE),
     "Q5_K": Decoder("Q5_K", layers=1, tokens=64, **WIDE),
