@@ -119,6 +119,19 @@ def test_a_lie_is_refused(lie: Lie, what: str, raw: Trace) -> None:
         build(lying(raw, lie))
 
 
+def test_a_note_may_say_that_more_decides(raw: Trace) -> None:
+    """As the notes of recorders do that cannot tell that a spilled register is its thread's own."""
+    note = copy.deepcopy(raw.notes[NOTE])
+    memory = before_observation(raw).memory
+    note[LAYER]["memory"] = [text.replace("fr ", "frc ", 1) for text in note[LAYER]["memory"]]
+    jobs, start = noted_accesses._read(note, memory.mappings), (noted_accesses._starts(memory) or [])[LAYER]
+    assert jobs is not None
+    assert start is not None
+    addresses = noted_accesses._addresses(memory.mappings)
+    note[LAYER]["id"] = noted_accesses._identity(memory, jobs[LAYER], start, addresses)
+    assert build(raw.with_(notes={**raw.notes, NOTE: note})).jobs == raw.jobs
+
+
 @pytest.mark.parametrize("shader", ["gather", "far", "branch"])
 def test_what_a_caller_s_data_decides_is_not_proved(shader: str) -> None:
     """Each byte is as the note says in this replay, and would be another with another input."""

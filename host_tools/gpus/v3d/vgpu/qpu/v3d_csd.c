@@ -228,6 +228,8 @@ void v3d_csd_run(struct v3d_mmu *mmu, enum v3d_version version, const uint32_t c
                 prepare(&runs[0], &d, mmu) && (!mmu->flow || qpu_flow_prepare(&d.program, &runs[0].worker));
     }
     result->varies = ready && mmu->track && (mmu->flow || !qpu_mark_commands(&d.program));
+    if (d.program.tmu_decides && d.program.uses_thread_index)
+        runs[0].worker.own = qpu_own_create(); /* without: what is written and decides, varies */
     if (!ready) {
         snprintf(result->error, sizeof result->error, "out of host memory for a compute dispatch");
     } else if (d.batches > d.filled && qpu_reads_payload(&d.program)) {
@@ -245,6 +247,7 @@ void v3d_csd_run(struct v3d_mmu *mmu, enum v3d_version version, const uint32_t c
             result->bytes_read += runs[i].worker.bytes_read;
             result->bytes_written += runs[i].worker.bytes_written;
         }
+        result->varies |= runs[0].worker.own && qpu_own_varies(runs[0].worker.own);
         if (mmu->meter)
             describe(&d, result->instructions, &mmu->meter->row);
     }
@@ -252,6 +255,7 @@ void v3d_csd_run(struct v3d_mmu *mmu, enum v3d_version version, const uint32_t c
         free(runs[i].threads);
         free(runs[i].labels);
         free(runs[i].worker.stored);
+        qpu_own_free(runs[i].worker.own);
     }
     free(runs);
     qpu_program_free(&d.program);

@@ -7,6 +7,10 @@
  * every run of the program makes the same accesses: the first one that differed would differ because of such
  * a word.
  *
+ * A word that its thread has itself written, and nobody else, as a spilled register is, is no part of what
+ * the job is if what was written comes from such words only (v3d_qpu_own.c). That stores of others do not
+ * write it shows while the program runs.
+ *
  * A register that the thread has not written holds what another thread left there. It counts as nothing that
  * was loaded: where lanes do not run, compilers leave registers unwritten.
  * Sources: see v3d_qpu_exec.c and v3d_qpu_tmu.c.
@@ -17,9 +21,12 @@
 #include "v3d_qpu_program.h"
 
 /* Registers: the slots that change, then what is no slot. */
-enum { RTOP = QPU_SLOTS - QPU_SLOT_RF, FLAG_A, FLAG_B, REGISTERS };
+enum { RTOP = QPU_SLOTS - QPU_SLOT_RF, FLAG_A, FLAG_B, TMU_DATA, REGISTERS };
 
-/* Loads that the content of each register comes from, a bit for each, which others may share. */
+/* Bit of what comes from the thread's number. */
+#define THREAD (UINT64_C(1) << 63)
+
+/* Loads that the content of each register comes from, a bit for each, which others may share, and THREAD. */
 struct origins {
     uint64_t of[REGISTERS];
 };
@@ -72,6 +79,8 @@ static void follow_alu(struct search *s, struct origins *o, const struct qpu_uop
         s->deciding |= found | in_condition(o, u->cond);
         return;
     }
+    if (op == QPU_OP_TIDX)
+        found |= THREAD;
     if (qpu_flag_reads((uint8_t)op))
         found |= o->of[qpu_flag_reads((uint8_t)op) == QPU_READS_FLAG_A ? FLAG_A : FLAG_B];
     if (op == QPU_OP_UMUL24)
@@ -106,6 +115,8 @@ static void follow(struct search *s, struct origins *o, const struct qpu_uop *u,
         follow_branch(s, o, &s->program->instr[u->index].branch);
     else if (run == qpu_write_unifa || run == qpu_tmu_address || run == qpu_tmu_configure)
         s->deciding |= in(o, u->a) | in_condition(o, u->cond);
+    else if (run == qpu_tmu_data)
+        o->of[TMU_DATA] |= in(o, u->a);
     else if (loads(u) || run == qpu_load_uniform)
         put(o, u, own);
     else if (run == qpu_rotate)
@@ -113,8 +124,10 @@ static void follow(struct search *s, struct origins *o, const struct qpu_uop *u,
     else if (run == qpu_write_r5 || run == qpu_write_r5rep || run == qpu_write_sfu)
         put(o, u, in(o, u->a));
     else if (run != qpu_branch_commit && run != qpu_switch_commit && run != qpu_write_barrier &&
-             run != qpu_tmu_data && run != qpu_check_nan && run != qpu_check_uniform)
+             run != qpu_check_nan && run != qpu_check_uniform)
         follow_alu(s, o, u); /* all other handlers are an ALU's */
+    if (run == qpu_tmu_address)
+        o->of[TMU_DATA] = 0;
 }
 
 /* ---- the program ---- */
@@ -154,7 +167,7 @@ static void follow_on(struct search *s, uint32_t number, uint64_t own)
 /* The bit of a load, of which `number` come before it. */
 static uint64_t bit_of(uint32_t number)
 {
-    return UINT64_C(1) << number % 64;
+    return UINT64_C(1) << number % 63;
 }
 
 static void search(struct search *s)
@@ -196,6 +209,17 @@ static const struct qpu_uop *load_unifa_command(struct qpu_thread *t, const stru
     return qpu_load_unifa(t, u);
 }
 
+/* Whether a micro-operation stores, at an address that is its thread's, what decides nothing that is not
+ * known to decide. */
+static bool stores_own(const struct search *s, uint32_t number)
+{
+    const struct qpu_uop *u = &s->program->uop[number];
+    const struct origins *o = &s->before[number];
+
+    return s->reached[number] && u->run == qpu_tmu_address && in(o, u->a) & THREAD &&
+           !(o->of[TMU_DATA] & ~(s->deciding | THREAD));
+}
+
 bool qpu_mark_commands(struct qpu_program *program)
 {
     struct search s = {.program = program,
@@ -206,6 +230,8 @@ bool qpu_mark_commands(struct qpu_program *program)
     s.unclear = !s.before || !s.reached;
     if (!s.unclear)
         search(&s);
+    for (uint32_t i = 0; i < program->uops && !s.unclear; i++)
+        program->uop[i].value |= stores_own(&s, i) ? QPU_TMU_OWN : 0;
     free(s.before);
     free(s.reached);
     for (uint32_t i = 0; i < program->uops && !s.unclear; i++) {

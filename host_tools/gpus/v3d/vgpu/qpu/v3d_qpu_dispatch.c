@@ -87,6 +87,7 @@ static void start_thread(struct qpu_thread *t, struct qpu_worker_run *run, uint6
     t->gang = 1;
     t->uniform_va = d->cfg[6];
     t->thread_index = thread_number(d, run->turn + turn);
+    t->number = ++run->worker.started;
     t->tmu_config = UINT32_MAX;
     t->tmu_fifo_limit = d->cfg[5] & CFG5_FOUR_THREADS ? QPU_TMU_FIFO / 4 : QPU_TMU_FIFO;
     t->last_section = d->cfg[5] & CFG5_SINGLE_SEGMENT;

@@ -40,8 +40,9 @@ static inline unsigned qpu_payload_slot(enum v3d_version version)
 enum { QPU_TMU_FIFO = 16, QPU_TMU_DATA = 16 };
 
 /* `value` of a micro-operation that starts an access: its configuration comes from the uniform stream; the
- * same instruction takes a result, which makes room for one. */
-enum { QPU_TMU_CONFIGURED = 1, QPU_TMU_TAKES = 2 };
+ * same instruction takes a result, which makes room for one; the thread may read again what it stores, and it
+ * is no part of what the job is (v3d_qpu_own.c). */
+enum { QPU_TMU_CONFIGURED = 1, QPU_TMU_TAKES = 2, QPU_TMU_OWN = 4 };
 
 /* Instructions that one thread may run before it counts as hung: half a minute on the real GPU, which the
  * kernel driver would have reset after half a second without progress. A dispatch has a limit too
@@ -55,6 +56,8 @@ struct qpu_worker {
     uint64_t instructions, bytes_read, bytes_written;
     uint64_t thread_limit; /* instructions that a thread may run */
     uint8_t *stored;       /* words that have been written, a bit each, or NULL (v3d_qpu_stale.c) */
+    struct qpu_own *own;   /* words by the thread that has written them, or NULL (v3d_qpu_own.c) */
+    uint64_t started;      /* threads */
     bool shared_memory;    /* a thread extracted its workgroup's number in memory: see v3d_csd.c */
     bool faulted, fault_write;
     uint32_t fault_va;
@@ -82,6 +85,7 @@ struct qpu_thread {
     qpu_u32 payload;   /* rf2 at the start */
     uint32_t unifa_va; /* second uniform stream */
     uint32_t thread_index;
+    uint64_t number; /* of the threads that the worker has started, from 1 */
     struct qpu_worker *worker;
     struct qpu_labels *labels; /* of its data (v3d_qpu_flow.h), or NULL: it is not followed */
 

@@ -62,8 +62,11 @@ void qpu_tmu_take(struct qpu_thread *t, const struct qpu_access *access)
 
         taken->lanes = access->lanes;
         taken->bytes = access->bytes;
-        for (unsigned lane = 0; lane < QPU_LANES; lane++)
+        for (unsigned lane = 0; lane < QPU_LANES; lane++) {
             taken->address[lane] = qpu_component_address(access, lane, c);
+            if (access->bytes == 4 && access->lanes >> lane & 1 && qpu_own_loads(t, taken->address[lane]))
+                taken->lanes &= ~(1u << lane);
+        }
     }
 }
 
@@ -118,6 +121,7 @@ static bool store(struct qpu_thread *t, const struct qpu_access *access)
     }
     if (t->worker->stored)
         qpu_note_stored(t->worker, access);
+    qpu_own_stored(t, access);
     t->worker->bytes_written +=
         (unsigned)__builtin_popcount(access->lanes) * access->components * access->bytes;
     return true;
@@ -187,6 +191,7 @@ static bool atomic(struct qpu_thread *t, const struct qpu_uop *u, const struct q
     t->tmu_fifo[access->entry] = result;
     if (t->worker->stored)
         qpu_note_stored(t->worker, access);
+    qpu_own_stored(t, access);
     uint64_t bytes = 4u * (unsigned)__builtin_popcount(access->lanes);
     t->worker->bytes_read += bytes;
     t->worker->bytes_written += bytes;
@@ -329,6 +334,7 @@ const struct qpu_uop *qpu_tmu_address(struct qpu_thread *t, const struct qpu_uop
         .words = t->tmu_data_count,
         .entry = (t->tmu_fifo_head + t->tmu_fifo_count) % QPU_TMU_FIFO,
         .room = limit - t->tmu_fifo_count,
+        .own = (config >> 3 & 15) == QPU_TMU_REGULAR && u->value & QPU_TMU_OWN,
         /* Mesa 25.0.7, src/broadcom/vulkan/v3dv_device.c (scalarBlockLayout): a V3D 4.2 does, a 7.1 does not.
          */
         .wraps = elements[type].components > 1 && v3d_traits(t->worker->program->version)->vectors_wrap,

@@ -28,6 +28,7 @@ struct qpu_access {
     unsigned bytes;       /* of one component */
     unsigned words;       /* of data */
     unsigned entry, room; /* of the FIFO: the first for the results; how many there are */
+    bool own;             /* QPU_TMU_OWN */
     bool wraps;           /* a vector's components stay within its 16 bytes */
     /* One thread's. */
     unsigned exist, lanes; /* bit i: lane i may take part; it does */
@@ -49,6 +50,22 @@ void qpu_tmu_note(struct qpu_memory *memory, const struct qpu_access *access, bo
 
 /* Note what has been written, where the worker keeps that. */
 void qpu_note_stored(struct qpu_worker *worker, const struct qpu_access *access); /* v3d_qpu_stale.c */
+
+/* Words that threads write for themselves (v3d_qpu_own.c): by the worker's threads, which run one after
+ * another but for barriers. NULL: out of memory. */
+struct qpu_own *qpu_own_create(void);
+void qpu_own_free(struct qpu_own *own);
+
+/* Note what has been stored, where the worker keeps that. */
+void qpu_own_stored(struct qpu_thread *thread, const struct qpu_access *access);
+
+/* Whether a word that the thread is about to load is what it has itself stored, and nobody else. */
+bool qpu_own_loads(struct qpu_thread *thread, uint32_t va);
+
+/* Whether another thread has stored to a word afterwards: with other data, or another order, it might be
+ * read.
+ */
+bool qpu_own_varies(const struct qpu_own *own);
 
 /* Note where the results come from that are about to be put into the FIFO. */
 void qpu_tmu_take(struct qpu_thread *thread, const struct qpu_access *access);
