@@ -21,6 +21,7 @@ class KernelCosts:
         line, word: clocks of a line of 64 bytes that a load touches, and of each of its words.
         store: clocks of a line that a store touches.
         group: clocks of starting a workgroup.
+        rows: of a matrix of packed numbers that a thread multiplies by a vector before the driver spills.
     """
 
     lanes: int
@@ -33,3 +34,4 @@ class KernelCosts:
     group: float = 0.0
     apart: float = 1.0
     both_at_once: int = 0
+    rows: int = 4

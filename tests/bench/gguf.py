@@ -81,7 +81,7 @@ def measured(decoder: Decoder, chip: Chip) -> tuple[list[Row], float]:
     """A row a kernel, and how much the logits differ from NumPy's, relative to the largest."""
     with tempfile.TemporaryDirectory() as folder:
         model = read_model(decoder.write(Path(folder) / "model.gguf"))
-    made = plan(model, POSITIONS)
+    made = plan(model, POSITIONS, gpu=chip.gpu)
     layout = laid_out(made)
     inputs = {"given": np.array([TOKEN % decoder.tokens], np.int32)}
     inputs |= {name: np.array([value]) for name, value in SETTINGS.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from host_tools.extras.gguf.multiply import BARRIER, GROUP, Tile, added
+from host_tools.extras.gguf.multiply import BARRIER, GROUP, SMALL, Tile
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,13 @@ class Norm:
     epsilon: float
 
     def lines(self) -> list[str]:
-        """GLSL of `norm`, by the squares behind `v`."""
-        first = (self.width + 2 * (self.width // GROUP)) // 4
-        return [
-            "  float norm = 0.0;",
-            f"  for (int i = 0; i < {self.width // GROUP // 4}; i++) norm += dot(v[{first} + i], vec4(1.0));",
-            f"  norm = 1.0 / sqrt(norm * {1 / self.width:.9e} + {self.epsilon:.9e});",
-        ]
+        """GLSL of `norm`, by the sum of all `squares`."""
+        return [f"  float norm = 1.0 / sqrt(squares * {1 / self.width:.9e} + {self.epsilon:.9e});"]
+
+
+def column(number: str, count: int) -> str:
+    """GLSL of where `mine` and `square` have an element: what `sums` reads at the same time lies side by side."""
+    return f"({number} & {GROUP - 1})*{count // GROUP} + ({number} >> {GROUP.bit_length() - 1})"
 
 
 def sums(elements: int, count: int, first: str, *, squares: bool = False) -> list[str]:
@@ -39,12 +39,11 @@ def sums(elements: int, count: int, first: str, *, squares: bool = False) -> lis
         squares: there is `square`.
     """
     groups = count // GROUP
-    both = added([f"mine[g*{GROUP}+{k}]" for k in range(GROUP)])
     lines = [f"  {BARRIER}", f"  {{ int g = t % {groups}, at = {first}/{GROUP} + g;"]
-    lines += [f"    made[{elements + n} + 2*at] = {sum_};" for n, sum_ in enumerate(both)]
-    if squares:
-        all_ = " + ".join(f"square[g*{GROUP}+{k}]" for k in range(GROUP))
-        lines.append(f"    made[{elements + 2 * (elements // GROUP)} + at] = {all_};")
+    place = f"{elements} + at/2*4 + at%2"
+    for name, at in (("mine", place), *([("square", f"{place} + 2")] if squares else [])):
+        all_ = " + ".join(f"{name}[{k * groups} + g]" for k in range(GROUP))
+        lines.append(f"    made[{at}] = {f'({all_}) * {SMALL:.9e}' if name == 'mine' else all_};")
     return [*lines, "  }"]
 
 
@@ -63,7 +62,7 @@ class Store:
         """The norm."""
         return self.norm.lines()
 
-    def row(self) -> list[str]:
+    def row(self, tile: Tile) -> list[str]:
         """Store it."""
         return [f"  o[{self.begin} + first + n] = y0 * norm;"]
 
@@ -92,11 +91,11 @@ class Gate:
         """The norm."""
         return self.norm.lines()
 
-    def row(self) -> list[str]:
+    def row(self, tile: Tile) -> list[str]:
         """An element."""
         return [
             "  y0 *= norm; y1 *= norm; y0 = y0 / (1.0 + exp(-y0)) * y1;",
-            "  made[first + n] = y0; mine[n] = y0;",
+            f"  made[first + n] = y0; mine[{column('n', tile.count)}] = y0;",
         ]
 
     def after(self, tile: Tile) -> list[str]:
@@ -124,11 +123,12 @@ class Add:
         """Nothing."""
         return []
 
-    def row(self) -> list[str]:
+    def row(self, tile: Tile) -> list[str]:
         """An element."""
+        place = column("n", tile.count)
         return [
-            "  y0 += x[first + n]; more[first + n] = y0; square[n] = y0*y0;",
-            f"  y0 *= uintBitsToFloat(rest[{self.gain} + first + n]); made[first + n] = y0; mine[n] = y0;",
+            f"  int place = {place}; y0 += x[first + n]; more[first + n] = y0; square[place] = y0*y0;",
+            f"  y0 *= uintBitsToFloat(rest[{self.gain} + first + n]); made[first + n] = y0; mine[place] = y0;",
         ]
 
     def after(self, tile: Tile) -> list[str]:
@@ -172,7 +172,7 @@ class Heads:
         """The norm."""
         return self.norm.lines()
 
-    def row(self) -> list[str]:
+    def row(self, tile: Tile) -> list[str]:
         """An element."""
         bias = f" + uintBitsToFloat(rest[{self.biases + self.begin} + first + n])" if self.biases >= 0 else ""
         return [f"  mine[n] = y0 * norm{bias};"]

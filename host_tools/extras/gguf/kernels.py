@@ -10,12 +10,12 @@ no value of a caller's or of state can reach other memory.
 from __future__ import annotations
 
 from host_tools.extras.gguf.blocks import COLUMNS
-from host_tools.extras.gguf.finishes import sums
-from host_tools.extras.gguf.multiply import BARRIER, GROUP, added
+from host_tools.extras.gguf.finishes import column, sums
+from host_tools.extras.gguf.multiply import BARRIER, GROUP, SMALL
 from host_tools.extras.gguf.products import XYZW, Matrix, row
 
-HEAD_LANES = 128
-RADIXES = (4, 4, 8)  # of a reduction over HEAD_LANES
+HEAD_LANES = 64
+RADIXES = (4, 4, 4)  # of a reduction over HEAD_LANES
 SHARED_BYTES = 16384  # of a workgroup's memory: as much as a V3D's driver gives
 CHOOSE_LANES = 256
 LEAST = "-3.0e38"  # below all scores
@@ -47,10 +47,9 @@ def embed(table: Matrix, first: int, tokens: int) -> str:
         stores |= {f"x[{place}]": f"x{at}", f"made[{place}]": f"y{at}"}
     for group in range(COLUMNS // GROUP):
         columns = range(group * GROUP, (group + 1) * GROUP)
-        both, place = added([f"y{column}" for column in columns]), f"(b*{COLUMNS // GROUP}+{group})"
-        stores |= {f"made[{table.columns + n} + 2*{place}]": sum_ for n, sum_ in enumerate(both)}
-        squares = " + ".join(f"x{column}*x{column}" for column in columns)
-        stores[f"made[{table.columns + 2 * (table.columns // GROUP)} + {place}]"] = squares
+        place = f"made[{table.columns + group} + 4*b"
+        sum_, squares = " + ".join(f"y{n}" for n in columns), " + ".join(f"x{n}*x{n}" for n in columns)
+        stores |= {f"{place}]": f"({sum_}) * {SMALL:.9e}", f"{place} + 2]": squares}
     lines += [f"  {place} = {f'mix({place}, {new}, here)' if first else new};" for place, new in stores.items()]
     return f"""void main() {{
   int b = int(gl_LocalInvocationID.x);
@@ -70,7 +69,7 @@ def together(heads: int, size: int, positions: int) -> int:
 def attend(groups: int, heads: int, size: int, positions: int) -> str:
     """`made`: what heads take of the values. A workgroup has heads that share keys (`together`).
 
-    A lane has the scores of pairs of positions, then four elements of the mixture and a part of the positions.
+    A lane has the scores of four positions at a time, then four elements of the mixture and a part of positions.
     All positions are read; those after `position` count for nothing.
 
     Args:
@@ -79,88 +78,86 @@ def attend(groups: int, heads: int, size: int, positions: int) -> str:
         size: of a head: a power of two from 16 to 256.
         positions: of the caches: a multiple of 256.
     """
-    n, pairs = together(heads, size, positions), positions // 2
+    n, quads = together(heads, size, positions), positions // 4
     lines = [
-        f"shared vec2 s[{n * pairs}];",
+        f"shared vec4 s[{n * quads}];",
         f"shared vec4 m[{n * HEAD_LANES}];",
         f"shared float mine[{n * size}];",
         "void main() {",
         f"  int t = int(gl_LocalInvocationID.x), h = int(gl_WorkGroupID.x)*{n};",
         f"  int last = clamp(position[0], 0, {positions - 1});",
         *_scores(n, heads, size, positions),
-        f"  m[t] = top; {BARRIER}",
-        *_over_lanes("max({}, {})"),
-        f"  top = m[0]; {BARRIER}",
+        *_over_lanes("top", "max({}, {})"),
         "  vec4 whole = vec4(0.0);",
-        f"  for (int i = 0; i < {pairs // HEAD_LANES}; i++) {{ vec2 a; int p = i*{HEAD_LANES}+t;",
+        f"  for (int i = 0; i < {quads // HEAD_LANES}; i++) {{ vec4 a; int p = i*{HEAD_LANES}+t;",
     ]
     for j in range(n):
-        place, name = f"s[{j * pairs} + p]", XYZW[j]
-        lines.append(f"    a = exp({place} - top.{name}); {place} = a; whole.{name} += a.x + a.y;")
-    lines += ["  }", f"  m[t] = whole; {BARRIER}", *_over_lanes("({} + {})"), f"  whole = 1.0 / m[0]; {BARRIER}"]
+        place, name = f"s[{j * quads} + p]", XYZW[j]
+        lines.append(f"    a = exp({place} - top.{name}); {place} = a; whole.{name} += a.x + a.y + a.z + a.w;")
+    lines += ["  }", *_over_lanes("whole", "({} + {})"), "  whole = 1.0 / whole;"]
     return "\n".join(
         [*lines, *_mixture(n, heads, size, positions), *sums(groups * heads * size, n * size, f"h*{size}"), "}"]
     )
 
 
-def _over_lanes(function: str) -> list[str]:
-    """m[t] of all HEAD_LANES lanes, reduced, in each of them."""
+def _over_lanes(name: str, function: str) -> list[str]:
+    """A vector of all HEAD_LANES lanes, reduced, in each of them; by `m`, which may be written then."""
     lines, step = [], 1
     for radix in RADIXES:
         found = "m[b]"
         for k in range(1, radix):
             found = function.format(found, f"m[b + {k * step}]")
-        lines.append(
-            f"  {{ int b = t - t / {step} % {radix} * {step}; vec4 o = {found}; {BARRIER} m[t] = o; {BARRIER} }}"
-        )
+        lines.append(f"  m[t] = {name}; {BARRIER}")
+        lines.append(f"  {{ int b = t - t / {step} % {radix} * {step}; {name} = {found}; {BARRIER} }}")
         step *= radix
     return lines
 
 
 def _scores(n: int, heads: int, size: int, positions: int) -> list[str]:
     """Scores into `s`, and the largest ones of a lane."""
-    pairs, fours = positions // 2, size // 4
+    quads, fours = positions // 4, size // 4
     names = [f"a{j}" for j in range(n)]
     lines = [
-        f"  int base = (h / {heads}) * {pairs * size};",
+        f"  int base = (h / {heads}) * {quads * size};",
         f"  vec4 top = vec4({LEAST});",
-        f"  for (int i = 0; i < {pairs // HEAD_LANES}; i++) {{ int p = i*{HEAD_LANES}+t;",
-        f"    vec2 {', '.join(f'{name} = vec2(0.0)' for name in names)};",
+        f"  for (int i = 0; i < {quads // HEAD_LANES}; i++) {{ int p = i*{HEAD_LANES}+t;",
+        f"    vec4 {', '.join(f'{name} = vec4(0.0)' for name in names)};",
         f"    for (int k = 0; k < {fours}; k++) {{",
         *(f"      vec4 q{j} = q[(h+{j})*{fours}+k];" for j in range(n)),
     ]
     for k in range(4):
-        lines.append(f"      vec2 k{k} = keys[base + (4*k+{k})*{pairs} + p];")
+        lines.append(f"      vec4 k{k} = keys[base + (4*k+{k})*{quads} + p];")
         lines += [f"      a{j} += q{j}.{XYZW[k]} * k{k};" for j in range(n)]
-    lines += ["    }", "    bvec2 counts = lessThanEqual(ivec2(2*p, 2*p+1), ivec2(last));"]
+    lines += ["    }", "    bvec4 counts = lessThanEqual(4*p + ivec4(0, 1, 2, 3), ivec4(last));"]
     for j, name in enumerate(names):
-        lines.append(f"    {name} = mix(vec2({LEAST}), {name}, counts); s[{j * pairs} + p] = {name};")
-        lines.append(f"    top.{XYZW[j]} = max(top.{XYZW[j]}, max({name}.x, {name}.y));")
+        most = f"max(max({name}.x, {name}.y), max({name}.z, {name}.w))"
+        lines.append(f"    {name} = mix(vec4({LEAST}), {name}, counts); s[{j * quads} + p] = {name};")
+        lines.append(f"    top.{XYZW[j]} = max(top.{XYZW[j]}, {most});")
     return [*lines, "  }"]
 
 
 def _mixture(n: int, heads: int, size: int, positions: int) -> list[str]:
     """`made` and `mine`: the values, each position's times the exponential of its score, divided by their sum."""
-    pairs, fours = positions // 2, size // 4
+    quads, fours = positions // 4, size // 4
     parts = HEAD_LANES // fours
-    each = pairs // parts
+    each = quads // parts
     lines = [
         f"  int quad = t % {fours}, from = (t / {fours})*{each};",
         f"  base = (h / {heads}) * {positions * fours} + quad;",
         f"  vec4 {', '.join(f'b{j} = vec4(0.0)' for j in range(n))};",
-        f"  for (int i = 0; i < {each // 2}; i++) {{ int p = from + 2*i;",
-        *(f"    vec4 v{k} = values[base + (2*p+{k})*{fours}];" for k in range(4)),
+        f"  for (int i = 0; i < {each}; i++) {{ int p = from + i;",
+        *(f"    vec4 v{k} = values[base + (4*p+{k})*{fours}];" for k in range(4)),
     ]
     for j in range(n):
-        lines.append(f"    {{ vec2 o = s[{j * pairs} + p], w = s[{j * pairs} + p + 1];")
-        lines.append(f"    b{j} += o.x*v0 + o.y*v1; b{j} += w.x*v2 + w.y*v3; }}")
+        lines.append(f"    {{ vec4 o = s[{j * quads} + p];")
+        lines.append(f"    b{j} += o.x*v0 + o.y*v1; b{j} += o.z*v2 + o.w*v3; }}")
     lines += ["  }", *(f"  m[{j * HEAD_LANES} + t] = b{j} * whole.{XYZW[j]};" for j in range(n)), f"  {BARRIER}"]
     for i in range(-(-n * size // HEAD_LANES)):
         lines.append(
             f"  {{ int o = ({i * HEAD_LANES}+t) % {n * size}, at = (o / {size})*{HEAD_LANES} + o % {size} / 4;"
         )
         found = " + ".join(f"m[at + {k * fours}][o & 3]" for k in range(parts))
-        lines.append(f"  float y = {found}; mine[o] = y; made[h*{size} + o] = y; }}")
+        lines.append(f"  float y = {found}; mine[{column('o', n * size)}] = y; made[h*{size} + o] = y; }}")
     return lines
 
 

@@ -23,12 +23,15 @@ from host_tools.extras.gguf.model import BIASES, NORMS, Model
 from host_tools.extras.gguf.multiply import Finish, Tile, product, tile_of, vector
 from host_tools.extras.gguf.products import LANES, TYPES, Matrix, joined, laid_out, parted
 from host_tools.extras.gguf.reference import Reference
+from host_tools.families.family import part_of
+from host_tools.families.speed import Speed
 from host_tools.record.compiled.layout import ALIGNMENT
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
 from host_tools.record.preflight import NetworkError
 
 # Inputs that say how to choose, and their values where the likeliest token is chosen.
 SETTINGS = {name: np.float32(one) if isinstance(one, float) else np.int32(one) for name, one in LIKELIEST.items()}
+ROWS = 4  # of a product that a lane has at most, where the GPU's family does not say
 LOGITS = "logits"
 STATE = ("token", "position", "keys", "values")
 Bound = tuple[str, View, bool]  # type of the elements in GLSL, what it is, whether it is written
@@ -85,11 +88,11 @@ class _Making:
 class _Decoder(_Making):
     """A decoder's plan in the making: its own buffers, and what it does."""
 
-    def __init__(self, model: Model, positions: int) -> None:
+    def __init__(self, model: Model, positions: int, rows: int) -> None:
         super().__init__()
         z = model.size
         own = z.heads * z.head
-        self.model, self.positions = model, positions
+        self.model, self.positions, self.rows = model, positions, rows
         self.given = self.named(Kind.INPUT, GIVEN, "int32", 1)
         self.settings: dict[str, Bound] = {
             name: (value.dtype.name[:-2], self.named(Kind.INPUT, name, value.dtype.name, 1), False)
@@ -151,7 +154,7 @@ class _Decoder(_Making):
             "made": ("float", self.next, True),
         }
         finish = Add(matrix.rows, matrix.more)
-        self.product(name, matrix, table, tile_of(matrix), v, finish, **bound)
+        self.product(name, matrix, table, tile_of(matrix, self.rows), v, finish, **bound)
         self.x, self.more = self.more, self.x
 
     def attention(self, layer: int) -> None:
@@ -160,7 +163,7 @@ class _Decoder(_Making):
         caches = (self.keys, self.values)
         keys, values = (View(one.buffer, layer * one.size // z.layers, one.size // z.layers) for one in caches)
         self.heads(layer, keys, values)
-        bound = {"q": ("vec4", self.q, False), "keys": ("vec2", keys, False), "values": ("vec4", values, False)}
+        bound = {"q": ("vec4", self.q, False), "keys": ("vec4", keys, False), "values": ("vec4", values, False)}
         heads = z.heads // z.groups
         body = kernels.attend(z.groups, heads, z.head, self.positions)
         groups = z.heads // kernels.together(heads, z.head, self.positions)
@@ -181,7 +184,7 @@ class _Decoder(_Making):
         more += [self.model.floats(f"blk.{layer}.{name}.weight") for name in (NORMS if own.normed else ())]
         for _, same in itertools.groupby(self.matrices(layer, *BIASES), lambda one: (one.form, one.bits)):
             matrix = joined(list(same))
-            tile = tile_of(matrix, whole=max(z.head, LANES), within=z.groups * z.head)
+            tile = tile_of(matrix, self.rows, whole=max(z.head, LANES), within=z.groups * z.head)
             # The position decides where this job writes, so that it may access all of its buffer objects: its
             # weights lie apart from those of others, which devices may then read later.
             table = self.table(matrix, Kind.TABLE, np.concatenate(more) if more else None)
@@ -199,7 +202,7 @@ class _Decoder(_Making):
             found = " and ".join(self.model.head.tensors[f"blk.{layer}.{name}.weight"].kind for name in names)
             raise NetworkError(f"tensors blk.{layer}.ffn_gate.weight and ffn_up: expected one type, found {found}")
         matrix = joined([gate, up])
-        tile = tile_of(matrix, matrices=2)
+        tile = tile_of(matrix, self.rows, matrices=2)
         finish = Gate(self.norm, gate.rows)
         made: Bound = ("float", self.hidden, True)
         self.product(f"{layer} gate, up", matrix, self.table(matrix), tile, self.next, finish, made=made)
@@ -215,7 +218,7 @@ class _Decoder(_Making):
             if 4 * first % ALIGNMENT == 0:  # parts of one size share a kernel
                 begin, logits = 0, View(logits.buffer, 4 * first, 4 * matrix.rows)
             # Without splits, a row's sum is the same to the bit in whichever part it is.
-            tile, o = replace(tile_of(matrix), splits=1), ("float", logits, True)
+            tile, o = replace(tile_of(matrix, self.rows), splits=1), ("float", logits, True)
             self.product("head", matrix, table, tile, self.next, Store(self.norm, begin), o=o)
             first += matrix.rows
 
@@ -241,15 +244,18 @@ class _Decoder(_Making):
         self.call("choose", 1, kernels.CHOOSE_LANES, kernels.choose(tokens, self.positions), **bound)
 
 
-def plan(model: Model, positions: int, *, before: Reference | None = None) -> Plan:
+def plan(model: Model, positions: int, *, gpu: str = "", before: Reference | None = None) -> Plan:
     """The plan of a decoder.
 
     Args:
         model: the decoder.
         positions: of its caches: a multiple of 256.
+        gpu: on which it is to be fast; "": any.
         before: tokens with which the state begins; None: none.
     """
-    m = _Decoder(model, positions)
+    speed = part_of(gpu, Speed) if gpu else None
+    costs = speed.kernel_costs if speed is not None else None
+    m = _Decoder(model, positions, ROWS if costs is None else costs.rows)
     parts = [
         (matrix, m.table(matrix, Kind.TABLE)) for matrix in parted(laid_out(model.matrix("token_embd.weight")))
     ]

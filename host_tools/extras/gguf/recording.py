@@ -88,7 +88,7 @@ def record_gguf(
     before = _before(model, words, positions)
     try:
         with phase("laying out weights and kernels"):
-            layout = laid_out(plan(model, positions, before=before))
+            layout = laid_out(plan(model, positions, gpu=gpu, before=before))
             shaders = spirv(layout.plan.kernels)
     except PlanError as error:
         raise NetworkError(str(error)) from error

@@ -12,9 +12,9 @@ CLOCKS_AN_INSTRUCTION = 4  # 16 lanes on a QPU's four (timing.toml, qpus)
 # Fitted by eye to the counts of 25 schedules of one of MobileNet's pointwise kernels, of a V3D 4.2: eight QPUs,
 # two units that load. Mesa's scheduler puts what needs a value right behind it only if 48 are live (v3d_compiler,
 # nir_schedule's threshold); else sums come after all products, which then lie in registers, of which an
-# instruction reads two.
+# instruction reads two. Four rows of 4-bit numbers spill, three do not: all words are unfolded first.
 KERNEL_COSTS = KernelCosts(
-    lanes=16, registers=52, load=3.3, issue=4 / 8, line=2.0 / 2, store=17 / 2, apart=1.6, both_at_once=48
+    lanes=16, registers=52, load=3.3, issue=4 / 8, line=2.0 / 2, store=17 / 2, apart=1.6, both_at_once=48, rows=3
 )
 
 

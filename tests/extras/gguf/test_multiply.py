@@ -3,20 +3,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from host_tools.extras.gguf.blocks import FORMS
+from host_tools.extras.gguf.blocks import COLUMNS, FORMS
 from host_tools.extras.gguf.multiply import (
     GROUP,
     MOST_LANES,
     SIDE_BY_SIDE,
+    SMALL,
     UNFOLDED,
-    WORDS,
-    added,
     tile_of,
     vector,
 )
@@ -43,45 +39,46 @@ def matrix(rows: int, columns: int, bits: int = 4) -> Matrix:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("bits", [4, 5, 6, 8, 16, 32])
 @pytest.mark.parametrize("matrices", [1, 2])
-def test_workgroups_have_each_row_and_column_once(shape: tuple[int, int], bits: int, matrices: int) -> None:
+@pytest.mark.parametrize("most", [3, 6])
+def test_workgroups_have_each_row_and_column_once(
+    shape: tuple[int, int], bits: int, matrices: int, most: int
+) -> None:
     rows, columns = shape
-    tile = tile_of(matrix(matrices * rows, columns, bits), matrices=matrices)
+    tile = tile_of(matrix(matrices * rows, columns, bits), most, matrices=matrices)
     assert rows % tile.count == 0
     assert columns // 32 % tile.splits == 0
     assert tile.lanes <= MOST_LANES
-    assert tile.rows * matrices * bits <= max(WORDS, bits * matrices)
+    assert tile.rows * matrices <= max(most, matrices)
+    assert tile.rows * matrices * bits <= max(8 * most, bits * matrices)
 
 
 @pytest.mark.parametrize("head", [16, 32, 64, 128, 256])
 @pytest.mark.parametrize("groups", [1, 2, 3, 4, 8])
-def test_a_workgroup_has_whole_heads_of_one_kind(head: int, groups: int) -> None:
+@pytest.mark.parametrize("most", [3, 6])
+def test_a_workgroup_has_whole_heads_of_one_kind(head: int, groups: int, most: int) -> None:
     """What it has divides the keys' rows, so that none has queries and keys."""
-    tile = tile_of(matrix(head * groups * 5, 576), whole=head, within=head * groups)
+    tile = tile_of(matrix(head * groups * 5, 576), most, whole=head, within=head * groups)
     assert tile.count % head == 0
     assert head * groups % tile.count == 0
 
 
 def test_columns_are_split_so_that_no_unit_waits() -> None:
-    """576 rows of 1,536 columns, of which a lane has four: 9 parts of rows would leave units without work."""
-    tile = tile_of(matrix(576, 1536))
+    """576 rows of 1,536 columns, of which a lane has three: 12 parts of rows would leave units without work."""
+    tile = tile_of(matrix(576, 1536), 3)
     groups = 576 // tile.count * tile.tiles * tile.splits
     assert groups >= SIDE_BY_SIDE * 0.9 * -(-groups // SIDE_BY_SIDE)
 
 
-def test_what_is_added_is_what_the_constants_of_halves_are() -> None:
-    """A half of the word is, by its pair, a constant; columns lie where `place` says."""
-    columns: NDArray[Any] = np.random.default_rng(0).normal(size=GROUP)
-    names = {f"c{at}": column for at, column in enumerate(columns)}
-    offset, total = (eval(text, dict(names)) for text in added(list(names)))
-    word, found, expected = 0x9A5C37E1, 0.0, 0.0
-    for at in range(GROUP):
-        shift, mask, constant, _ = UNFOLDED[4][at % 8 // 2]
-        unfolded = (eval(shift, {"u": word}) & mask) + constant & 0xFFFFFFFF
-        halves = np.array([unfolded], np.uint32).view(np.float16).astype(float)
-        found += halves[at % 2] * columns[at]
-        expected += (word >> place(at % 8, 4) & 15) * columns[at]
-    assert found - offset == pytest.approx(expected, abs=1e-9)
-    assert total == pytest.approx(columns.sum())
+@pytest.mark.parametrize("bits", [1, 2, 4, 8])
+def test_halves_of_a_masked_word_are_its_numbers(bits: int) -> None:
+    """Exactly, times SMALL and the factor of the field: columns lie where `place` says."""
+    word, column = 0x9A5C37E1, 0
+    for field, mask, factor in UNFOLDED[bits]:
+        halves = np.array([eval(field, {"u": word}) & mask], np.uint32).view(np.float16).astype(float)
+        for half in halves:
+            assert half == (word >> place(column, bits) & (1 << bits) - 1) * factor * SMALL
+            column += 1
+    assert column == 32 // bits
 
 
 @pytest.mark.parametrize("bits", [1, 2, 4, 8])
@@ -93,5 +90,5 @@ def test_fields_of_a_word_do_not_overlap(bits: int) -> None:
 def test_a_vector_s_buffer_is_loaded_by_four() -> None:
     for elements in (64, 576, 1536):
         assert vector(elements) % 4 == 0
-        assert (elements + 2 * (elements // GROUP)) % 4 == 0
+        assert vector(elements) - elements == 4 * (elements // COLUMNS) == 2 * (elements // GROUP)
     assert LANES == GROUP  # a group's sums are made of rows that lie side by side
