@@ -21,6 +21,7 @@ class KernelCosts:
         line, word: clocks of a line of 64 bytes that a load touches, and of each of its words.
         store: clocks of a line that a store touches.
         group: clocks of starting a workgroup.
+        units: that each execute a thread of all lanes; work is shared by whole ones.
         rows: of a matrix of packed numbers that a thread multiplies by a vector before the driver spills.
     """
 
@@ -34,4 +35,5 @@ class KernelCosts:
     group: float = 0.0
     apart: float = 1.0
     both_at_once: int = 0
+    units: int = 1
     rows: int = 4

@@ -24,11 +24,6 @@ class Norm:
         return [f"  float norm = 1.0 / sqrt(squares * {1 / self.width:.9e} + {self.epsilon:.9e});"]
 
 
-def column(number: str, count: int) -> str:
-    """GLSL of where `mine` and `square` have an element: what `sums` reads at the same time lies side by side."""
-    return f"({number} & {GROUP - 1})*{count // GROUP} + ({number} >> {GROUP.bit_length() - 1})"
-
-
 def sums(elements: int, count: int, first: str, *, squares: bool = False) -> list[str]:
     """GLSL of what lies behind the vector `made` (`multiply.vector`), by the shared `mine`, and of `square`.
 
@@ -38,11 +33,10 @@ def sums(elements: int, count: int, first: str, *, squares: bool = False) -> lis
         first: GLSL of the first one's number.
         squares: there is `square`.
     """
-    groups = count // GROUP
-    lines = [f"  {BARRIER}", f"  {{ int g = t % {groups}, at = {first}/{GROUP} + g;"]
+    lines = [f"  {BARRIER}", f"  {{ int g = t % {count // GROUP}, at = {first}/{GROUP} + g;"]
     place = f"{elements} + at/2*4 + at%2"
     for name, at in (("mine", place), *([("square", f"{place} + 2")] if squares else [])):
-        all_ = " + ".join(f"{name}[{k * groups} + g]" for k in range(GROUP))
+        all_ = " + ".join(f"{name}[g*{GROUP}+{k}]" for k in range(GROUP))
         lines.append(f"    made[{at}] = {f'({all_}) * {SMALL:.9e}' if name == 'mine' else all_};")
     return [*lines, "  }"]
 
@@ -62,7 +56,7 @@ class Store:
         """The norm."""
         return self.norm.lines()
 
-    def row(self, tile: Tile) -> list[str]:
+    def row(self) -> list[str]:
         """Store it."""
         return [f"  o[{self.begin} + first + n] = y0 * norm;"]
 
@@ -91,11 +85,11 @@ class Gate:
         """The norm."""
         return self.norm.lines()
 
-    def row(self, tile: Tile) -> list[str]:
+    def row(self) -> list[str]:
         """An element."""
         return [
             "  y0 *= norm; y1 *= norm; y0 = y0 / (1.0 + exp(-y0)) * y1;",
-            f"  made[first + n] = y0; mine[{column('n', tile.count)}] = y0;",
+            "  made[first + n] = y0; mine[n] = y0;",
         ]
 
     def after(self, tile: Tile) -> list[str]:
@@ -123,12 +117,11 @@ class Add:
         """Nothing."""
         return []
 
-    def row(self, tile: Tile) -> list[str]:
+    def row(self) -> list[str]:
         """An element."""
-        place = column("n", tile.count)
         return [
-            f"  int place = {place}; y0 += x[first + n]; more[first + n] = y0; square[place] = y0*y0;",
-            f"  y0 *= uintBitsToFloat(rest[{self.gain} + first + n]); made[first + n] = y0; mine[place] = y0;",
+            "  y0 += x[first + n]; more[first + n] = y0; square[n] = y0*y0;",
+            f"  y0 *= uintBitsToFloat(rest[{self.gain} + first + n]); made[first + n] = y0; mine[n] = y0;",
         ]
 
     def after(self, tile: Tile) -> list[str]:
@@ -172,7 +165,7 @@ class Heads:
         """The norm."""
         return self.norm.lines()
 
-    def row(self, tile: Tile) -> list[str]:
+    def row(self) -> list[str]:
         """An element."""
         bias = f" + uintBitsToFloat(rest[{self.biases + self.begin} + first + n])" if self.biases >= 0 else ""
         return [f"  mine[n] = y0 * norm{bias};"]

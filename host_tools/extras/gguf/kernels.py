@@ -10,7 +10,7 @@ no value of a caller's or of state can reach other memory.
 from __future__ import annotations
 
 from host_tools.extras.gguf.blocks import COLUMNS
-from host_tools.extras.gguf.finishes import column, sums
+from host_tools.extras.gguf.finishes import sums
 from host_tools.extras.gguf.multiply import BARRIER, GROUP, SMALL
 from host_tools.extras.gguf.products import XYZW, Matrix, row
 
@@ -157,7 +157,7 @@ def _mixture(n: int, heads: int, size: int, positions: int) -> list[str]:
             f"  {{ int o = ({i * HEAD_LANES}+t) % {n * size}, at = (o / {size})*{HEAD_LANES} + o % {size} / 4;"
         )
         found = " + ".join(f"m[at + {k * fours}][o & 3]" for k in range(parts))
-        lines.append(f"  float y = {found}; mine[{column('o', n * size)}] = y; made[h*{size} + o] = y; }}")
+        lines.append(f"  float y = {found}; mine[o] = y; made[h*{size} + o] = y; }}")
     return lines
 
 

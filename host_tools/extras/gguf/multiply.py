@@ -17,7 +17,7 @@ from host_tools.extras.gguf.products import LANES, XYZW, Matrix, planes
 
 GROUP = 16  # elements of a vector that share sums
 MOST_LANES = 256  # of a workgroup
-SIDE_BY_SIDE = 8  # subgroups of 16 lanes that a GPU executes: a V3D 4.2 has as many QPUs
+FEWEST = 16  # subgroups of 16 lanes that a GPU is to have: two for each QPU of a V3D 4.2
 SHARED, ENDS = (
     0.6,
     1.2,
@@ -75,20 +75,23 @@ class Finish(Protocol):
     def before(self) -> list[str]:
         """What is computed once."""
 
-    def row(self, tile: Tile) -> list[str]:
+    def row(self) -> list[str]:
         """What is done with a row."""
 
     def after(self, tile: Tile) -> list[str]:
         """What is done when all rows are."""
 
 
-def tile_of(matrix: Matrix, most: int, *, whole: int = LANES, within: int = 0, matrices: int = 1) -> Tile:
+def tile_of(
+    matrix: Matrix, most: int, units: int, *, whole: int = LANES, within: int = 0, matrices: int = 1
+) -> Tile:
     """How workgroups share a product.
 
     Args:
         matrix: what is multiplied.
         most: rows of numbers of up to 8 bits that a lane has: they share what it loads of the vector, but it
             needs registers for all.
+        units: of the GPU that each execute a subgroup; the one with most of them is waited for.
         whole: rows that no two workgroups share: LANES times a power of two.
         within: a multiple of `whole` that divides the rows, and the rows of a workgroup divide; 0: all rows.
         matrices: as `Tile.matrices`.
@@ -102,13 +105,14 @@ def tile_of(matrix: Matrix, most: int, *, whole: int = LANES, within: int = 0, m
     def cost(tile: Tile) -> float:
         subgroups = rows // tile.count * tile.tiles * tile.splits
         each = blocks / tile.splits * (tile.rows * matrices + SHARED) + ENDS
-        return max(-(-subgroups // SIDE_BY_SIDE), 2) * each
+        return max(-(-subgroups // units) * units, FEWEST) * each
 
     splits = [n for n in range(1, MOST_LANES // LANES + 1) if blocks % n == 0]
     counts = range(1, max(most, 1) + 1)
     tiles = range(1, MOST_LANES // LANES + 1)
     found = [Tile(each, n, split, matrices) for each in counts for n in tiles for split in splits]
-    return min(filter(fits, found), key=cost)
+    # Side by side, up to four find the vector in a core's cache.
+    return min(filter(fits, found), key=lambda tile: (cost(tile), -min(tile.tiles, 4), tile.tiles))
 
 
 def vector(elements: int) -> int:
@@ -141,8 +145,8 @@ def product(matrix: Matrix, tile: Tile, finish: Finish) -> str:
     rows = [(at, r) for at in range(tile.matrices) for r in range(tile.rows)]
     lines += [f"  float a{at}_{r} = 0.0;" for at, r in rows]
     lines += ["  float squares = 0.0;"] if normed else []
-    lines += [f"  for (int end = b + {count}; b < end; b++) {{", *_block(matrix, rows, normed)]
-    lines += [*(f"    {name} += {n * LANES};" for n, name in counters.items()), "  }"]
+    lines += [f"  for (int i = 0; i < {count}; i++) {{", *_block(matrix, rows, normed)]
+    lines += [*(f"    {name} += {n * LANES};" for n, name in counters.items()), "    b++;", "  }"]
     if matrix.form is not None:
         lines += [f"  a{at}_{r} *= {1 / SMALL:.1f};" for at, r in rows]
     inside = f"int(part_ % {tile.tiles}u)*{LANES * tile.rows}"
@@ -150,7 +154,7 @@ def product(matrix: Matrix, tile: Tile, finish: Finish) -> str:
         lines += finish.before()
         for r in range(tile.rows):
             found = ", ".join(f"y{at} = a{at}_{r}" for at in range(tile.matrices))
-            lines += [f"  {{ int n = {inside} + {r * LANES} + lane; float {found};", *finish.row(tile), "  }"]
+            lines += [f"  {{ int n = {inside} + {r * LANES} + lane; float {found};", *finish.row(), "  }"]
         return "\n".join([*lines, *finish.after(tile), "}"])
     for at, r in rows:
         place = f"(int(part_ / {tile.tiles}u)*{tile.matrices} + {at})*{tile.count} + {inside} + {r * LANES} + lane"
@@ -165,7 +169,7 @@ def product(matrix: Matrix, tile: Tile, finish: Finish) -> str:
         for at in range(tile.matrices):
             each = [f"part[{(k * tile.matrices + at) * tile.count} + n]" for k in range(tile.splits)]
             lines.append(f"  y{at} = {' + '.join(each)};")
-        lines += [*finish.row(tile), "  }"]
+        lines += [*finish.row(), "  }"]
     return "\n".join([*lines, *finish.after(tile), "}"])
 
 

@@ -24,6 +24,7 @@ from host_tools.extras.gguf.multiply import Finish, Tile, product, tile_of, vect
 from host_tools.extras.gguf.products import LANES, TYPES, Matrix, joined, laid_out, parted
 from host_tools.extras.gguf.reference import Reference
 from host_tools.families.family import part_of
+from host_tools.families.kernel_costs import KernelCosts
 from host_tools.families.speed import Speed
 from host_tools.record.compiled.layout import ALIGNMENT
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
@@ -88,11 +89,12 @@ class _Making:
 class _Decoder(_Making):
     """A decoder's plan in the making: its own buffers, and what it does."""
 
-    def __init__(self, model: Model, positions: int, rows: int) -> None:
+    def __init__(self, model: Model, positions: int, costs: KernelCosts | None) -> None:
         super().__init__()
         z = model.size
         own = z.heads * z.head
-        self.model, self.positions, self.rows = model, positions, rows
+        self.model, self.positions = model, positions
+        self.fast = (ROWS, 1) if costs is None else (costs.rows, costs.units)
         self.given = self.named(Kind.INPUT, GIVEN, "int32", 1)
         self.settings: dict[str, Bound] = {
             name: (value.dtype.name[:-2], self.named(Kind.INPUT, name, value.dtype.name, 1), False)
@@ -154,7 +156,7 @@ class _Decoder(_Making):
             "made": ("float", self.next, True),
         }
         finish = Add(matrix.rows, matrix.more)
-        self.product(name, matrix, table, tile_of(matrix, self.rows), v, finish, **bound)
+        self.product(name, matrix, table, tile_of(matrix, *self.fast), v, finish, **bound)
         self.x, self.more = self.more, self.x
 
     def attention(self, layer: int) -> None:
@@ -184,7 +186,7 @@ class _Decoder(_Making):
         more += [self.model.floats(f"blk.{layer}.{name}.weight") for name in (NORMS if own.normed else ())]
         for _, same in itertools.groupby(self.matrices(layer, *BIASES), lambda one: (one.form, one.bits)):
             matrix = joined(list(same))
-            tile = tile_of(matrix, self.rows, whole=max(z.head, LANES), within=z.groups * z.head)
+            tile = tile_of(matrix, *self.fast, whole=max(z.head, LANES), within=z.groups * z.head)
             # The position decides where this job writes, so that it may access all of its buffer objects: its
             # weights lie apart from those of others, which devices may then read later.
             table = self.table(matrix, Kind.TABLE, np.concatenate(more) if more else None)
@@ -202,7 +204,7 @@ class _Decoder(_Making):
             found = " and ".join(self.model.head.tensors[f"blk.{layer}.{name}.weight"].kind for name in names)
             raise NetworkError(f"tensors blk.{layer}.ffn_gate.weight and ffn_up: expected one type, found {found}")
         matrix = joined([gate, up])
-        tile = tile_of(matrix, self.rows, matrices=2)
+        tile = tile_of(matrix, *self.fast, matrices=2)
         finish = Gate(self.norm, gate.rows)
         made: Bound = ("float", self.hidden, True)
         self.product(f"{layer} gate, up", matrix, self.table(matrix), tile, self.next, finish, made=made)
@@ -218,7 +220,7 @@ class _Decoder(_Making):
             if 4 * first % ALIGNMENT == 0:  # parts of one size share a kernel
                 begin, logits = 0, View(logits.buffer, 4 * first, 4 * matrix.rows)
             # Without splits, a row's sum is the same to the bit in whichever part it is.
-            tile, o = replace(tile_of(matrix, self.rows), splits=1), ("float", logits, True)
+            tile, o = replace(tile_of(matrix, *self.fast), splits=1), ("float", logits, True)
             self.product("head", matrix, table, tile, self.next, Store(self.norm, begin), o=o)
             first += matrix.rows
 
@@ -254,8 +256,7 @@ def plan(model: Model, positions: int, *, gpu: str = "", before: Reference | Non
         before: tokens with which the state begins; None: none.
     """
     speed = part_of(gpu, Speed) if gpu else None
-    costs = speed.kernel_costs if speed is not None else None
-    m = _Decoder(model, positions, ROWS if costs is None else costs.rows)
+    m = _Decoder(model, positions, None if speed is None else speed.kernel_costs)
     parts = [
         (matrix, m.table(matrix, Kind.TABLE)) for matrix in parted(laid_out(model.matrix("token_embd.weight")))
     ]

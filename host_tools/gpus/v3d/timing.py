@@ -14,7 +14,16 @@ CLOCKS_AN_INSTRUCTION = 4  # 16 lanes on a QPU's four (timing.toml, qpus)
 # nir_schedule's threshold); else sums come after all products, which then lie in registers, of which an
 # instruction reads two. Four rows of 4-bit numbers spill, three do not: all words are unfolded first.
 KERNEL_COSTS = KernelCosts(
-    lanes=16, registers=52, load=3.3, issue=4 / 8, line=2.0 / 2, store=17 / 2, apart=1.6, both_at_once=48, rows=3
+    lanes=16,
+    registers=52,
+    load=3.3,
+    issue=4 / 8,
+    line=2.0 / 2,
+    store=17 / 2,
+    apart=1.6,
+    both_at_once=48,
+    units=8,
+    rows=3,
 )
 
 
