@@ -24,16 +24,20 @@ class Norm:
         return [f"  float norm = 1.0 / sqrt(squares * {1 / self.width:.9e} + {self.epsilon:.9e});"]
 
 
-def sums(elements: int, count: int, first: str, *, squares: bool = False) -> list[str]:
+def sums(elements: int, count: int, lanes: int, first: str, *, squares: bool = False) -> list[str]:
     """GLSL of what lies behind the vector `made` (`multiply.vector`), by the shared `mine`, and of `square`.
 
     Args:
         elements: of the vector.
         count: elements that the workgroup has: a multiple of GROUP.
+        lanes: of the workgroup. Neighbours sum the same group, whose elements they load at once.
         first: GLSL of the first one's number.
         squares: there is `square`.
     """
-    lines = [f"  {BARRIER}", f"  {{ int g = t % {count // GROUP}, at = {first}/{GROUP} + g;"]
+    lines = [
+        f"  {BARRIER}",
+        f"  {{ int g = int(uint(t) * {count // GROUP}u / {lanes}u), at = {first}/{GROUP} + g;",
+    ]
     place = f"{elements} + at/2*4 + at%2"
     for name, at in (("mine", place), *([("square", f"{place} + 2")] if squares else [])):
         all_ = " + ".join(f"{name}[g*{GROUP}+{k}]" for k in range(GROUP))
@@ -94,7 +98,7 @@ class Gate:
 
     def after(self, tile: Tile) -> list[str]:
         """Its sums."""
-        return sums(self.hidden, tile.count, "first")
+        return sums(self.hidden, tile.count, tile.lanes, "first")
 
 
 @dataclass(frozen=True)
@@ -126,7 +130,7 @@ class Add:
 
     def after(self, tile: Tile) -> list[str]:
         """The sums."""
-        return sums(self.width, tile.count, "first", squares=True)
+        return sums(self.width, tile.count, tile.lanes, "first", squares=True)
 
 
 @dataclass(frozen=True)

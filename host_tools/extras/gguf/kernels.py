@@ -96,7 +96,12 @@ def attend(groups: int, heads: int, size: int, positions: int) -> str:
         lines.append(f"    a = exp({place} - top.{name}); {place} = a; whole.{name} += a.x + a.y + a.z + a.w;")
     lines += ["  }", *_over_lanes("whole", "({} + {})"), "  whole = 1.0 / whole;"]
     return "\n".join(
-        [*lines, *_mixture(n, heads, size, positions), *sums(groups * heads * size, n * size, f"h*{size}"), "}"]
+        [
+            *lines,
+            *_mixture(n, heads, size, positions),
+            *sums(groups * heads * size, n * size, HEAD_LANES, f"h*{size}"),
+            "}",
+        ]
     )
 
 
