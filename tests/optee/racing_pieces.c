@@ -9,6 +9,8 @@
 
 enum { PAGE_BYTES = 4096, MAX_PAGES = 64, TRIES = 400, INPUT = 0, OUTPUT = 1, TENSOR_BYTES = 64, CALM = 5 };
 
+#define NEVER 0xffffffffu /* result of an outcome that no try had */
+
 struct outcome {
     uint32_t result; /* of RUN */
     uint32_t output; /* result of GET_OUTPUT */
@@ -47,6 +49,7 @@ static void attack_page(uint32_t session, struct tee_param trace, uint8_t *targe
 {
     const uint8_t was = *target;
     bool seen[2] = {false, false};
+    found[0].result = found[1].result = NEVER;
     for (uint32_t i = 0; i < TRIES && !(seen[0] && seen[1]); i++) {
         start_attack(target, i);
         const struct outcome one = replay(session, trace);

@@ -34,6 +34,7 @@ MAX_CHUNKS = 256
 PIECES = np.dtype([(name, "<u4") for name in ("result", "output", "same", "piece")])
 MAX_PAGES, CALM, WEIGHTS = 64, 5, 12  # racing_pieces.c
 BAD_STATE = 0xFFFF0007
+NEVER = 0xFFFFFFFF  # result of an outcome that no try had
 
 
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.exhaustive)])
@@ -74,7 +75,7 @@ def streaming_pta(pta: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.exhaustive)])
 def test_pages_that_change_while_a_replay_reads_them(step: int, streaming_pta: Path) -> None:
-    """A replay ends in CHUNK without an output, or has the right one, and both happen with the pages of pieces.
+    """A replay ends in CHUNK without an output, or has the right one; with most pages of pieces both happen.
 
     Memory that is changed, cut short, another or none gives CHUNK or READ and the piece; the next replay, with the
     right memory, has the right output.
@@ -97,15 +98,18 @@ def test_pages_that_change_while_a_replay_reads_them(step: int, streaming_pta: P
     assert calm["piece"][:2].tolist() == [_first_of_last_chunk(header, sections)] * 2
     body, size = len(signed) - len(trace) + header["head_bytes"], header["chunk_bytes"]
     first = body + (stream.offset - header["head_bytes"]) // size * size  # of the first piece's chunk
+    both = []
     for index in range(0, len(signed) // 4096, step):
         good, bad = rows[CALM:].reshape(-1, 2)[index]
-        if index * 4096 + 7 >= first:
-            assert known[int(bad["result"])] == "CHUNK", index
-            assert bad["output"] == BAD_STATE
-        else:  # head and image were taken when the trace was loaded
-            assert not bad["output"]
-        assert not good["result"]
-        assert good["same"] == 1, index
+        is_of_pieces = index * 4096 + 7 >= first  # head and image were taken when the trace was loaded
+        if bad["result"] != NEVER:
+            assert is_of_pieces, index
+            assert (known[int(bad["result"])], bad["output"]) == ("CHUNK", BAD_STATE), index
+        if good["result"] != NEVER:
+            assert (good["result"], good["output"], good["same"]) == (0, 0, 1), index
+        if is_of_pieces:
+            both.append(NEVER not in (good["result"], bad["result"]))
+    assert sum(both) > len(both) // 2
     assert counts["carveout_bytes_left"] == 0
 
 
