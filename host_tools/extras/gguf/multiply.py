@@ -18,10 +18,8 @@ from host_tools.extras.gguf.products import LANES, XYZW, Matrix, planes
 GROUP = 16  # elements of a vector that share sums
 MOST_LANES = 256  # of a workgroup
 FEWEST = 16  # subgroups of 16 lanes that a GPU is to have: two for each QPU of a V3D 4.2
-SHARED, ENDS = (
-    0.6,
-    1.2,
-)  # rows' blocks that take as long as a block of the vector, as a subgroup's work beside blocks
+SHARED = 0.6  # loading a block of the vector takes as long as so many blocks of a row
+ENDS = 1.2  # what a subgroup does beside its blocks takes as long as so many blocks of a row
 BARRIER = "memoryBarrierShared(); barrier();"
 SMALL = 2.0**-24  # a half whose bits are the number n is n times this, while n has at most ten bits
 
@@ -248,7 +246,7 @@ def _numbers(form: Form, words: list[list[str]]) -> list[str]:
             lines += [f"    float s{row}_{plane}_{group} = {begin};" for row in range(len(words))]
         for at in range(bits):
             lines += _loaded(at * fields, fields) if plane == 0 else []
-            # What a field's place makes it times is taken from the vector, once for all rows.
+            # A field's place multiplies it. The vector is divided by that factor, once for all rows.
             for k, (_, _, factor) in enumerate(UNFOLDED[bits]):
                 column = at * fields + 2 * k
                 for n in range(2):

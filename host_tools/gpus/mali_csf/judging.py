@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Judges the command streams of a trace as a device does before each call.
 
-Instructions are judged by the profile's table. A stream lies in the image, which nothing writes. `lint` reports
-what a device refuses, and `build` ends with an error.
+Instructions are judged by the profile's table. A stream lies in the image, which nothing writes. What a device
+refuses, `lint` reports, and `build` does not build.
 """
 
 from __future__ import annotations

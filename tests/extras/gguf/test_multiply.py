@@ -62,7 +62,7 @@ def test_a_workgroup_has_whole_heads_of_one_kind(head: int, groups: int, most: i
 
 
 def test_columns_are_split_so_that_no_unit_waits() -> None:
-    """576 rows of 1,536 columns, of which a lane has three: 12 parts of rows would leave units without work."""
+    """With three rows a lane, 576 rows make 12 subgroups: while the last four run, half of 8 units would wait."""
     tile = tile_of(matrix(576, 1536), 3, 8)
     groups = 576 // tile.count * tile.tiles * tile.splits
     assert groups % 8 == 0

@@ -4,11 +4,11 @@
  * written, whatever others do, if their stores go elsewhere. Compilers make that so by the thread's number,
  * which no two have that run at the same time.
  *
- * A word is a thread's own while the latest store to it was that thread's, by an instruction of which
- * v3d_qpu_decide.c has found that the address comes from the thread's number, and that what it stores comes
- * from nothing that is not known to decide. A word that threads of different numbers store to is nobody's.
- * When that happens after a thread has read it as its own, the accesses of the job vary. Sources: see
- * v3d_qpu_exec.c and v3d_qpu_tmu.c.
+ * A word is a thread's own while that thread was the last to store there, by an instruction with QPU_TMU_OWN:
+ * its address comes from the thread's number, and its data from no loads but those that decide
+ * (v3d_qpu_decide.c). A word that threads of different numbers store to is nobody's. When that happens after
+ * a thread has read it as its own, the accesses of the job vary. Sources: see v3d_qpu_exec.c and
+ * v3d_qpu_tmu.c.
  */
 #include <stdlib.h>
 
@@ -17,9 +17,9 @@
 enum { PAGES = 1 << (32 - V3D_PAGE_SHIFT), PAGE_WORDS = V3D_PAGE_BYTES / 4 };
 
 struct word {
-    uint64_t thread; /* of which it is; 0: of none */
+    uint64_t thread; /* whose own it is; 0: nobody's */
     uint8_t index;   /* of the thread that has stored to it first, and 1 more */
-    bool shared;     /* another has stored to it, too */
+    bool shared;     /* one with another number has stored to it */
     bool loaded;     /* as a thread's own */
 };
 
@@ -73,7 +73,7 @@ void qpu_own_stored(struct qpu_thread *t, const struct qpu_access *access)
 {
     struct qpu_own *own = t->worker->own;
 
-    for (unsigned left = own ? access->lanes : 0; left; left &= left - 1)
+    for (unsigned left = access->lanes; left; left &= left - 1)
         for (unsigned c = 0; c < access->components; c++)
             store(own, t, qpu_component_address(access, (unsigned)__builtin_ctz(left), c),
                   access->own && access->bytes == 4);

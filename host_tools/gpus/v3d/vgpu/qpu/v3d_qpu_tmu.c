@@ -121,7 +121,8 @@ static bool store(struct qpu_thread *t, const struct qpu_access *access)
     }
     if (t->worker->stored)
         qpu_note_stored(t->worker, access);
-    qpu_own_stored(t, access);
+    if (t->worker->own)
+        qpu_own_stored(t, access);
     t->worker->bytes_written +=
         (unsigned)__builtin_popcount(access->lanes) * access->components * access->bytes;
     return true;
@@ -191,7 +192,8 @@ static bool atomic(struct qpu_thread *t, const struct qpu_uop *u, const struct q
     t->tmu_fifo[access->entry] = result;
     if (t->worker->stored)
         qpu_note_stored(t->worker, access);
-    qpu_own_stored(t, access);
+    if (t->worker->own)
+        qpu_own_stored(t, access);
     uint64_t bytes = 4u * (unsigned)__builtin_popcount(access->lanes);
     t->worker->bytes_read += bytes;
     t->worker->bytes_written += bytes;
